@@ -31,7 +31,7 @@ struct gl_daemon_config { /* borrowed during the call */
     bool debug;         /* say everything, on stderr */
     bool stays;         /* it leaves the folder to nobody who asks for it */
     bool passive;       /* carry out commands, start nothing and look for nothing to do */
-    gl_ms keep_ms;      /* retention: node/trim.h says what these mean */
+    gl_ms keep_ms;      /* retention: core/core.h says what these mean */
     int64_t keep_jobs;
     int64_t keep_bytes;
     gl_ms keep_workspaces_ms;

@@ -495,6 +495,13 @@ static void write_letter(struct gl_mask *m, const struct gl_json *j, gl_jnode va
     write_object(m, j, value, rules, w);
 }
 
+/* What retention reads of these says which job, or how large a file, and nothing else. */
+static bool is_name(gl_str kind)
+{
+    return gl_str_is(kind, "run") || gl_str_is(kind, "dedupe") || gl_str_is(kind, "request") ||
+           gl_str_is(kind, "retried") || gl_str_is(kind, "blob");
+}
+
 /* The value of a record, by its kind. */
 static apply *by_kind(gl_str kind)
 {
@@ -502,6 +509,7 @@ static apply *by_kind(gl_str kind)
            : gl_str_is(kind, "step")    ? write_step_record
            : gl_str_is(kind, "signal")  ? write_signal
            : gl_str_is(kind, "rate")    ? write_whole
+           : is_name(kind)              ? write_whole
            : gl_str_is(kind, "letter")  ? write_letter
            : gl_str_is(kind, "message") ? write_data
                                         : hide;
@@ -626,20 +634,42 @@ static void write_room_line(struct gl_mask *m, const struct gl_json *j, gl_jnode
     write_object(m, j, value, rules, w);
 }
 
+static void write_retention(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    static const struct rule rules[] = {
+        {"pass.why", hide}, {"pass.broken_why", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_retention_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                                 struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"state", write_retention}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 /* All other kinds of lines have no values in them: they are what node/flight.h and the snapshot of
  * the core say of queues, slots and limits. One that is not known is not shown. */
 static const struct rule kinds[] = {
-    {"event", write_event},        {"decided", write_whole},      {"flow", write_flow_line},
-    {"job", write_job_line},       {"record", write_record_line}, {"step", write_step_line},
-    {"signal", write_signal},      {"parked", write_event},       {"core", write_whole},
-    {"counts", write_whole},       {"limit", write_whole},        {"group", write_whole},
-    {"shorted", write_whole},      {"hold", write_whole},         {"work", write_whole},
-    {"lru", write_whole},          {"busy", write_whole},         {"wait", write_whole},
-    {"granted", write_whole},      {"recording", write_whole},    {"gap", write_whole},
-    {"agents", write_agents_line}, {"mail", write_whole},         {"letter", write_letter_line},
-    {"mailed", write_whole},       {"idle", write_whole},         {"renewal", write_whole},
-    {"room", write_room_line},     {"peers", write_whole},        {"leader", write_whole},
-    {"state", write_whole},
+    {"event", write_event},        {"decided", write_whole},
+    {"flow", write_flow_line},     {"job", write_job_line},
+    {"record", write_record_line}, {"step", write_step_line},
+    {"signal", write_signal},      {"parked", write_event},
+    {"core", write_whole},         {"counts", write_whole},
+    {"limit", write_whole},        {"group", write_whole},
+    {"shorted", write_whole},      {"hold", write_whole},
+    {"work", write_whole},         {"lru", write_whole},
+    {"busy", write_whole},         {"wait", write_whole},
+    {"granted", write_whole},      {"recording", write_whole},
+    {"gap", write_whole},          {"agents", write_agents_line},
+    {"mail", write_whole},         {"letter", write_letter_line},
+    {"mailed", write_whole},       {"idle", write_whole},
+    {"renewal", write_whole},      {"room", write_room_line},
+    {"peers", write_whole},        {"leader", write_whole},
+    {"state", write_whole},        {"retention", write_retention_line},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

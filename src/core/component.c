@@ -4,12 +4,12 @@
 #include "core/cluster/leader.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/renewal.h"
+#include "core/retention/retention.h"
 
 static const struct gl_component *const components[] = {
-    [GL_COMPONENT_RENEWAL] = &gl_renewal,
-    [GL_COMPONENT_ROOM] = &gl_room,
-    [GL_COMPONENT_PEERS] = &gl_peers,
-    [GL_COMPONENT_LEADER] = &gl_leader,
+    [GL_COMPONENT_RENEWAL] = &gl_renewal,     [GL_COMPONENT_ROOM] = &gl_room,
+    [GL_COMPONENT_PEERS] = &gl_peers,         [GL_COMPONENT_LEADER] = &gl_leader,
+    [GL_COMPONENT_RETENTION] = &gl_retention,
 };
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
@@ -21,11 +21,13 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
     c->room.due = INT64_MAX;
     c->leader.leads = !c->shared;
     gl_peers_init(c);
+    gl_retention_init(c, config);
 }
 
 void gl_components_done(struct gl_core *c)
 {
     gl_peers_done(c);
+    gl_retention_done(c);
     gl_core_set(c, &c->room.why, (gl_str){0});
 }
 
@@ -101,8 +103,8 @@ static struct gl_core_call *call(struct gl_core *c, enum gl_component_id by,
     return call;
 }
 
-uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
-                          size_t keys_n)
+uint64_t gl_component_view(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
+                           size_t keys_n, const struct gl_core_view *view)
 {
     struct gl_core_call *x = call(c, by, GL_CORE_CALL_GET);
     struct gl_key *copy = GL_NEW_ARRAY(c->out->arena, struct gl_key, keys_n);
@@ -114,18 +116,51 @@ uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const stru
     }
     x->keys = copy;
     x->keys_n = keys_n;
+    x->view = view;
+    return x->number;
+}
+
+uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
+                          size_t keys_n)
+{
+    return gl_component_view(c, by, keys, keys_n, NULL);
+}
+
+static uint64_t call_range(struct gl_core *c, enum gl_component_id by, const struct gl_range *range,
+                           enum gl_core_call_type type)
+{
+    struct gl_core_call *x = call(c, by, type);
+
+    GL_ASSERT(range->limit > 0 && range->limit <= GL_PAGE_MAX);
+    x->range = *range;
+    x->range.index = gl_str_dup(c->out->arena, range->index);
+    x->range.after_id = gl_str_dup(c->out->arena, range->after_id);
     return x->number;
 }
 
 uint64_t gl_component_range(struct gl_core *c, enum gl_component_id by,
                             const struct gl_range *range)
 {
-    struct gl_core_call *x = call(c, by, GL_CORE_CALL_RANGE);
+    return call_range(c, by, range, GL_CORE_CALL_RANGE);
+}
 
-    GL_ASSERT(range->limit > 0 && range->limit <= GL_PAGE_MAX);
-    x->range = *range;
-    x->range.index = gl_str_dup(c->out->arena, range->index);
-    x->range.after_id = gl_str_dup(c->out->arena, range->after_id);
+uint64_t gl_component_count(struct gl_core *c, enum gl_component_id by,
+                            const struct gl_range *range)
+{
+    return call_range(c, by, range, GL_CORE_CALL_COUNT);
+}
+
+uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
+                           const struct gl_listing *listing, const struct gl_core_view *view)
+{
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_LIST);
+
+    GL_ASSERT(listing->limit > 0 && listing->limit <= GL_PAGE_MAX);
+    x->listing = *listing;
+    x->listing.kind = gl_str_dup(c->out->arena, listing->kind);
+    x->listing.prefix = gl_str_dup(c->out->arena, listing->prefix);
+    x->listing.after = gl_str_dup(c->out->arena, listing->after);
+    x->view = view;
     return x->number;
 }
 
@@ -140,6 +175,34 @@ uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const s
 
     GL_ASSERT(tx->id == 0 && tx->writes_n > 0);
     x->tx = tx;
+    return x->number;
+}
+
+uint64_t gl_component_restamp(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx)
+{
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_RESTAMP);
+
+    GL_ASSERT(tx->id == 0 && tx->writes_n == 1 && tx->writes[0].type == GL_WRITE_PUT);
+    x->tx = tx;
+    return x->number;
+}
+
+uint64_t gl_component_measure(struct gl_core *c, enum gl_component_id by)
+{
+    return call(c, by, GL_CORE_CALL_MEASURE)->number;
+}
+
+uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
+                            const struct gl_core_files *files)
+{
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_FILES);
+    gl_str *names = GL_NEW_ARRAY(c->out->arena, gl_str, files->names_n + 1);
+
+    for (size_t i = 0; i < files->names_n; i++) {
+        names[i] = gl_str_dup(c->out->arena, files->names[i]);
+    }
+    x->files = *files;
+    x->files.names = names;
     return x->number;
 }
 

@@ -24,7 +24,7 @@ struct gl_component {
     int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
 };
 
-extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader;
+extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader, gl_retention;
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_components_done(struct gl_core *c);
@@ -57,6 +57,20 @@ uint64_t gl_component_renew(struct gl_core *c, enum gl_component_id by);
 uint64_t gl_component_sessions(struct gl_core *c, enum gl_component_id by);
 /* Declare this session dead if its time is over. */
 uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str session);
+
+/* The same with less of the records, or a page of a listing; `view` is constant. */
+uint64_t gl_component_view(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
+                           size_t keys_n, const struct gl_core_view *view);
+uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
+                           const struct gl_listing *listing, const struct gl_core_view *view);
+uint64_t gl_component_count(struct gl_core *c, enum gl_component_id by,
+                            const struct gl_range *range);
+uint64_t gl_component_measure(struct gl_core *c, enum gl_component_id by);
+/* Names are copied. */
+uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
+                            const struct gl_core_files *files);
+/* A transaction of one write without a value: the record keeps the one it has. */
+uint64_t gl_component_restamp(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
 
 /* Without a number: nobody will ask what became of it, because it may be repeated. Names are
  * copied; values live in c->out->arena already, or outlive it. */

@@ -21,6 +21,7 @@
 #include "core/heal/sweep.h"
 #include "core/place/quotas.h"
 #include "core/place/slots.h"
+#include "core/retention/retention.h"
 
 #include <stdio.h>
 
@@ -117,6 +118,12 @@ static void on_given(struct gl_core *c, const struct gl_event *ev)
     gl_peers_on_given(c);
 }
 
+static void on_submit(struct gl_core *c, const struct gl_event *ev)
+{
+    gl_retention_on_submit(c, ev);
+    gl_submit_on_request(c, ev);
+}
+
 static void note_room(struct gl_core *c, bool needs_help, gl_str why)
 {
     if (needs_help) {
@@ -160,11 +167,6 @@ static void on_exec_down(struct gl_core *c, const struct gl_event *ev)
     gl_attempts_on_down(c);
 }
 
-static void on_forget(struct gl_core *c, const struct gl_event *ev)
-{
-    gl_submit_forget(c, ev->forget.flow_hash);
-}
-
 static void on_stop(struct gl_core *c, const struct gl_event *ev)
 {
     c->stopping = true;
@@ -176,7 +178,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     static void (*const handlers[GL_EV_COUNT])(struct gl_core * c, const struct gl_event *ev) = {
         [GL_EV_SESSION] = gl_session_on_open,
         [GL_EV_TICK] = on_tick,
-        [GL_EV_SUBMIT] = gl_submit_on_request,
+        [GL_EV_SUBMIT] = on_submit,
         [GL_EV_COMMAND] = gl_command_on_request,
         [GL_EV_DONE] = on_done,
         [GL_EV_LOADED] = gl_load_on_loaded,
@@ -196,7 +198,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         [GL_EV_BEACON] = gl_attempts_on_beacon,
         [GL_EV_SAID] = gl_attempts_on_said,
         [GL_EV_LISTED] = gl_attempts_on_listed,
-        [GL_EV_FORGET] = on_forget,
+        [GL_EV_CLEAN] = gl_retention_on_clean,
         [GL_EV_STOP] = on_stop,
         [GL_EV_END] = on_stop,
     };
@@ -336,6 +338,11 @@ bool gl_core_is_dead(const struct gl_core *c, gl_str session)
 bool gl_core_leads(const struct gl_core *c)
 {
     return c->leader.leads;
+}
+
+bool gl_core_is_cleaning(const struct gl_core *c, uint64_t *ret_removed)
+{
+    return gl_retention_progress(c, ret_removed);
 }
 
 bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why)

@@ -23,6 +23,14 @@ struct gl_core_pool {
     uint32_t slots;
 };
 
+/* Which ended jobs, and what they leave behind, are kept. 0: no bound. */
+struct gl_keep {
+    gl_ms job_ms;  /* ended jobs, since they ended */
+    int64_t jobs;  /* this many ended jobs */
+    int64_t bytes; /* store, logs, working folders and blobs together; the oldest ended jobs go */
+    gl_ms work_ms; /* working folders of attempts that failed, since they were last touched */
+};
+
 struct gl_core_config {
     gl_str context;
     const struct gl_core_pool *pools;
@@ -38,6 +46,9 @@ struct gl_core_config {
     gl_ms orphan_grace_ms;     /* after it a dead node's attempts have surely ended */
     const gl_str *quarantined; /* jobs that are held until a person resumes them */
     size_t quarantined_n;
+    struct gl_keep keep;
+    bool has_files;   /* the node can remove what jobs leave outside the store */
+    bool may_be_half; /* the store may have jobs that are removed in part: finish that first */
     struct gl_trace *trace; /* borrowed */
 };
 
@@ -83,6 +94,8 @@ bool gl_core_is_dead(const struct gl_core *c, gl_str session);
 bool gl_core_is_anothers(const struct gl_core *c, gl_str owner, bool runs);
 /* Does this node do what only one node of the store should do? */
 bool gl_core_leads(const struct gl_core *c);
+/* Is a removal under way that a client asked for? Then how many jobs has it removed so far? */
+bool gl_core_is_cleaning(const struct gl_core *c, uint64_t *ret_removed);
 /* Has the store no room, since when, and what did it say? */
 bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why);
 

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "core/cluster/cluster_state.h"
 #include "core/core.h"
+#include "core/retention/retention_state.h"
 #include "model/agent.h"
 #include "model/job.h"
 
@@ -230,6 +231,7 @@ struct gl_core {
     struct gl_room_state room;
     struct gl_peers_state peers;
     struct gl_leader_state leader;
+    struct gl_retention_state retention;
 };
 
 /* ---- jobs and steps in memory (core.c) ---- */

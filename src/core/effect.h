@@ -55,11 +55,57 @@ enum gl_effect_type {
         GL_FX_COUNT
 };
 
+/* How much of the records it reads a component needs. Only that enters the core, and a recording of
+ * it. A record that is not there has revision 0. */
+enum gl_core_view_type {
+    GL_VIEW_WHOLE,  /* the records; of a damaged one no value */
+    GL_VIEW_IDS,    /* names: their ids */
+    GL_VIEW_STAMPS, /* the records without their values */
+    /* The records with those members of their values that are in `members`, as JSON; "" : it cannot
+     * be read by `schema`. */
+    GL_VIEW_MEMBERS,
+    /* names: every value of the text `member`, once. Records that are damaged, or cannot be read by
+     * `schema`, come themselves, with what their bytes have in the place of that member. */
+    GL_VIEW_MEMBER,
+    GL_VIEW_HASHES, /* names: everything in the values that looks like a SHA-256, once */
+};
+
+struct gl_core_view {
+    enum gl_core_view_type type;
+    const struct gl_schema *schema;  /* of the whole values */
+    const struct gl_schema *members; /* some of its fields, of the same struct */
+    const char *member;
+};
+
+/* Of the files outside the store (port/tidy.h). */
+enum gl_core_files_type {
+    GL_FILES_MEASURE,
+    GL_FILES_LIST_JOBS,
+    GL_FILES_LIST_WORK,    /* age_ms, limit */
+    GL_FILES_REMOVE_JOBS,  /* names */
+    GL_FILES_REMOVE_WORK,  /* names */
+    GL_FILES_REMOVE_BLOBS, /* age_ms; names: those that stay */
+};
+
+struct gl_core_files {
+    enum gl_core_files_type type;
+    const gl_str *names;
+    size_t names_n;
+    gl_ms age_ms;
+    size_t limit;
+};
+
 enum gl_core_call_type {
     GL_CORE_CALL_GET,      /* keys: ANSWER has a record for each, in their order */
     GL_CORE_CALL_RANGE,    /* range: a page of an index; ANSWER has its entries */
+    GL_CORE_CALL_COUNT,    /* range: the same; ANSWER has their number, and the last one */
+    GL_CORE_CALL_LIST,     /* listing: a page of the records of a kind */
+    GL_CORE_CALL_MEASURE,  /* how large is the store? */
+    GL_CORE_CALL_FILES,    /* files: they are looked through, or removed */
     GL_CORE_CALL_TIME,     /* ANSWER has the store's time */
     GL_CORE_CALL_COMMIT,   /* tx */
+    GL_CORE_CALL_RESTAMP,  /* tx: of one write, which takes over the value the record has now.
+                              ANSWER is GL_E_NOT_FOUND or GL_E_DAMAGED if it has none */
     GL_CORE_CALL_RENEW,    /* our session, with what others may know of us */
     GL_CORE_CALL_SESSIONS, /* list them all */
     GL_CORE_CALL_DECLARE,  /* session: dead, if its time is over */
@@ -72,6 +118,9 @@ struct gl_core_call {
     const struct gl_key *keys;
     size_t keys_n;
     struct gl_range range;
+    struct gl_listing listing;
+    const struct gl_core_view *view; /* GET, LIST; NULL: whole records. Constant: not copied */
+    struct gl_core_files files;
     const struct gl_tx *tx;
     gl_str session;
 };

@@ -16,8 +16,8 @@ static const char *const component_words[] = {GL_COMPONENTS(X) NULL};
 #define RF(member, type) GL_FIELD(gl_event_record, member, type, 0, "")
 
 static const struct gl_field record_fields[] = {
-    RF(kind, STR), RF(id, STR),    RF(owner, STR),       RF(value, STR),
-    RF(rev, U64),  RF(token, U64), RF(owner_dead, BOOL), RF(damaged, BOOL),
+    RF(kind, STR),  RF(id, STR),          RF(owner, STR),    RF(value, STR), RF(rev, U64),
+    RF(token, U64), RF(owner_dead, BOOL), RF(damaged, BOOL), RF(live, BOOL),
 };
 
 static const struct gl_schema record_schema = {
@@ -209,6 +209,11 @@ static const struct gl_field answer_fields[] = {
     FL(answer, records, record),
     FL(answer, entries, entry),
     FL(answer, sessions, peer),
+    F(answer, names, STRS),
+    F(answer, next, STR),
+    F(answer, n, U64),
+    F(answer, bytes, U64),
+    F(answer, young, U64),
 };
 
 static const struct gl_field refused_fields[] = {
@@ -279,9 +284,15 @@ static const struct gl_field listed_fields[] = {
     FL(listed, infos, info),
 };
 
-static const struct gl_field forget_fields[] = {
+static const struct gl_field clean_fields[] = {
     HEAD,
-    F(forget, flow_hash, STR),
+    F(clean, request, U64),
+    F(clean, is_removal, BOOL),
+    F(clean, code, I64),
+    F(clean, why, STR),
+    F(clean, name, STR),
+    F(clean, keep_for, I64),
+    F(clean, keep_jobs, I64),
 };
 
 #define X(kind, word, its)                     \

@@ -16,32 +16,32 @@
 #include "port/exec.h"
 
 /* The kind, its word, and what it has beside the head. */
-#define GL_EVENTS(X)                                                                             \
-    X(SESSION, "session", session)       /* we may own jobs */                                   \
-    X(TICK, "tick", nothing)             /* nothing but the time */                              \
-    X(SUBMIT, "submit", submit)          /* a client brings a job */                             \
-    X(COMMAND, "command", command)       /* somebody wants something of a job */                 \
-    X(DONE, "done", done)                /* a transaction has ended, for certain */              \
-    X(LOADED, "loaded", loaded)          /* a job, read from the store */                        \
-    X(RESOLVED, "resolved", resolved)    /* what a gate, or a unit, must know */                 \
-    X(RATES, "rates", rates)             /* when each key may start next */                      \
-    X(ANSWER, "answer", answer)          /* the outcome of a CALL */                             \
-    X(GIVEN, "given", nothing)           /* another node has given work back to the store */     \
-    X(REFUSED, "refused", refused)       /* the store took something of the node's not */        \
-    X(SHOW, "show", nothing)             /* others should soon know what is new of this node */  \
-    X(CHANGED, "changed", nothing)       /* the store may have lost its tail: memory may be */   \
-                                         /* ahead of it */                                       \
-    X(FOUND, "found", found)             /* a page of the index "wake" */                        \
-    X(EXEC_UP, "exec_up", exec_up)       /* the executor can be used */                          \
-    X(EXEC_DOWN, "exec_down", exec_down) /* it cannot */                                         \
-    X(STARTED, "started", started)       /* the executor's answer to START */                    \
-    X(ATTACHED, "attached", attached)    /* ... and to ATTACH */                                 \
-    X(ENDED, "ended", ended)             /* an attempt has ended */                              \
-    X(BEACON, "beacon", beacon)          /* it is alive */                                       \
-    X(SAID, "said", said)                /* a line of a worker for the runtime */                \
-    X(LISTED, "listed", listed)          /* the executor's answer to LIST */                     \
-    X(FORGET, "forget", forget)          /* a flow's record goes, if no job in memory uses it */ \
-    X(STOP, "stop", nothing)             /* start nothing new: the node is about to end */       \
+#define GL_EVENTS(X)                                                                            \
+    X(SESSION, "session", session)       /* we may own jobs */                                  \
+    X(TICK, "tick", nothing)             /* nothing but the time */                             \
+    X(SUBMIT, "submit", submit)          /* a client brings a job */                            \
+    X(COMMAND, "command", command)       /* somebody wants something of a job */                \
+    X(DONE, "done", done)                /* a transaction has ended, for certain */             \
+    X(LOADED, "loaded", loaded)          /* a job, read from the store */                       \
+    X(RESOLVED, "resolved", resolved)    /* what a gate, or a unit, must know */                \
+    X(RATES, "rates", rates)             /* when each key may start next */                     \
+    X(ANSWER, "answer", answer)          /* the outcome of a CALL */                            \
+    X(GIVEN, "given", nothing)           /* another node has given work back to the store */    \
+    X(REFUSED, "refused", refused)       /* the store took something of the node's not */       \
+    X(SHOW, "show", nothing)             /* others should soon know what is new of this node */ \
+    X(CHANGED, "changed", nothing)       /* the store may have lost its tail: memory may be */  \
+                                         /* ahead of it */                                      \
+    X(FOUND, "found", found)             /* a page of the index "wake" */                       \
+    X(EXEC_UP, "exec_up", exec_up)       /* the executor can be used */                         \
+    X(EXEC_DOWN, "exec_down", exec_down) /* it cannot */                                        \
+    X(STARTED, "started", started)       /* the executor's answer to START */                   \
+    X(ATTACHED, "attached", attached)    /* ... and to ATTACH */                                \
+    X(ENDED, "ended", ended)             /* an attempt has ended */                             \
+    X(BEACON, "beacon", beacon)          /* it is alive */                                      \
+    X(SAID, "said", said)                /* a line of a worker for the runtime */               \
+    X(LISTED, "listed", listed)          /* the executor's answer to LIST */                    \
+    X(CLEAN, "clean", clean)             /* a client wants ended jobs removed */                \
+    X(STOP, "stop", nothing)             /* start nothing new: the node is about to end */      \
     X(END, "end", nothing)               /* the same, and ask nothing of the store any more */
 
 enum gl_event_type {
@@ -71,7 +71,8 @@ enum gl_command {
     X(RENEWAL, "renewal") \
     X(ROOM, "room")       \
     X(PEERS, "peers")     \
-    X(LEADER, "leader")
+    X(LEADER, "leader")   \
+    X(RETENTION, "retention")
 
 enum gl_component_id {
 #define X(name, word) GL_COMPONENT_##name,
@@ -87,6 +88,7 @@ enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
 struct gl_event_record { /* of the store */
     gl_str kind, id, owner, value;
     uint64_t rev, token;
+    bool live;
     bool owner_dead; /* its owner's session is committed dead */
     bool damaged;    /* its checksum is wrong */
 };
@@ -189,8 +191,13 @@ struct gl_event_answer {
     bool is_dead;             /* ... and is it? */
     gl_ms time;               /* TIME: by the store's clock */
     bool needs_help;          /* the store is there, and has no room */
-    struct gl_items records;  /* GET: struct gl_event_record */
-    struct gl_items entries;  /* RANGE: struct gl_event_entry */
+    struct gl_items records;  /* GET, LIST: struct gl_event_record */
+    struct gl_items entries;  /* RANGE: struct gl_event_entry; if it only counts: the last one */
+    struct gl_strs names;     /* LIST: ids or marks, as the view says; FILES: what there is */
+    gl_str next;              /* LIST: the last id, if there may be more after it */
+    uint64_t n;               /* RANGE that only counts: entries; FILES: things removed */
+    uint64_t bytes;           /* MEASURE; FILES: measured, or freed */
+    uint64_t young;           /* FILES: bytes that stay only because they are not old enough */
     struct gl_items sessions; /* SESSIONS: struct gl_event_peer */
 };
 
@@ -261,8 +268,14 @@ struct gl_event_listed {
     struct gl_items infos; /* struct gl_event_info; if there is a job: one, about that */
 };
 
-struct gl_event_forget {
-    gl_str flow_hash;
+/* To remove one job, or all ended jobs but those that are to be kept. */
+struct gl_event_clean {
+    uint64_t request; /* who is to be answered */
+    bool is_removal;  /* of the event's job */
+    int64_t code;     /* that job was looked for, and not found ... */
+    gl_str why, name; /* ... under this name */
+    gl_ms keep_for;   /* ended jobs that stay, by age and number; -1: as configured */
+    int64_t keep_jobs;
 };
 
 struct gl_event {
@@ -289,7 +302,7 @@ struct gl_event {
         struct gl_event_beacon beacon;
         struct gl_event_said said;
         struct gl_event_listed listed;
-        struct gl_event_forget forget;
+        struct gl_event_clean clean;
     };
 };
 

@@ -27,6 +27,8 @@
 
 enum { GL_WAKE_RUNNING = 0, GL_WAKE_READY = 1 };
 #define GL_WAKE_NEVER (INT64_MAX - 1)
+/* Where in the index "ended" jobs stand of which a part has been removed already. */
+enum { GL_ENDED_BEGUN = 0 };
 #define GL_WAKE_NONE (-1) /* not in the index: a terminal job */
 
 /* When its own record, or that of its flow, cannot be used. */

@@ -3,12 +3,20 @@
  *
  * Nothing is decided here. What other nodes tell of themselves is JSON, perhaps of another release:
  * it is read into the fields of the event, and what cannot be read is left out. */
+#include "node/blobs.h"
 #include "node/node_state.h"
+#include "node/views.h"
+#include "port/tidy.h"
 
 struct call { /* in its batch's arena */
     struct gl_chain_call call;
     struct gl_batch *batch;
     const struct gl_core_call *asked;
+    struct gl_node *node;
+    struct gl_tidy_req files;
+    struct gl_key key; /* RESTAMP: of its write, ... */
+    struct gl_tx tx;   /* ... which takes over the value */
+    struct gl_write write;
 };
 
 /* ---- what others have told ---- */
@@ -68,24 +76,6 @@ static struct gl_items read_sessions(const struct gl_store_req *req, struct gl_a
     return (struct gl_items){.items = all, .n = req->sessions_n};
 }
 
-static struct gl_items read_records(const struct gl_store_req *req, struct gl_arena *a)
-{
-    struct gl_event_record *all = GL_NEW_ARRAY(a, struct gl_event_record, req->records_n + 1);
-
-    for (size_t i = 0; i < req->records_n; i++) {
-        const struct gl_record *r = &req->records[i];
-
-        all[i] = (struct gl_event_record){.kind = r->kind,
-                                          .id = r->id,
-                                          .owner = r->owner,
-                                          .value = r->damaged ? (gl_str){0} : r->value,
-                                          .rev = r->rev,
-                                          .token = r->token,
-                                          .damaged = r->damaged};
-    }
-    return (struct gl_items){.items = all, .n = req->records_n};
-}
-
 static struct gl_items read_entries(const struct gl_store_req *req, struct gl_arena *a)
 {
     struct gl_event_entry *all = GL_NEW_ARRAY(a, struct gl_event_entry, req->entries_n + 1);
@@ -94,6 +84,15 @@ static struct gl_items read_entries(const struct gl_store_req *req, struct gl_ar
         all[i] = (struct gl_event_entry){.score = req->entries[i].score, .id = req->entries[i].id};
     }
     return (struct gl_items){.items = all, .n = req->entries_n};
+}
+
+static struct gl_items last_of(struct gl_items entries)
+{
+    const struct gl_event_entry *all = entries.items;
+
+    return entries.n > 1
+               ? (struct gl_items){.items = (void *)(uintptr_t)&all[entries.n - 1], .n = 1}
+               : entries;
 }
 
 /* ---- calls ---- */
@@ -106,10 +105,20 @@ static void read_answer(const struct gl_core_call *call, const struct gl_store_r
 
     switch (call->type) {
     case GL_CORE_CALL_GET:
-        ret->records = is_good ? read_records(req, a) : (struct gl_items){0};
+    case GL_CORE_CALL_LIST:
+        if (is_good) {
+            gl_views_read(call, req, a, ret);
+        }
         break;
     case GL_CORE_CALL_RANGE:
         ret->entries = is_good ? read_entries(req, a) : (struct gl_items){0};
+        break;
+    case GL_CORE_CALL_COUNT:
+        ret->entries = is_good ? last_of(read_entries(req, a)) : (struct gl_items){0};
+        ret->n = is_good ? req->entries_n : 0;
+        break;
+    case GL_CORE_CALL_MEASURE:
+        ret->bytes = is_good ? req->bytes : 0;
         break;
     case GL_CORE_CALL_TIME:
         ret->time = is_good ? req->time : 0;
@@ -122,7 +131,9 @@ static void read_answer(const struct gl_core_call *call, const struct gl_store_r
         ret->is_dead = is_good && req->session_dead;
         break;
     case GL_CORE_CALL_COMMIT:
+    case GL_CORE_CALL_RESTAMP:
     case GL_CORE_CALL_RENEW:
+    case GL_CORE_CALL_FILES:
         break;
     }
 }
@@ -150,28 +161,138 @@ static void on_done(struct gl_store_req *req)
     gl_node_release(n, x->batch);
 }
 
-void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
+/* ---- a record that keeps its value ---- */
+
+static void on_value(struct gl_store_req *req)
 {
-    const struct gl_core_call *call = b->effects.items[number_of].call;
-    struct call *x = GL_NEW(&b->arena, struct call);
-    struct gl_store_req *req = gl_chain_call_store(&x->call, n, on_done, x);
+    struct call *x = req->owner;
+    struct gl_node *n = x->call.node;
+    const struct gl_record *r = req->records;
     struct gl_store *s = n->ports.store;
 
-    GL_ASSERT(b->effects.items[number_of].type == GL_FX_CALL);
-    x->batch = b;
-    x->asked = call;
-    b->refs++;
+    if (req->status == 0 && (r->rev == 0 || r->damaged)) {
+        req->status = gl_why(&req->why, r->rev == 0 ? GL_E_NOT_FOUND : GL_E_DAMAGED,
+                             "there is no value that could be kept");
+    }
+    if (req->status != 0) {
+        on_done(req);
+        return;
+    }
+    x->write = x->asked->tx->writes[0];
+    x->write.value = gl_str_dup(&x->batch->arena, r->value);
+    x->tx = *x->asked->tx;
+    x->tx.writes = &x->write;
+    s->ops->commit(s, gl_chain_call_store(&x->call, n, on_done, x), &x->tx);
+}
+
+static void restamp(struct gl_node *n, struct call *x)
+{
+    const struct gl_write *w = &x->asked->tx->writes[0];
+    struct gl_store *s = n->ports.store;
+
+    GL_ASSERT(x->asked->tx->writes_n == 1);
+    x->key = (struct gl_key){.kind = w->kind, .id = w->id};
+    s->ops->get(s, gl_chain_call_store(&x->call, n, on_value, x), n->config.context, &x->key, 1);
+}
+
+/* What is known of blobs that go is forgotten. */
+static void forget_blobs(struct gl_node *n, const struct gl_tx *tx)
+{
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        const struct gl_write *w = &tx->writes[i];
+
+        if (w->type == GL_WRITE_DELETE && gl_str_is(w->kind, "blob") &&
+            memchr(w->id.p, '/', w->id.n) == NULL) {
+            gl_blobs_forget(n->blobs, w->id);
+        }
+    }
+}
+
+/* ---- files ---- */
+
+static void on_files(struct gl_tidy_req *req)
+{
+    struct call *x = req->owner;
+    struct gl_node *n = x->node;
+    struct gl_event ev = {.type = GL_EV_ANSWER,
+                          .context = n->config.context,
+                          .answer = {.by = (uint8_t)x->asked->by,
+                                     .number = x->asked->number,
+                                     .code = req->status,
+                                     .why = gl_str_of(req->status != 0 ? req->why.text : ""),
+                                     .names = {.items = req->names, .n = req->names_n},
+                                     .n = req->removed_n,
+                                     .bytes = req->bytes,
+                                     .young = req->young}};
+
+    if (!n->stopping) {
+        n->config.trace->now = n->now;
+        gl_node_feed(n, &ev);
+    }
+    gl_node_release(n, x->batch);
+    if (!n->stopping) {
+        gl_node_rearm(n);
+    }
+}
+
+/* Not counted as outstanding: a node does not wait with its end until files have been removed. */
+static void begin_files(struct gl_node *n, struct call *x)
+{
+    const struct gl_core_files *f = &x->asked->files;
+    struct gl_tidy_req *req = &x->files;
+    struct gl_tidy *t = n->ports.tidy;
+    gl_str context = n->config.context;
+
+    *req = (struct gl_tidy_req){.done = on_files, .owner = x};
+    switch (f->type) {
+    case GL_FILES_MEASURE:
+        t->measure(t, req, context);
+        break;
+    case GL_FILES_LIST_JOBS:
+        t->list_jobs(t, req, context);
+        break;
+    case GL_FILES_LIST_WORK:
+        t->list_work(t, req, context, f->age_ms, f->limit);
+        break;
+    case GL_FILES_REMOVE_JOBS:
+        t->remove_jobs(t, req, context, f->names, f->names_n);
+        break;
+    case GL_FILES_REMOVE_WORK:
+        t->remove_work(t, req, context, f->names, f->names_n);
+        break;
+    case GL_FILES_REMOVE_BLOBS:
+        t->remove_blobs(t, req, context, f->names, f->names_n, f->age_ms);
+        break;
+    }
+}
+
+/* ---- each call ---- */
+
+static void begin_on_store(struct gl_node *n, struct call *x)
+{
+    const struct gl_core_call *call = x->asked;
+    struct gl_store *s = n->ports.store;
+    struct gl_store_req *req = gl_chain_call_store(&x->call, n, on_done, x);
+
     switch (call->type) {
     case GL_CORE_CALL_GET:
         s->ops->get(s, req, n->config.context, call->keys, call->keys_n);
         break;
     case GL_CORE_CALL_RANGE:
+    case GL_CORE_CALL_COUNT:
         s->ops->range(s, req, n->config.context, &call->range);
+        break;
+    case GL_CORE_CALL_LIST:
+        s->ops->list(s, req, n->config.context, &call->listing);
+        break;
+    case GL_CORE_CALL_MEASURE:
+        s->ops->measure(s, req, n->config.context);
         break;
     case GL_CORE_CALL_TIME:
         (s->ops->time)(s, req); /* in brackets: plain, the name belongs to the C library */
         break;
     case GL_CORE_CALL_COMMIT:
+        forget_blobs(n, call->tx);
         s->ops->commit(s, req, call->tx);
         break;
     case GL_CORE_CALL_RENEW:
@@ -184,5 +305,26 @@ void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
     case GL_CORE_CALL_DECLARE:
         s->ops->session_dead(s, req, call->session, true);
         break;
+    case GL_CORE_CALL_RESTAMP:
+    case GL_CORE_CALL_FILES:
+        GL_UNREACHABLE();
+    }
+}
+
+void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
+{
+    struct call *x = GL_NEW(&b->arena, struct call);
+
+    GL_ASSERT(b->effects.items[number_of].type == GL_FX_CALL);
+    x->node = n;
+    x->batch = b;
+    x->asked = b->effects.items[number_of].call;
+    b->refs++;
+    if (x->asked->type == GL_CORE_CALL_FILES) {
+        begin_files(n, x);
+    } else if (x->asked->type == GL_CORE_CALL_RESTAMP) {
+        restamp(n, x);
+    } else {
+        begin_on_store(n, x);
     }
 }

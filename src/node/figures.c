@@ -117,7 +117,7 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     gl_jw_put_u64(&w, "attempts_running", f.attempts_running);
     gl_jw_put_u64(&w, "steps_waiting", f.steps_waiting);
     gl_jw_put_u64(&w, "quarantined", f.quarantined);
-    if (gl_trim_progress(n->trim, &removed)) {
+    if (gl_core_is_cleaning(n->core, &removed)) {
         gl_jw_put_u64(&w, "removed_jobs", removed);
     }
     write_pools(&f, &w);

@@ -6,37 +6,6 @@
 
 /* ---- its parts ---- */
 
-static void trim_init(struct gl_node *n)
-{
-    n->trim = gl_trim_new(n, &n->config.keep, n->ports.tidy);
-}
-
-static gl_ms trim_due(const struct gl_node *n)
-{
-    return gl_trim_due(n->trim);
-}
-
-static void trim_on_time(struct gl_node *n)
-{
-    gl_trim_on_time(n->trim);
-}
-
-static void trim_stop(struct gl_node *n)
-{
-    gl_trim_stop(n->trim);
-}
-
-static void trim_done(struct gl_node *n)
-{
-    gl_trim_free(n->trim);
-}
-
-static const struct gl_node_part trim_part = {.init = trim_init,
-                                              .due = trim_due,
-                                              .on_time = trim_on_time,
-                                              .stop = trim_stop,
-                                              .done = trim_done};
-
 static const struct gl_node_part inbox_part = {.init = gl_inbox_init,
                                                .due = gl_inbox_due,
                                                .on_time = gl_inbox_on_time,
@@ -45,17 +14,11 @@ static const struct gl_node_part inbox_part = {.init = gl_inbox_init,
 
 /* Time comes to them in this order. */
 const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
-    [GL_PART_SESSIONS] = &gl_sessions_part,
-    [GL_PART_COMMITS] = &gl_commits_part,
-    [GL_PART_INBOX] = &inbox_part,
-    [GL_PART_REQUESTS] = &gl_requests_part,
-    [GL_PART_STARTS] = &gl_starts_part,
-    [GL_PART_HOLDS] = &gl_holds_part,
-    [GL_PART_TRIM] = &trim_part,
-    [GL_PART_BLOBS] = &gl_blobs_part,
-    [GL_PART_PROBES] = &gl_probes_part,
-    [GL_PART_REFUSALS] = &gl_refusals_part,
-    [GL_PART_LIVE] = &gl_live_part,
+    [GL_PART_SESSIONS] = &gl_sessions_part, [GL_PART_COMMITS] = &gl_commits_part,
+    [GL_PART_INBOX] = &inbox_part,          [GL_PART_REQUESTS] = &gl_requests_part,
+    [GL_PART_STARTS] = &gl_starts_part,     [GL_PART_HOLDS] = &gl_holds_part,
+    [GL_PART_BLOBS] = &gl_blobs_part,       [GL_PART_PROBES] = &gl_probes_part,
+    [GL_PART_REFUSALS] = &gl_refusals_part, [GL_PART_LIVE] = &gl_live_part,
     [GL_PART_FEED] = &gl_feed_part,
 };
 
@@ -119,7 +82,6 @@ static void check_ready(struct gl_node *n)
 {
     if (!n->ready && n->session.n > 0 && n->exec_up) {
         n->ready = true;
-        gl_trim_on_ready(n->trim);
         if (n->config.on_ready != NULL) {
             n->config.on_ready(n->config.owner);
         }
@@ -218,6 +180,9 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .body_bytes = n->config.body_bytes,
                                     .quarantined = n->config.quarantined,
                                     .quarantined_n = n->config.quarantined_n,
+                                    .keep = n->config.keep,
+                                    .has_files = n->ports.tidy != NULL,
+                                    .may_be_half = n->config.may_be_half,
                                     .trace = gl_feed_trace(n)};
 
     GL_ASSERT(n->core == NULL);

@@ -11,7 +11,7 @@
 
 #include "api/request.h"
 #include "base/trace.h"
-#include "node/trim.h"
+#include "core/core.h"
 #include "node/workers.h"
 #include "port/blob.h"
 #include "port/clock.h"
@@ -19,6 +19,7 @@
 #include "port/exec.h"
 #include "port/record.h"
 #include "port/store.h"
+#include "port/tidy.h"
 #include "port/work.h"
 
 struct gl_event;

@@ -29,7 +29,6 @@ struct gl_node {
     void *parts[GL_PARTS]; /* the memory of each: its own file's */
     struct gl_query_context queries;
     struct gl_claims claims;
-    struct gl_trim *trim;
     struct gl_inbox *inbox;
     struct gl_blobs *blobs; /* NULL: its files are its own (node/blobs.h) */
 
@@ -191,8 +190,6 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
 void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
                         struct gl_buf *body);
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e);
-/* Is one of the submissions under way whose number is not above `until`? */
-bool gl_requests_have_submit(const struct gl_node *n, uint64_t until);
 /* A reply whose transaction did not commit. */
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why);
@@ -205,7 +202,6 @@ void gl_requests_refuse_commands(struct gl_node *n);
 bool gl_requests_are_inside(const struct gl_node *n);
 bool gl_requests_are_answered(const struct gl_node *n); /* those that are to be */
 bool gl_requests_have_watchers(const struct gl_node *n);
-uint64_t gl_requests_last(const struct gl_node *n); /* number given to a command */
 
 /* ---- holds.c ---- */
 /* Must this submission wait for the files of its flow? Then gl_requests_take() follows. */

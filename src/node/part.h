@@ -33,7 +33,6 @@ enum gl_node_part_number {
     GL_PART_REQUESTS,
     GL_PART_STARTS,
     GL_PART_HOLDS,
-    GL_PART_TRIM,
     GL_PART_BLOBS,
     GL_PART_PROBES,
     GL_PART_REFUSALS,

@@ -97,19 +97,6 @@ static struct gl_request *command_end(struct gl_node *n, uint64_t number)
     return rq;
 }
 
-bool gl_requests_have_submit(const struct gl_node *n, uint64_t until)
-{
-    const struct command *c;
-
-    for (size_t i = 0; (c = gl_map_next(&own(n)->commands, &i)) != NULL;) {
-        if (c->rq != NULL && c->number <= until &&
-            gl_verbs[c->rq->verb].kind == GL_KIND_SUBMISSION) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The same of a command that came through the inbox. */
 static struct gl_inbox_entry *entry_end(struct gl_node *n, uint64_t number)
 {
@@ -147,6 +134,11 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 
     if (rq == NULL) {
         return; /* refused when the node began to stop */
+    }
+    if (e->code != 0 && gl_verbs[rq->verb].kind == GL_KIND_CLEANUP) {
+        gl_requests_answer(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "",
+                           NULL);
+        return;
     }
     if (e->code != 0) {
         gl_earlier_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
@@ -267,7 +259,6 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
     ev.submit.inputs = again != NULL ? again->inputs : s->inputs;
     ev.submit.retry_of = again != NULL ? again->retry_of : (gl_str){0};
     ev.submit.retry_from = again != NULL ? again->retry_from : (gl_str){0};
-    gl_trim_on_submit(n->trim, ev.submit.flow_hash, ev.submit.retry_of);
     ev.submit.dedupe_key = s->dedupe_key;
     ev.submit.request_key = s->request_key;
     ev.submit.stack = s->stack.n > 0 ? s->stack : n->config.stack;
@@ -510,9 +501,6 @@ void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
 {
     struct watched *f = gl_map_find(&own(n)->watched, job);
 
-    if (ended) {
-        gl_trim_on_ended(n->trim);
-    }
     if (ended && n->config.on_ended != NULL) {
         n->config.on_ended(n->config.owner, job);
     }
@@ -580,6 +568,45 @@ static void submission(struct gl_node *n, struct gl_request *rq)
     }
 }
 
+static void feed_cleanup(struct command *c, int code, gl_str job, const char *why)
+{
+    const struct gl_request *rq = c->rq;
+    bool is_removal = rq->verb == GL_VERB_REMOVE;
+    struct gl_event ev = {.type = GL_EV_CLEAN,
+                          .context = c->node->config.context,
+                          .job = job,
+                          .clean = {.request = c->number,
+                                    .is_removal = is_removal,
+                                    .code = code,
+                                    .why = gl_str_of(code != 0 ? why : ""),
+                                    .name = rq->job,
+                                    .keep_for = is_removal ? -1 : rq->trim.keep_for,
+                                    .keep_jobs = is_removal ? -1 : rq->trim.keep_jobs}};
+
+    gl_node_feed(c->node, &ev);
+}
+
+static void on_named(void *owner, int code, gl_str job, const char *why)
+{
+    struct command *c = owner;
+    struct gl_node *n = c->node;
+
+    feed_cleanup(c, code, job, why); /* its answer may end the command */
+    gl_node_rearm(n);
+}
+
+/* Jobs are to be removed: one, or all but those that are kept. */
+static void cleanup(struct gl_node *n, struct gl_request *rq)
+{
+    struct command *c = command_new(n, rq);
+
+    if (rq->verb == GL_VERB_REMOVE) {
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_named, c);
+    } else {
+        feed_cleanup(c, 0, (gl_str){0}, "");
+    }
+}
+
 static void route(struct gl_node *n, struct gl_request *rq)
 {
     switch (gl_verbs[rq->verb].kind) {
@@ -604,7 +631,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
         describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_figures_metrics : gl_figures_node);
         break;
     case GL_KIND_CLEANUP:
-        gl_trim_request(n->trim, rq);
+        cleanup(n, rq);
         break;
     case GL_KIND_LOCAL:
         GL_UNREACHABLE();
@@ -739,11 +766,6 @@ bool gl_requests_are_answered(const struct gl_node *n)
 bool gl_requests_have_watchers(const struct gl_node *n)
 {
     return !gl_list_empty(&own(n)->watchers);
-}
-
-uint64_t gl_requests_last(const struct gl_node *n)
-{
-    return own(n)->last;
 }
 
 const struct gl_node_part gl_requests_part = {.bytes = sizeof(struct requests),

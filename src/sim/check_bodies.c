@@ -6,7 +6,6 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "model/agent.h"
-#include "node/trim_state.h"
 #include "sim/sim_checks.h"
 #include "sim/sim_mail.h"
 
@@ -164,8 +163,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 static bool is_going(struct sim_checks *c, gl_str job)
 {
     struct gl_range begun = {.index = GL_S("ended"),
-                             .score_min = GL_TRIM_BEGUN,
-                             .score_max = GL_TRIM_BEGUN,
+                             .score_min = GL_ENDED_BEGUN,
+                             .score_max = GL_ENDED_BEGUN,
                              .limit = SIZE_MAX};
     size_t n = 0;
     const struct gl_index_entry *e = sim_disk_range(c->disk, SIM_CONTEXT, &begun, &c->arena, &n);

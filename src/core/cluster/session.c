@@ -2,6 +2,7 @@
 
 #include "core/cluster/renewal.h"
 #include "core/heal/sweep.h"
+#include "core/retention/retention.h"
 
 void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
 {
@@ -33,4 +34,5 @@ void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
     GL_TRACE(c->trace, NODE, .number = (int64_t)ev->session.number, .what = "session");
     gl_renewal_begin(c, ev);
     gl_sweep_begin(c);
+    gl_retention_on_ready(c);
 }

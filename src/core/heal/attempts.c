@@ -6,6 +6,7 @@
 #include "core/heal/load.h"
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
+#include "core/retention/retention.h"
 
 enum {
     PROBE_MS = 5000,
@@ -456,6 +457,7 @@ void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
         }
     }
     gl_attempts_list(c);
+    gl_retention_on_ready(c);
 }
 
 void gl_attempts_on_down(struct gl_core *c)

@@ -13,6 +13,7 @@
 #include "core/heal/sweep.h"
 #include "core/place/quotas.h"
 #include "core/place/slots.h"
+#include "core/retention/retention.h"
 #include "core/snapshot.h"
 
 enum { RETRY_MS = 200, RETRY_MS_MAX = 5000, TRIM_TRIES = 8 };
@@ -279,6 +280,7 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
             j->spec->is_stored = true;
             if (j->inflight_n == 0 && (gl_job_status_is_terminal(j->r.status) || j->is_damaged ||
                                        (j->owner.n == 0 && gl_list_empty(&j->touched)))) {
+                gl_retention_on_ended(c, gl_job_status_is_terminal(j->r.status));
                 drop(c, j); /* it has ended, has been given away, or is of no use in memory */
             }
             return;

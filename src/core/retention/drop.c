@@ -1,0 +1,316 @@
+/* drop.c - jobs that ended.c has found go: first their records, then their files.
+ *
+ * For everybody else a job goes in one transaction. Small jobs share one. A large job leaves its
+ * steps and its log behind at first, and they follow page by page, so that no transaction holds up
+ * others for long. Its place in the index "ended" moves to the very front, GL_ENDED_BEGUN, and goes
+ * last: whatever breaks off, the next pass, the first one of a node, or a client that removes it
+ * once more finds there what is left.
+ *
+ * Each transaction guards on the revision of the job that was read. It cannot move any more, but
+ * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
+ * remove. */
+#include "core/retention/parts.h"
+
+enum {
+    /* Besides the belongings: log, inputs, run, dedupe, request, ended, job, retried; and of a
+     * damaged one where it may stand in the index "wake". */
+    OWN_WRITES = 12,
+    LOG_PAGE = 1000,
+};
+
+static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
+
+struct batch { /* a transaction that is being put together */
+    struct gl_guard guards[GL_TRIM_WRITES];
+    struct gl_write writes[GL_TRIM_WRITES];
+    size_t guards_n, writes_n;
+};
+
+static struct gl_retention_pass *pass(struct gl_core *c)
+{
+    return &c->retention.pass;
+}
+
+/* ---- files ---- */
+
+void gl_drop_on_files(struct gl_core *c, const struct gl_event *ev)
+{
+    if (gl_retention_has_tidied(c, ev)) {
+        gl_retention_jobs_over(c);
+    }
+}
+
+static void remove_files(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_state *r = &c->retention;
+    gl_str *gone = GL_NEW_ARRAY(c->out->arena, gl_str, p->jobs_n_now + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        if (p->jobs[i].is_removed) {
+            gone[n++] = p->jobs[i].id;
+        }
+    }
+    p->gone_n = n;
+    p->jobs_n += n;
+    r->removed_n += n;
+    r->ended_n -= (int64_t)n < r->ended_n ? (int64_t)n : r->ended_n;
+    if (n == 0 || !r->has_files) {
+        gl_retention_jobs_over(c);
+    } else {
+        gl_retention_stage(c, GL_STAGE_JOB_FILES,
+                           gl_retention_files(c, GL_FILES_REMOVE_JOBS, gone, n, 0));
+    }
+}
+
+/* ---- transactions ---- */
+
+static struct gl_guard *add_guard(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
+{
+    struct gl_guard *g = &b->guards[b->guards_n++];
+
+    GL_ASSERT(b->guards_n < GL_TRIM_WRITES);
+    *g = (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
+    return g;
+}
+
+static struct gl_write *add_write(struct batch *b, enum gl_write_type type, gl_str kind, gl_str id)
+{
+    struct gl_write *w = &b->writes[b->writes_n++];
+
+    GL_ASSERT(b->writes_n <= GL_TRIM_WRITES);
+    *w = (struct gl_write){.type = type, .kind = kind, .id = id};
+    return w;
+}
+
+static uint64_t commit(struct gl_core *c, struct batch *b)
+{
+    const struct gl_tx *tx = gl_retention_tx(c, b->guards, b->guards_n, b->writes, b->writes_n);
+
+    pass(c)->calls_n++;
+    return gl_component_commit(c, GL_COMPONENT_RETENTION, tx);
+}
+
+static void add_ids(struct batch *b, const struct gl_leaving *g)
+{
+    for (size_t i = 0; i < g->ids.n; i++) {
+        (void)add_write(b, GL_WRITE_DELETE, gl_str_of(gl_ended_kind(g)), g->ids.items[i]);
+    }
+}
+
+static void add_wake(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
+{
+    const int64_t scores[] = {GL_WAKE_RUNNING, GL_WAKE_READY, GL_WAKE_NEVER, g->r.wake};
+    gl_str index =
+        c->shared ? gl_job_index(c->out->arena, "wake", g->r.stack, g->r.env_scope) : GL_S("wake");
+
+    for (size_t i = 0; i < GL_COUNT(scores); i++) {
+        add_write(b, GL_WRITE_UNINDEX, index, g->id)->score = scores[i];
+    }
+}
+
+/* A name that is still this job's goes with it. */
+static void add_name(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
+{
+    if (rev != 0) {
+        (void)add_guard(b, kind, id, rev);
+        (void)add_write(b, GL_WRITE_DELETE, kind, id);
+    }
+}
+
+/* The job itself, and its names. */
+static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
+{
+    (void)add_guard(b, GL_S("job"), g->id, g->rev);
+    (void)add_write(b, GL_WRITE_DELETE, GL_S("inputs"), g->id);
+    add_name(b, GL_S("run"), g->r.run_id, g->run_rev);
+    add_name(b, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
+    if (g->dedupe_rev != 0 && !g->is_damaged) {
+        add_guard(b, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
+    }
+    add_name(b, GL_S("request"), g->r.request_key, g->request_rev);
+    if (c->shared) {
+        struct gl_guard *r = add_guard(b, GL_S("retried"), g->id, g->retried_rev);
+
+        r->type = g->retried_rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_OWNED;
+        r->owner = g->retried_by;
+        r->token = g->retried_token;
+    }
+    if (g->retried_rev != 0) {
+        (void)add_write(b, GL_WRITE_DELETE, GL_S("retried"), g->id);
+    }
+    (void)add_write(b, GL_WRITE_DELETE, GL_S("job"), g->id);
+    if (g->is_damaged) {
+        add_wake(c, b, g);
+    }
+    if (g->owner.n > 0) { /* it seemed to be dead, or is not known yet */
+        struct gl_guard *had = add_guard(b, (gl_str){0}, (gl_str){0}, 0);
+
+        had->type = GL_GUARD_DEAD;
+        had->owner = g->owner;
+    }
+}
+
+/* All that is left of it. */
+static void add_job(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
+{
+    if (!g->is_headless) {
+        add_head(c, b, g);
+    }
+    add_ids(b, g);
+    add_write(b, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
+    add_write(b, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
+}
+
+/* The head, then a page, of a job that is too large to go at once. */
+static void remove_part(struct gl_core *c, struct gl_leaving *g)
+{
+    struct batch *b = GL_NEW(c->out->arena, struct batch);
+
+    if (!g->is_headless) {
+        add_head(c, b, g);
+        add_write(b, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
+        add_write(b, GL_WRITE_INDEX, GL_S("ended"), g->id)->score = GL_ENDED_BEGUN;
+    } else {
+        add_ids(b, g);
+    }
+    if (g->is_headless && g->log_from + LOG_PAGE < g->r.last_seq) {
+        g->log_from += LOG_PAGE;
+        add_write(b, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
+    }
+    pass(c)->is_part = true;
+    g->call = commit(c, b);
+}
+
+/* As many of those that are left as fit one transaction. False: none is left. */
+static bool remove_some(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct batch *b = GL_NEW(c->out->arena, struct batch);
+    struct gl_leaving **in = GL_NEW_ARRAY(c->out->arena, struct gl_leaving *, p->jobs_n_now);
+    size_t n = 0;
+    uint64_t call;
+
+    for (size_t i = 0; i < p->jobs_n_now && !(n > 0 && p->is_single); i++) {
+        struct gl_leaving *g = &p->jobs[i];
+
+        if (!g->is_over && g->call == 0 && b->writes_n + g->ids.n + OWN_WRITES <= GL_TRIM_WRITES) {
+            add_job(c, b, g);
+            in[n++] = g;
+        }
+    }
+    call = n > 0 ? commit(c, b) : 0;
+    for (size_t i = 0; i < n; i++) {
+        in[i]->call = call;
+    }
+    return n > 0;
+}
+
+/* ---- what has become of them ---- */
+
+static bool is_large(const struct gl_leaving *g)
+{
+    return g->has_more || g->log_from + LOG_PAGE < g->r.last_seq;
+}
+
+static void stays_changed(struct gl_core *c, struct gl_leaving *g)
+{
+    gl_ended_stays(c, g, GL_R_JOB_OWNER_ALIVE, "%s",
+                   g->owner.n > 0
+                       ? "the node that has the job seems to be alive: cancel it first, or try "
+                         "again when that node is gone"
+                       : "the job was changed by someone else meanwhile: try again");
+}
+
+/* A part of it has gone. True: the next page of it must be read. */
+static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
+{
+    if (code == GL_E_CONFLICT) {
+        stays_changed(c, g);
+    } else if (code == 0 && !g->is_headless) {
+        g->is_headless = true;
+        g->r.ended_at = GL_ENDED_BEGUN;
+    } else {
+        return code == 0;
+    }
+    return false;
+}
+
+static void settle(struct gl_core *c, struct gl_leaving *g, int64_t code)
+{
+    if (code == 0) {
+        g->is_over = g->is_removed = true;
+    } else if (code == GL_E_CONFLICT && pass(c)->is_single) {
+        stays_changed(c, g);
+    }
+}
+
+void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_leaving *large = NULL;
+    int64_t code = ev->answer.code;
+
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        struct gl_leaving *g = &p->jobs[i];
+
+        if (g->call != ev->answer.number) {
+            continue;
+        }
+        g->call = 0;
+        if (!p->is_part) {
+            settle(c, g, code);
+        } else if (part_has_gone(c, g, code)) {
+            large = g;
+        }
+    }
+    if (code == GL_E_CONFLICT && !p->is_part) {
+        GL_MARK(c->trace, "trim.conflict");
+        p->has_conflict = true;
+    }
+    if (!gl_retention_are_through(c, ev, true)) {
+        return;
+    }
+    if (large != NULL) {
+        gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
+        gl_ended_list(c, large);
+    } else {
+        p->is_single = p->is_single || p->has_conflict;
+        gl_drop_next(c);
+    }
+}
+
+static void leave_pinned(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        struct gl_leaving *g = &p->jobs[i];
+
+        if (!g->is_over && !g->is_headless && gl_pins_have(c, g->id)) {
+            GL_MARK(c->trace, "trim.is_pinned");
+            gl_ended_stays(c, g, GL_R_JOB_RETRIED, "job %.*s is being retried", GL_STR_ARG(g->id));
+        }
+    }
+}
+
+void gl_drop_next(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    gl_retention_stage(c, GL_STAGE_DROP, 0);
+    p->has_conflict = p->is_part = false;
+    leave_pinned(c);
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        if (!p->jobs[i].is_over && is_large(&p->jobs[i])) {
+            remove_part(c, &p->jobs[i]);
+            return;
+        }
+    }
+    while (p->calls_n < GL_TRIM_FLYING && remove_some(c)) {
+    }
+    if (p->calls_n == 0) {
+        remove_files(c);
+    }
+}

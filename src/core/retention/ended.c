@@ -1,0 +1,522 @@
+/* ended.c - a handful of ended jobs is to go: which of them may, and what belongs to them.
+ *
+ * A job that is being retried stays: its outputs are still to be read. The index "retry/<job>" has
+ * the live jobs that retry it, as soon as their submissions have been committed; before that we
+ * know of those that were submitted here (pins), and a retry that another node is submitting leaves
+ * its mark in the record "retried", on which drop.c guards.
+ *
+ * A job whose own record, or that of its flow, is damaged can neither go on nor be cancelled. It
+ * goes if a person asks for it, unless a node has it in memory, and with it what its record still
+ * tells. What runs of it is stopped as soon as its node finds that there is no such job. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/cluster/peers.h"
+#include "core/retention/parts.h"
+
+enum { ALIKE_MAX = 32 }; /* ids that differ in their last letter only */
+
+#define F(member, type) GL_FIELD(gl_job_record, member, type, 0, "")
+
+static const struct gl_field leaving_fields[] = {
+    F(flow, STR),
+    F(run_id, STR),
+    F(dedupe_key, STR),
+    F(request_key, STR),
+    F(stack, STR),
+    F(env_scope, STR),
+    GL_FIELD_ENUM(gl_job_record, status, gl_job_status_words, 0, ""),
+    F(ended_at, I64),
+    F(wake, I64),
+    F(last_seq, I64),
+    F(signals_n, I64),
+    F(letters_n, U64),
+};
+#undef F
+
+const struct gl_schema gl_leaving_schema = {.name = "job",
+                                            .bytes = sizeof(struct gl_job_record),
+                                            .fields = leaving_fields,
+                                            .fields_n = GL_COUNT(leaving_fields)};
+
+static const struct gl_core_view job_view = {
+    .type = GL_VIEW_MEMBERS, .schema = &gl_job_schema, .members = &gl_leaving_schema};
+
+struct naming { /* what a record that gives a job a name says */
+    gl_str job_id;
+};
+
+static const struct gl_field naming_fields[] = {GL_FIELD(naming, job_id, STR, 0, "")};
+
+static const struct gl_schema naming_schema = {
+    .name = "name", .bytes = sizeof(struct naming), .fields = naming_fields, .fields_n = 1};
+
+static const struct gl_core_view naming_view = {
+    .type = GL_VIEW_MEMBERS, .schema = &naming_schema, .members = &naming_schema};
+
+static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
+static const struct gl_core_view ids = {.type = GL_VIEW_IDS};
+
+static struct gl_retention_pass *pass(struct gl_core *c)
+{
+    return &c->retention.pass;
+}
+
+void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
+{
+    char text[GL_WHY_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
+    va_end(args);
+    g->is_over = true;
+    pass(c)->why_code = reason;
+    gl_core_set(c, &pass(c)->why, gl_str_of(text));
+}
+
+/* ---- jobs that are being retried ---- */
+
+/* A submission that has not been committed, and may be. */
+static bool is_submitting(struct gl_core *c, gl_str job)
+{
+    const struct gl_job *j = gl_job_find(c, job);
+
+    return j != NULL && !j->is_created && j->inflight_n > 0;
+}
+
+void gl_pins_drop(struct gl_core *c, bool all)
+{
+    struct gl_link *next;
+
+    for (struct gl_link *l = c->retention.pins.next; l != &c->retention.pins; l = next) {
+        struct gl_pin *p = GL_CONTAINER(l, struct gl_pin, link);
+
+        next = l->next;
+        if (all || !is_submitting(c, p->by)) {
+            gl_list_remove(l);
+            gl_core_set(c, &p->job, (gl_str){0});
+            gl_core_set(c, &p->by, (gl_str){0});
+            gl_pool_free(&c->mem, p, sizeof(*p));
+        }
+    }
+}
+
+bool gl_pins_have(const struct gl_core *c, gl_str job)
+{
+    for (const struct gl_link *l = c->retention.pins.next; l != &c->retention.pins; l = l->next) {
+        if (gl_str_eq(job, GL_CONTAINER(l, struct gl_pin, link)->job)) {
+            return !GL_PLANT(82); /* planted: a retry that has just been submitted is forgotten */
+        }
+    }
+    return false;
+}
+
+struct gl_pin *gl_pins_add(struct gl_core *c, gl_str job, gl_str by)
+{
+    struct gl_pin *p = gl_pool_alloc(&c->mem, sizeof(*p));
+
+    *p = (struct gl_pin){0};
+    gl_list_init(&p->link);
+    gl_core_set(c, &p->job, job);
+    gl_core_set(c, &p->by, by);
+    gl_list_push(&c->retention.pins, &p->link);
+    return p;
+}
+
+/* A pin stays until a handful begins after its submission has ended: then the index knows. */
+void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_state *r = &c->retention;
+    bool is_sweeping = r->pass.chore == GL_CHORE_FLOWS;
+
+    if (is_sweeping) {
+        gl_retention_add(&r->pass, &r->named, ev->submit.flow_hash);
+    }
+    if (ev->submit.retry_of.n != GL_ULID_BYTES) {
+        return;
+    }
+    if (r->pass.stage == GL_STAGE_IDLE) {
+        gl_pins_drop(c, false); /* else they would pile up where nothing is removed */
+    }
+    (void)gl_pins_add(c, ev->submit.retry_of, ev->job);
+}
+
+/* ---- what belongs to them ---- */
+
+/* Page by page, in this order. */
+static const struct {
+    const char *kind;
+    bool of_signals, of_agents; /* only jobs that have had some have these */
+} kinds[] = {{"step", false, false},   {"signal", true, false}, {"letter", false, true},
+             {"message", false, true}, {"body", false, true},   {"deadletter", false, true},
+             {"patch", false, true}};
+
+const char *gl_ended_kind(const struct gl_leaving *g)
+{
+    return kinds[g->kind].kind;
+}
+
+bool gl_ended_has_kind(uint32_t kind)
+{
+    return kind < GL_COUNT(kinds);
+}
+
+/* The kind after the one that was listed; GL_COUNT(kinds): that was the last. */
+static uint32_t kind_after(const struct gl_leaving *g)
+{
+    uint32_t next = g->kind + 1;
+
+    while (next < GL_COUNT(kinds) && ((kinds[next].of_signals && g->r.signals_n == 0) ||
+                                      (kinds[next].of_agents && g->r.letters_n == 0))) {
+        next++;
+    }
+    return next;
+}
+
+void gl_ended_list(struct gl_core *c, struct gl_leaving *g)
+{
+    struct gl_listing page = {
+        .kind = gl_str_of(gl_ended_kind(g)),
+        .prefix = gl_str_fmt(c->out->arena, "%.*s/", GL_STR_ARG(g->id)),
+        .limit = GL_TRIM_PAGE,
+        .ids_only = true,
+    };
+
+    GL_ASSERT(pass(c)->stage == GL_STAGE_BELONGINGS);
+    g->ids = (struct gl_strs){0};
+    g->is_retried = false;
+    g->call = gl_component_list(c, GL_COMPONENT_RETENTION, &page, &ids);
+    pass(c)->calls_n++;
+}
+
+static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_event *ev)
+{
+    const struct gl_event_entry *retries = ev->answer.entries.items;
+
+    if (ev->answer.entries.n > 0) {
+        GL_MARK(c->trace, "trim.is_retried");
+        gl_ended_stays(c, g, GL_R_JOB_RETRIED,
+                       "job %.*s is needed by job %.*s, which retries it and has not ended",
+                       GL_STR_ARG(g->id), GL_STR_ARG(retries[0].id));
+    } else {
+        gl_ended_list(c, g);
+    }
+}
+
+static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_event *ev)
+{
+    struct gl_arena *a = &pass(c)->arena;
+    gl_str *copies = GL_NEW_ARRAY(a, gl_str, ev->answer.names.n + 1);
+    uint32_t next = kind_after(g);
+
+    for (size_t i = 0; i < ev->answer.names.n; i++) {
+        copies[i] = gl_str_dup(a, ev->answer.names.items[i]);
+    }
+    g->ids = (struct gl_strs){.items = copies, .n = ev->answer.names.n};
+    if (g->ids.n == 0 && next < GL_COUNT(kinds)) {
+        g->kind = next;
+        gl_ended_list(c, g);
+        return;
+    }
+    /* The next kind comes when nothing is left of this one: a page of its own. */
+    g->has_more = ev->answer.next.n > 0 || next < GL_COUNT(kinds);
+}
+
+/* A job of which something could not be read stays; the others go. */
+void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_leaving *g = NULL;
+
+    for (size_t i = 0; i < p->jobs_n_now && g == NULL; i++) {
+        g = p->jobs[i].call == ev->answer.number ? &p->jobs[i] : NULL;
+    }
+    if (g == NULL) {
+        return;
+    }
+    g->call = 0;
+    GL_ASSERT(p->calls_n > 0);
+    if (ev->answer.names.n > GL_TRIM_PAGE) {
+        gl_ended_stays(c, g, GL_E_DAMAGED, "%s", gl_err_text(GL_E_DAMAGED));
+    } else if (ev->answer.code != 0) {
+        gl_ended_stays(c, g, (int)ev->answer.code, "%.*s", GL_STR_ARG(ev->answer.why));
+    } else if (g->is_retried) {
+        on_retries(c, g, ev);
+    } else {
+        on_listed(c, g, ev);
+    }
+    if (--p->calls_n == 0) {
+        gl_drop_next(c);
+    }
+}
+
+static void find_belongings(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        struct gl_leaving *g = &p->jobs[i];
+        struct gl_range range = {
+            .index = gl_str_fmt(c->out->arena, "retry/%.*s", GL_STR_ARG(g->id)),
+            .score_min = INT64_MIN,
+            .score_max = INT64_MAX,
+            .limit = 1,
+        };
+
+        if (!g->is_over) {
+            g->is_retried = true;
+            g->call = gl_component_range(c, GL_COMPONENT_RETENTION, &range);
+            p->calls_n++;
+        }
+    }
+    if (p->calls_n == 0) {
+        gl_drop_next(c);
+    }
+}
+
+/* ---- their names ---- */
+
+enum { NAMES = 4 };
+
+/* The records that name a job, as far as it has such names: their kinds, ids, and where the
+ * revision goes of one that names this job and no other. */
+static size_t names_of(const struct gl_core *c, struct gl_leaving *g,
+                       struct gl_key keys[static NAMES], uint64_t *revs[static NAMES])
+{
+    const struct {
+        gl_str kind, id;
+        bool is_there;
+        uint64_t *rev;
+    } all[NAMES] = {
+        {GL_S("run"), g->r.run_id, !gl_str_eq(g->r.run_id, g->id), &g->run_rev},
+        {GL_S("dedupe"), g->r.dedupe_key, true, &g->dedupe_rev},
+        {GL_S("request"), g->r.request_key, true, &g->request_rev},
+        {GL_S("retried"), g->id, c->shared, NULL},
+    };
+    size_t n = 0;
+
+    for (size_t i = 0; i < NAMES && !g->is_over && !g->is_headless; i++) {
+        if (all[i].is_there && all[i].id.n > 0) {
+            revs[n] = all[i].rev;
+            keys[n++] = (struct gl_key){.kind = all[i].kind, .id = all[i].id};
+        }
+    }
+    return n;
+}
+
+static bool names_job(struct gl_core *c, const struct gl_event_record *r, gl_str job)
+{
+    struct naming said;
+
+    return r->rev != 0 && gl_retention_read(c->out->arena, &naming_schema, r->value, &said) &&
+           gl_str_eq(said.job_id, job);
+}
+
+void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_event_record *r = ev->answer.records.items;
+    struct gl_key keys[NAMES];
+    uint64_t *revs[NAMES];
+    size_t names_n = 0;
+
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        names_n += names_of(c, &p->jobs[i], keys, revs);
+    }
+    if (!gl_retention_has_records(c, ev, names_n)) {
+        return;
+    }
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        struct gl_leaving *g = &p->jobs[i];
+        size_t n = names_of(c, g, keys, revs);
+
+        for (size_t k = 0; k < n; k++, r++) {
+            if (revs[k] != NULL) {
+                *revs[k] = names_job(c, r, g->id) ? r->rev : 0;
+            } else {
+                g->retried_rev = r->rev;
+                g->retried_by = gl_str_dup(&p->arena, r->owner);
+                g->retried_token = r->token;
+            }
+        }
+    }
+    find_belongings(c);
+}
+
+static void get_names(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_key *keys = GL_NEW_ARRAY(c->out->arena, struct gl_key, NAMES * (p->jobs_n_now + 1));
+    uint64_t *revs[NAMES];
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        n += names_of(c, &p->jobs[i], keys + n, revs);
+    }
+    if (n == 0) {
+        find_belongings(c);
+    } else {
+        gl_retention_stage(c, GL_STAGE_NAMES,
+                           gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, &naming_view));
+    }
+}
+
+/* ---- the jobs themselves ---- */
+
+static bool is_in_memory(const struct gl_core *c, const struct gl_leaving *g, gl_str owner)
+{
+    return gl_core_owns(c, g->id) || gl_peers_lives(c, owner);
+}
+
+static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
+{
+    if (c->shared && !gl_str_eq(r->owner, c->session)) {
+        g->owner = gl_str_dup(&pass(c)->arena, r->owner);
+    }
+}
+
+static void stays_alive(struct gl_core *c, struct gl_leaving *g)
+{
+    gl_ended_stays(c, g, GL_R_JOB_NOT_ENDED, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
+                   gl_job_status_words[g->r.status]);
+}
+
+void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_record *flow = ev->answer.records.items;
+    struct gl_leaving *g = &pass(c)->jobs[0];
+
+    if (!gl_retention_has_records(c, ev, 1)) {
+        return;
+    }
+    if (flow->rev == 0 || flow->damaged) {
+        GL_MARK(c->trace, "trim.damaged_flow");
+        g->is_damaged = true;
+    } else {
+        stays_alive(c, g);
+    }
+    get_names(c);
+}
+
+/* As far as the record can be read; strings live in the pass's arena. */
+static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
+{
+    struct gl_job_record r;
+    bool is_readable = gl_retention_read(&pass(c)->arena, &gl_leaving_schema, value, &r);
+
+    if (is_readable) {
+        g->r = r;
+    } else { /* whatever it may have had */
+        g->r = (struct gl_job_record){
+            .stack = c->stack, .env_scope = c->env_scope, .signals_n = 1, .letters_n = 1};
+    }
+    return is_readable;
+}
+
+static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
+{
+    gl_ms listed_at = g->r.ended_at;
+    bool is_asked = pass(c)->is_removal, is_held = is_in_memory(c, g, r->owner);
+    bool is_readable = r->rev != 0 && read_job(c, g, r->value);
+    bool has_ended = is_readable && gl_job_status_is_terminal(g->r.status);
+
+    g->rev = r->rev;
+    g->is_headless = r->rev == 0;
+    if (g->is_headless) {
+        g->r.signals_n = 1; /* as far as anybody knows */
+        g->r.letters_n = 1;
+        return;
+    }
+    if (is_asked && (r->damaged || !is_readable) && !is_held) {
+        GL_MARK(c->trace, "trim.damaged");
+        g->is_damaged = true;
+        note_owner(c, g, r);
+    } else if (!is_readable) {
+        gl_ended_stays(c, g, GL_R_JOB_DAMAGED, "the record of job %.*s is damaged",
+                       GL_STR_ARG(g->id));
+    } else if (is_asked && !has_ended && !is_held) {
+        g->is_doubtful = true;
+        note_owner(c, g, r);
+    } else if (!has_ended) {
+        stays_alive(c, g);
+    }
+    g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
+}
+
+void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_entry *e = ev->answer.entries.items;
+    struct gl_leaving *g = &pass(c)->jobs[0];
+    bool is_begun = false;
+
+    if (!gl_retention_is_good(c, ev)) {
+        return;
+    }
+    for (size_t i = 0; i < ev->answer.entries.n; i++) {
+        is_begun = is_begun || gl_str_eq(e[i].id, g->id);
+    }
+    if (is_begun) {
+        GL_MARK(c->trace, "trim.begun_again");
+    } else {
+        gl_ended_stays(c, g, GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(g->id));
+    }
+    g->r.ended_at = GL_ENDED_BEGUN;
+    get_names(c);
+}
+
+/* A job is to be removed that is not there: has somebody begun to? */
+static void find_begun(struct gl_core *c)
+{
+    gl_str id = pass(c)->jobs[0].id;
+    struct gl_range range = {.index = GL_S("ended"),
+                             .score_min = GL_ENDED_BEGUN,
+                             .score_max = GL_ENDED_BEGUN,
+                             .after_score = GL_ENDED_BEGUN,
+                             .after_id = {.p = id.p, .n = id.n - 1},
+                             .limit = ALIKE_MAX};
+
+    gl_retention_stage(c, GL_STAGE_BEGUN, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
+}
+
+void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_event_record *all = ev->answer.records.items;
+
+    if (!gl_retention_has_records(c, ev, p->jobs_n_now)) {
+        return;
+    }
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        look_at(c, &p->jobs[i], &all[i]);
+    }
+    if (p->is_removal && p->jobs[0].is_headless) {
+        find_begun(c);
+    } else if (p->jobs[0].is_doubtful) { /* without its flow it cannot be cancelled either */
+        struct gl_key flow = {.kind = GL_S("flow"), .id = p->jobs[0].r.flow};
+
+        gl_retention_stage(c, GL_STAGE_FLOW,
+                           gl_component_view(c, GL_COMPONENT_RETENTION, &flow, 1, &stamps));
+    } else {
+        get_names(c);
+    }
+}
+
+void gl_ended_begin(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_key *keys = GL_NEW_ARRAY(c->out->arena, struct gl_key, p->jobs_n_now);
+
+    gl_pins_drop(c, false);
+    p->is_single = p->has_conflict = false;
+    p->gone_n = 0;
+    p->why_code = GL_E_UNAVAILABLE;
+    gl_core_set(c, &p->why, GL_S("the job could not be removed"));
+    for (size_t i = 0; i < p->jobs_n_now; i++) {
+        keys[i] = (struct gl_key){.kind = GL_S("job"), .id = p->jobs[i].id};
+    }
+    gl_retention_stage(
+        c, GL_STAGE_JOBS,
+        gl_component_view(c, GL_COMPONENT_RETENTION, keys, p->jobs_n_now, &job_view));
+}

@@ -1,0 +1,637 @@
+/* garbage.c - mark and sweep: flows that no job names go, and then blobs that no flow names.
+ *
+ * All roots are read for what they name, page by page; what is there and not named goes. A row of
+ * the table below says what the roots are and what of them counts as a name.
+ *
+ * On a store of our own a page of what is not named goes in one transaction. A job that is
+ * submitted meanwhile is heard of (gl_retention_on_submit), and one whose submission was under way
+ * at the beginning is waited for: so every flow that is neither found nor heard of is named by
+ * nobody. It is removed from the core's memory and from the store in one step; a submission that
+ * comes later finds it in neither, and writes it again, after the removal. That relies on being the
+ * only node of the store that takes jobs, which the lock on the data folder ensures; a node that
+ * has lost it does not get past the guard on its session.
+ *
+ * On a shared store other nodes take jobs, and we do not hear of them. So what is not named is
+ * condemned first: from then on nobody can submit a job that relies on it without writing it anew
+ * (model/kept.h). Then all roots are looked through once more. What is still not named goes; the
+ * guard on what we have condemned sees whoever has written it meanwhile. The rest is spared.
+ *
+ * A blob is put, or asked for, shortly before its flow is submitted: younger ones stay, whoever
+ * names them. */
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "core/flow/submit.h"
+#include "core/retention/parts.h"
+#include "model/kept.h"
+
+enum {
+    WAIT_MS = 100,
+    BLOB_AGE_MS = 60 * 60 * 1000,
+    FLOWS_BYTES = 4 << 20, /* of flows read at a time: they may be large */
+    FLYING = 4,            /* records condemned at a time */
+    REMOVED_AT_ONCE = 100,
+    HEADS_READ = 50,
+    PIECES_MAX = GL_BLOB_BYTES_MAX / GL_KEPT_PIECE_BYTES,
+    HEX = GL_SHA256_HEX - 1,
+};
+
+static_assert(PIECES_MAX + 1 <= GL_TRIM_WRITES, "a blob goes in one transaction");
+static_assert((int)REMOVED_AT_ONCE < (int)GL_TRIM_WRITES, "so do these flows");
+
+static const struct sweep {
+    const char *kind, *root;
+    struct gl_core_view view; /* of the roots */
+    size_t root_bytes;        /* of a page of them */
+    size_t at_once;           /* removed in one transaction, of those that were condemned */
+    const char *is_spared, *is_resurrected; /* marks */
+} sweeps[] = {
+    [GL_CHORE_FLOWS] = {.kind = "flow",
+                        .root = "job",
+                        .view = {.type = GL_VIEW_MEMBER,
+                                 .schema = &gl_job_schema,
+                                 .member = "flow"},
+                        .at_once = REMOVED_AT_ONCE,
+                        .is_spared = "trim.spared",
+                        .is_resurrected = "trim.resurrected"},
+    /* Whatever in a flow looks like the hash of a blob is taken for one, so that no part of the
+     * format can be forgotten here. */
+    [GL_CHORE_BLOBS] = {.kind = "blob",
+                        .root = "flow",
+                        .view = {.type = GL_VIEW_HASHES},
+                        .root_bytes = FLOWS_BYTES,
+                        .at_once = 1,
+                        .is_spared = "trim.blob_spared",
+                        .is_resurrected = "trim.blob_resurrected"},
+};
+
+static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
+
+static struct gl_retention_pass *pass(struct gl_core *c)
+{
+    return &c->retention.pass;
+}
+
+static const struct sweep *sweep(struct gl_core *c)
+{
+    return &sweeps[pass(c)->chore];
+}
+
+static bool is_of_blobs(struct gl_core *c)
+{
+    return pass(c)->chore == GL_CHORE_BLOBS;
+}
+
+static bool is_used(struct gl_core *c, gl_str id)
+{
+    return gl_map_find(&pass(c)->used, id) != NULL;
+}
+
+/* The next that we have condemned, from `at` on, and that is used, or not; NULL: none is left. */
+static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    for (; p->at < p->doomed_n; p->at++) {
+        if (p->doomed[p->at].is_ours && is_used(c, p->doomed[p->at].id) == is_to_be_used) {
+            return &p->doomed[p->at];
+        }
+    }
+    return NULL;
+}
+
+/* ---- those that stay after all ---- */
+
+static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed *d)
+{
+    return (struct gl_guard){.type = GL_GUARD_OWNED,
+                             .kind = gl_str_of(sweep(c)->kind),
+                             .id = d->id,
+                             .rev = GL_KEPT_CONDEMNED,
+                             .owner = c->session,
+                             .token = pass(c)->token};
+}
+
+static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct gl_guard *seen,
+                      enum gl_kept rev)
+{
+    bool is_owned = rev != GL_KEPT_WHOLE;
+    struct gl_guard guards[2] = {*seen};
+    struct gl_write write = {.type = GL_WRITE_PUT,
+                             .kind = gl_str_of(sweep(c)->kind),
+                             .id = d->id,
+                             .rev = rev,
+                             .owner = is_owned ? c->session : (gl_str){0},
+                             .token = is_owned ? pass(c)->token : 0};
+
+    if (d->value.n == 0) {
+        return gl_component_restamp(c, GL_COMPONENT_RETENTION,
+                                    gl_retention_tx(c, guards, 1, &write, 1));
+    }
+    write.value = gl_str_dup(c->out->arena, d->value);
+    return gl_component_commit(c, GL_COMPONENT_RETENTION, gl_retention_tx(c, guards, 1, &write, 1));
+}
+
+/* As it was: what nobody has finished does not become whole by being named. */
+static void spare_next(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_doomed *d = next_of_ours(c, true);
+    struct gl_guard guard;
+
+    if (d == NULL) {
+        gl_chores_next(c);
+        return;
+    }
+    GL_MARK(c->trace, sweep(c)->is_spared);
+    p->at++;
+    guard = guard_condemned(c, d);
+    gl_retention_stage(
+        c, GL_STAGE_SPARE,
+        stamp(c, d, &guard, !is_of_blobs(c) || d->was_whole ? GL_KEPT_WHOLE : GL_KEPT_PARTIAL));
+}
+
+/* Refused, or gone: another node was faster. */
+static bool is_anothers(const struct gl_event *ev)
+{
+    return ev->answer.code == GL_E_CONFLICT || ev->answer.code == GL_E_NOT_FOUND ||
+           ev->answer.code == GL_E_DAMAGED;
+}
+
+void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev)
+{
+    if (is_anothers(ev) || gl_retention_is_good(c, ev)) {
+        spare_next(c);
+    }
+}
+
+/* ---- those that go ---- */
+
+static void add_removal(struct gl_core *c, const struct gl_doomed *d, struct gl_write *writes,
+                        size_t *writes_n)
+{
+    gl_str kind = gl_str_of(sweep(c)->kind);
+
+    writes[(*writes_n)++] = (struct gl_write){.type = GL_WRITE_DELETE, .kind = kind, .id = d->id};
+    for (uint32_t i = 0; i < d->pieces; i++) {
+        writes[(*writes_n)++] = (struct gl_write){
+            .type = GL_WRITE_DELETE,
+            .kind = kind,
+            .id = gl_str_fmt(c->out->arena, "%.*s/%u", GL_STR_ARG(d->id), i),
+        };
+    }
+}
+
+/* The next ones that nothing names, as many as go at once. */
+static void remove_next(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_guard guards[GL_TRIM_WRITES];
+    struct gl_write writes[GL_TRIM_WRITES];
+    struct gl_doomed *going[REMOVED_AT_ONCE];
+    size_t n = 0, writes_n = 0;
+    uint64_t call;
+
+    if (next_of_ours(c, false) == NULL) {
+        p->at = 0;
+        spare_next(c);
+        return;
+    }
+    for (size_t i = p->at; i < p->doomed_n && n < p->batch && n < REMOVED_AT_ONCE; i++) {
+        struct gl_doomed *d = &p->doomed[i];
+
+        if (d->is_ours && !is_used(c, d->id) && writes_n + 1 + d->pieces <= GL_TRIM_WRITES) {
+            guards[n] = guard_condemned(c, d);
+            add_removal(c, d, writes, &writes_n);
+            going[n++] = d;
+        }
+    }
+    call = gl_component_commit(c, GL_COMPONENT_RETENTION,
+                               gl_retention_tx(c, guards, n, writes, writes_n));
+    for (size_t i = 0; i < n; i++) {
+        going[i]->call = call;
+    }
+    gl_retention_stage(c, GL_STAGE_REMOVE, call);
+}
+
+static void count_removed(struct gl_core *c, size_t n)
+{
+    if (is_of_blobs(c)) {
+        GL_MARK(c->trace, "trim.blobs");
+        pass(c)->blobs_n += n;
+    } else {
+        pass(c)->flows_n += n;
+    }
+}
+
+/* Refused as a batch, they are tried one by one: what is refused then was written meanwhile. */
+static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    size_t n = 0;
+    bool is_refused;
+
+    if (!gl_retention_has_landed(c, ev, &is_refused)) {
+        return;
+    }
+    for (size_t i = p->at; i < p->doomed_n; i++) {
+        n += p->doomed[i].call == ev->answer.number;
+    }
+    for (size_t i = p->at; i < p->doomed_n; i++) {
+        if (p->doomed[i].call == ev->answer.number) {
+            p->doomed[i].call = 0;
+            p->doomed[i].is_ours = is_refused && n > 1;
+        }
+    }
+    if (is_refused && n > 1) {
+        p->batch = 1;
+    } else if (is_refused) {
+        GL_MARK(c->trace, sweep(c)->is_resurrected);
+    } else {
+        count_removed(c, n);
+    }
+    remove_next(c);
+}
+
+/* ---- condemning ---- */
+
+static void mark(struct gl_core *c);
+
+static void look_again(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    p->at = 0;
+    p->is_second_look = true;
+    for (size_t i = 0; i < p->doomed_n; i++) {
+        if (!p->doomed[i].is_ours) {
+            continue;
+        }
+        if (GL_PLANT(80)) { /* planted: nobody looks again */
+            gl_garbage_looked(c);
+        } else if (is_of_blobs(c)) {
+            mark(c);
+        } else {
+            gl_reserved_begin(c);
+            mark(c);
+        }
+        return;
+    }
+    gl_chores_next(c);
+}
+
+static void condemn(struct gl_core *c, struct gl_doomed *d)
+{
+    struct gl_guard seen = {.type = GL_GUARD_OWNED,
+                            .kind = gl_str_of(sweep(c)->kind),
+                            .id = d->id,
+                            .rev = d->rev,
+                            .owner = d->owner,
+                            .token = d->token};
+
+    if (!is_of_blobs(c)) {
+        seen.type = GL_GUARD_AT;
+    }
+    d->call = stamp(c, d, &seen, GL_KEPT_CONDEMNED);
+    pass(c)->calls_n++;
+}
+
+static void get_heads(struct gl_core *c);
+
+/* The next ones, a few at a time; of blobs their records are read before. */
+static void condemn_next(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    size_t until = is_of_blobs(c) ? p->batch : p->doomed_n;
+
+    gl_retention_stage(c, GL_STAGE_CONDEMN, 0);
+    for (; p->at < until && p->calls_n < FLYING; p->at++) {
+        if (p->doomed[p->at].rev != 0) {
+            condemn(c, &p->doomed[p->at]);
+        }
+    }
+    if (p->calls_n == 0 && p->at < p->doomed_n) {
+        get_heads(c);
+    } else if (p->calls_n == 0) {
+        look_again(c);
+    }
+}
+
+/* One that could not be condemned stays: another time. */
+void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_event fine = *ev;
+
+    for (size_t i = 0; i < p->doomed_n; i++) {
+        if (p->doomed[i].call == ev->answer.number) {
+            p->doomed[i].call = 0;
+            p->doomed[i].is_ours = ev->answer.code == 0;
+        }
+    }
+    fine.answer.code = is_anothers(ev) ? 0 : ev->answer.code;
+    if (gl_retention_are_through(c, &fine, false)) {
+        condemn_next(c);
+    }
+}
+
+/* What is to be known of a blob before it is condemned. False: it stays. */
+static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_event_record *r)
+{
+    struct gl_arena *a = &pass(c)->arena;
+    struct gl_kept_blob head = {0};
+    bool is_readable = r->rev != 0 && !r->damaged && gl_kept_read(r->value, c->out->arena, &head);
+
+    if (!is_readable) {
+        head = (struct gl_kept_blob){.pieces = PIECES_MAX};
+    }
+    if (r->rev == 0 || head.at > c->now - BLOB_AGE_MS) {
+        c->retention.again = c->retention.again || r->rev != 0;
+        return false;
+    }
+    d->rev = r->rev;
+    d->owner = gl_str_dup(a, r->owner);
+    d->token = r->token;
+    d->pieces = head.pieces;
+    d->was_whole = r->rev == GL_KEPT_WHOLE || (r->rev == GL_KEPT_CONDEMNED && head.was_whole);
+    head.was_whole = d->was_whole;
+    d->value = is_readable ? gl_kept_write(&head, a) : gl_str_dup(a, r->value);
+    return true;
+}
+
+void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_event_record *heads = ev->answer.records.items;
+
+    if (!gl_retention_is_good(c, ev) ||
+        !gl_retention_has_room(c, ev->answer.records.n, p->doomed_n - p->at)) {
+        return;
+    }
+    for (size_t i = 0; i < ev->answer.records.n; i++) {
+        struct gl_doomed *d = &p->doomed[p->at + i];
+
+        d->rev = read_head(c, d, &heads[i]) ? d->rev : 0;
+    }
+    p->batch = p->at + ev->answer.records.n;
+    condemn_next(c);
+}
+
+static void get_heads(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_key keys[HEADS_READ];
+    size_t n = 0;
+
+    for (size_t i = p->at; i < p->doomed_n && n < HEADS_READ; i++) {
+        keys[n++] = (struct gl_key){.kind = gl_str_of(sweep(c)->kind), .id = p->doomed[i].id};
+    }
+    gl_retention_stage(c, GL_STAGE_HEADS, gl_component_get(c, GL_COMPONENT_RETENTION, keys, n));
+}
+
+static void begin_to_condemn(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (p->doomed_n == 0) {
+        gl_chores_next(c);
+        return;
+    }
+    p->token = ++c->retention.condemned_n;
+    p->at = p->batch = 0;
+    if (is_of_blobs(c)) {
+        get_heads(c);
+    } else {
+        GL_MARK(c->trace, "trim.condemns");
+        condemn_next(c);
+    }
+}
+
+/* ---- which are there? ---- */
+
+static void list_candidates(struct gl_core *c)
+{
+    struct gl_listing listing = {.kind = gl_str_of(sweep(c)->kind),
+                                 .after = pass(c)->after,
+                                 .limit = GL_TRIM_PAGE,
+                                 .ids_only = true};
+
+    gl_retention_stage(c, GL_STAGE_CANDIDATES,
+                       gl_component_list(c, GL_COMPONENT_RETENTION, &listing, &stamps));
+}
+
+/* A flow that a submission has named since, that the core has in its memory, even after it was
+ * asked to forget it, or that a damaged job may name. */
+static bool is_used_elsewhere(struct gl_core *c, gl_str flow)
+{
+    bool is_reserved = gl_reserved_has(c, flow);
+
+    if (is_used(c, flow) || gl_map_find(&c->retention.named, flow) != NULL) {
+        return true;
+    }
+    gl_submit_forget(c, flow);
+    return gl_core_knows_flow(c, flow) || is_reserved;
+}
+
+static bool is_candidate(struct gl_core *c, gl_str id)
+{
+    if (is_of_blobs(c)) {
+        return id.n == HEX && !is_used(c, id); /* else it is a piece of one */
+    }
+    return !is_used_elsewhere(c, id);
+}
+
+/* Of a store of our own: a page of flows. */
+static void remove_page(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_guard guards[1];
+    struct gl_write writes[GL_TRIM_PAGE];
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->doomed_n; i++) {
+        add_removal(c, &p->doomed[i], writes, &n);
+    }
+    GL_MARK(c->trace, "trim.flows");
+    gl_retention_stage(
+        c, GL_STAGE_REMOVE,
+        gl_component_commit(c, GL_COMPONENT_RETENTION, gl_retention_tx(c, guards, 0, writes, n)));
+}
+
+static void page_is_through(struct gl_core *c)
+{
+    if (pass(c)->after.n > 0) {
+        list_candidates(c);
+    } else if (c->shared) {
+        begin_to_condemn(c);
+    } else {
+        gl_chores_next(c);
+    }
+}
+
+void gl_garbage_on_candidates(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_event_record *all = ev->answer.records.items;
+
+    if (!gl_retention_is_good(c, ev) ||
+        !gl_retention_has_room(c, ev->answer.records.n, GL_TRIM_PAGE)) {
+        return;
+    }
+    for (size_t i = 0; i < ev->answer.records.n; i++) {
+        if (is_candidate(c, all[i].id)) {
+            gl_retention_doom(p, all[i].id)->rev = all[i].rev;
+        }
+    }
+    gl_core_set(c, &p->after, ev->answer.next);
+    if (p->after.n == 0 && !is_of_blobs(c)) {
+        gl_reserved_list(c, false);
+    }
+    if (!c->shared && p->doomed_n > 0) {
+        remove_page(c);
+    } else {
+        page_is_through(c);
+    }
+}
+
+void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (c->shared) {
+        on_condemned_removed(c, ev);
+    } else if (gl_retention_is_good(c, ev)) {
+        p->flows_n += p->doomed_n;
+        p->doomed_n = 0;
+        page_is_through(c);
+    }
+}
+
+/* ---- what the roots name ---- */
+
+static void mark(struct gl_core *c)
+{
+    const struct sweep *s = sweep(c);
+    struct gl_listing listing = {.kind = gl_str_of(s->root),
+                                 .after = pass(c)->after,
+                                 .limit = GL_TRIM_PAGE,
+                                 .bytes_max = s->root_bytes};
+
+    gl_retention_stage(c, GL_STAGE_MARK,
+                       gl_component_list(c, GL_COMPONENT_RETENTION, &listing, &s->view));
+}
+
+void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_event_record *damaged = ev->answer.records.items;
+
+    if (!gl_retention_is_good(c, ev)) {
+        return;
+    }
+    for (size_t i = 0; i < ev->answer.names.n; i++) {
+        gl_retention_add(p, &p->used, ev->answer.names.items[i]);
+    }
+    for (size_t i = 0; i < ev->answer.records.n; i++) {
+        gl_reserved_note(c, &damaged[i]);
+    }
+    gl_core_set(c, &p->after, ev->answer.next);
+    if (p->after.n > 0) {
+        mark(c);
+    } else if (is_of_blobs(c)) {
+        gl_garbage_looked(c);
+    } else {
+        gl_reserved_settle(c);
+    }
+}
+
+/* Blobs in files are looked through by whoever has the files. */
+static void remove_files(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    gl_str *keep = GL_NEW_ARRAY(c->out->arena, gl_str, gl_map_count(&p->used) + 1);
+    const gl_str *hash;
+    size_t n = 0;
+
+    for (size_t i = 0; (hash = gl_map_next(&p->used, &i)) != NULL;) {
+        keep[n++] = *hash;
+    }
+    gl_retention_stage(c, GL_STAGE_BLOB_FILES,
+                       gl_retention_files(c, GL_FILES_REMOVE_BLOBS, keep, n, BLOB_AGE_MS));
+}
+
+void gl_garbage_on_files(struct gl_core *c, const struct gl_event *ev)
+{
+    if (gl_retention_has_tidied(c, ev)) {
+        pass(c)->blobs_n += ev->answer.n;
+        c->retention.young_bytes = ev->answer.young;
+        gl_chores_next(c);
+    }
+}
+
+void gl_garbage_looked(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (p->is_second_look) {
+        p->at = 0;
+        p->batch = sweep(c)->at_once;
+        remove_next(c);
+    } else if (is_of_blobs(c) && !c->shared) {
+        remove_files(c);
+    } else {
+        if (!is_of_blobs(c)) {
+            gl_reserved_list(c, true);
+        }
+        list_candidates(c);
+    }
+}
+
+/* ---- the beginning ---- */
+
+/* Jobs whose submissions were under way when it began, and still are: the store may not show them
+ * yet, and nobody has heard of the flows they name. */
+static void drop_submitted(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->waited_n; i++) {
+        const struct gl_job *j = gl_job_find(c, p->waited[i]);
+
+        if (j != NULL && !j->is_created && j->inflight_n > 0) {
+            p->waited[n++] = p->waited[i];
+        }
+    }
+    p->waited_n = n;
+}
+
+void gl_garbage_wait(struct gl_core *c)
+{
+    drop_submitted(c);
+    if (pass(c)->waited_n > 0) {
+        GL_MARK(c->trace, "trim.waits_for_submissions");
+        c->retention.due = c->now + WAIT_MS;
+    } else {
+        gl_reserved_begin(c);
+        mark(c);
+    }
+}
+
+void gl_garbage_begin(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_job *j;
+
+    if (is_of_blobs(c)) {
+        mark(c);
+        return;
+    }
+    p->waited = GL_NEW_ARRAY(&p->arena, gl_str, gl_map_count(&c->jobs) + 1);
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        if (!j->is_created) {
+            p->waited[p->waited_n++] = gl_str_dup(&p->arena, j->id);
+        }
+    }
+    gl_retention_stage(c, GL_STAGE_SUBMISSIONS, 0);
+    gl_garbage_wait(c);
+}

@@ -1,0 +1,198 @@
+/* reserved.c - flows of jobs whose records cannot be read.
+ *
+ * A damaged record usually still shows which flow the job names: then that flow stays, like every
+ * other that is named. The hash itself may be what is damaged, so it counts only if there is such a
+ * flow.
+ *
+ * If the flow cannot be found out, it may be any of those that were there when the job was first
+ * found damaged: these are reserved until the record has been mended or the job removed. Flows that
+ * come later are collected as usual, so one record does not stop garbage collection. What is
+ * reserved is known in memory only: the next node reserves anew. */
+#include "base/sha256.h"
+#include "core/retention/parts.h"
+
+enum { HEX = GL_SHA256_HEX - 1, FLOWS_READ = 100 };
+
+static struct gl_retention_pass *pass(struct gl_core *c)
+{
+    return &c->retention.pass;
+}
+
+static void free_texts(struct gl_core *c, struct gl_map *m)
+{
+    gl_str *text;
+
+    for (size_t i = 0; (text = gl_map_next(m, &i)) != NULL;) {
+        gl_core_set(c, text, (gl_str){0});
+        gl_pool_free(&c->mem, text, sizeof(*text));
+    }
+    gl_map_done(m);
+    gl_map_init(m);
+}
+
+static bool is_hex(gl_str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
+            return false;
+        }
+    }
+    return text.n == HEX;
+}
+
+/* ---- jobs whose flow is not known ---- */
+
+struct gl_damaged_job *gl_reserved_add_job(struct gl_core *c, gl_str id)
+{
+    struct gl_damaged_job *d = gl_pool_alloc(&c->mem, sizeof(*d));
+
+    *d = (struct gl_damaged_job){0};
+    gl_core_set(c, &d->id, id);
+    gl_map_add(&c->retention.damaged, d->id, d);
+    return d;
+}
+
+static void note_unknown(struct gl_core *c, gl_str id)
+{
+    struct gl_damaged_job *d = gl_map_find(&c->retention.damaged, id);
+
+    if (d == NULL) {
+        d = gl_reserved_add_job(c, id);
+        c->retention.reserve_all = true;
+    }
+    d->look = c->retention.damaged_look;
+}
+
+static void forget(struct gl_core *c, bool all)
+{
+    struct gl_damaged_job *d;
+
+    for (size_t i = 0; (d = gl_map_next(&c->retention.damaged, &i)) != NULL;) {
+        if (all || d->look != c->retention.damaged_look) {
+            (void)gl_map_remove(&c->retention.damaged, d->id); /* the one just visited */
+            gl_core_set(c, &d->id, (gl_str){0});
+            gl_pool_free(&c->mem, d, sizeof(*d));
+        }
+    }
+}
+
+void gl_reserved_begin(struct gl_core *c)
+{
+    c->retention.damaged_look++;
+    pass(c)->suspects_n = 0;
+}
+
+void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_job_record r = {0};
+
+    if (!gl_retention_read(c->out->arena, &gl_leaving_schema, job->value, &r) || !is_hex(r.flow)) {
+        note_unknown(c, job->id);
+        return;
+    }
+    if (p->suspects_n == p->suspects_cap) {
+        size_t cap = p->suspects_cap * 2 + 16;
+        struct gl_suspect *more = GL_NEW_ARRAY(&p->arena, struct gl_suspect, cap);
+
+        if (p->suspects_n > 0) {
+            memcpy(more, p->suspects, p->suspects_n * sizeof(*more));
+        }
+        p->suspects = more;
+        p->suspects_cap = cap;
+    }
+    p->suspects[p->suspects_n++] = (struct gl_suspect){.job = gl_str_dup(&p->arena, job->id),
+                                                       .flow = gl_str_dup(&p->arena, r.flow)};
+}
+
+/* ---- what a look has found ---- */
+
+void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    const struct gl_event_record *flows = ev->answer.records.items;
+
+    if (!gl_retention_is_good(c, ev) ||
+        !gl_retention_has_room(c, ev->answer.records.n, p->suspects_n)) {
+        return;
+    }
+    for (size_t i = 0; i < ev->answer.records.n; i++) {
+        const struct gl_suspect *s = &p->suspects[--p->suspects_n];
+
+        if (flows[i].rev > 0) {
+            GL_MARK(c->trace, "trim.flow_of_damaged");
+            gl_retention_add(p, &p->used, s->flow);
+        } else {
+            note_unknown(c, s->job);
+        }
+    }
+    gl_reserved_settle(c);
+}
+
+void gl_reserved_settle(struct gl_core *c)
+{
+    static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
+    struct gl_retention_pass *p = pass(c);
+    struct gl_key keys[FLOWS_READ];
+    size_t n = 0;
+
+    for (; n < p->suspects_n && n < FLOWS_READ; n++) { /* from the last one on */
+        keys[n] =
+            (struct gl_key){.kind = GL_S("flow"), .id = p->suspects[p->suspects_n - 1 - n].flow};
+    }
+    if (n > 0) {
+        gl_retention_stage(c, GL_STAGE_SUSPECTS,
+                           gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, &stamps));
+        return;
+    }
+    forget(c, false);
+    if (gl_map_count(&c->retention.damaged) == 0) {
+        free_texts(c, &c->retention.reserved);
+        c->retention.reserve_all = false;
+    }
+    gl_garbage_looked(c);
+}
+
+/* ---- reserved flows ---- */
+
+void gl_reserved_list(struct gl_core *c, bool is_begin)
+{
+    struct gl_retention_state *r = &c->retention;
+
+    if (is_begin) {
+        r->is_reserving = r->reserve_all;
+    } else if (r->is_reserving) { /* all of them have been listed */
+        r->reserve_all = r->is_reserving = false;
+    }
+}
+
+void gl_reserved_add_flow(struct gl_core *c, gl_str flow)
+{
+    gl_str *copy = gl_pool_alloc(&c->mem, sizeof(*copy));
+
+    *copy = (gl_str){0};
+    gl_core_set(c, copy, flow);
+    gl_map_add(&c->retention.reserved, *copy, copy);
+}
+
+bool gl_reserved_has(struct gl_core *c, gl_str flow)
+{
+    bool is_reserved = gl_map_find(&c->retention.reserved, flow) != NULL;
+
+    if (c->retention.reserve_all && !is_reserved) {
+        GL_MARK(c->trace, "trim.flow_reserved");
+        gl_reserved_add_flow(c, flow);
+        is_reserved = true;
+    }
+    return is_reserved;
+}
+
+void gl_reserved_done(struct gl_core *c)
+{
+    forget(c, true);
+    gl_map_done(&c->retention.damaged);
+    free_texts(c, &c->retention.reserved);
+    gl_map_done(&c->retention.reserved);
+}

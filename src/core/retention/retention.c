@@ -1,0 +1,704 @@
+#include "core/retention/retention.h"
+
+#include <stdarg.h>
+
+#include "base/limits.h"
+#include "core/flow/txn.h"
+#include "core/retention/parts.h"
+
+enum {
+    PASS_MS = 60 * 1000,
+    FIRST_MS = 1000, /* after the node has become ready: short lives do not count jobs */
+    PAUSE_MS = 20,   /* between two handfuls */
+    COUNT_PAGE = 1000,
+};
+
+static struct gl_retention_pass *pass(struct gl_core *c)
+{
+    return &c->retention.pass;
+}
+
+static bool is_bounded(const struct gl_core *c)
+{
+    const struct gl_keep *k = &c->retention.keep;
+
+    return k->job_ms > 0 || k->jobs > 0 || k->bytes > 0 || k->work_ms > 0;
+}
+
+/* Nothing goes by itself here, but what has begun to go is finished. */
+static bool is_only_begun(const struct gl_core *c)
+{
+    return !c->retention.pass.is_asked && !is_bounded(c);
+}
+
+static bool is_in_a_hurry(const struct gl_core *c)
+{
+    const struct gl_retention_pass *p = &c->retention.pass;
+
+    return p->is_asked || (p->keep_jobs >= 0 && c->retention.ended_n > p->keep_jobs * 11 / 10);
+}
+
+void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)
+{
+    struct gl_retention_state *r = &c->retention;
+
+    r->keep = config->keep;
+    r->has_files = config->has_files;
+    r->due = INT64_MAX;
+    r->seek_begun = config->may_be_half;
+    r->seek_orphans = true;
+    gl_list_init(&r->asks);
+    gl_list_init(&r->pins);
+    gl_map_init(&r->named);
+    gl_map_init(&r->damaged);
+    gl_map_init(&r->reserved);
+    gl_map_init(&r->pass.used);
+}
+
+static void drop_ask(struct gl_core *c, struct gl_clean *ask)
+{
+    gl_list_remove(&ask->link);
+    gl_core_set(c, &ask->job, (gl_str){0});
+    gl_pool_free(&c->mem, ask, sizeof(*ask));
+}
+
+void gl_retention_done(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    for (struct gl_link *l; (l = gl_list_first(&c->retention.asks)) != NULL;) {
+        drop_ask(c, GL_CONTAINER(l, struct gl_clean, link));
+    }
+    gl_pins_drop(c, true);
+    gl_reserved_done(c);
+    gl_chores_clear(c);
+    gl_map_done(&p->used);
+    gl_arena_done(&p->arena);
+    gl_core_set(c, &p->broken_why, (gl_str){0});
+    gl_core_set(c, &p->job, (gl_str){0});
+    gl_core_set(c, &p->after, (gl_str){0});
+    gl_core_set(c, &p->why, (gl_str){0});
+}
+
+/* ---- what the other files need ---- */
+
+void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call)
+{
+    GL_ASSERT(pass(c)->call == 0 && pass(c)->calls_n == 0);
+    pass(c)->stage = (uint8_t)stage;
+    pass(c)->call = call;
+}
+
+uint64_t gl_retention_files(struct gl_core *c, enum gl_core_files_type type, const gl_str *names,
+                            size_t n, gl_ms age_ms)
+{
+    struct gl_core_files files = {.type = type, .names = names, .names_n = n, .age_ms = age_ms};
+
+    GL_ASSERT(c->retention.has_files);
+    files.limit = GL_PAGE_MAX;
+    return gl_component_files(c, GL_COMPONENT_RETENTION, &files);
+}
+
+struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t guards_n,
+                              const struct gl_write *writes, size_t writes_n)
+{
+    /* planted: whoever has lost its session removes, too */
+    guards[guards_n] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = c->session};
+    return gl_component_tx(c, guards, guards_n + !GL_PLANT(81), writes, writes_n);
+}
+
+bool gl_retention_read(struct gl_arena *a, const struct gl_schema *schema, gl_str value, void *ret)
+{
+    gl_str text = gl_str_dup(a, value);
+    struct gl_json j;
+
+    return gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, NULL) == 0 &&
+           gl_schema_read(schema, &j, gl_json_root(&j), false, a, ret, NULL) == 0;
+}
+
+void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str text)
+{
+    if (text.n > 0 && gl_map_find(set, text) == NULL) {
+        gl_str *copy = GL_NEW(&p->arena, gl_str);
+
+        *copy = gl_str_dup(&p->arena, text);
+        gl_map_add(set, *copy, copy);
+    }
+}
+
+struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id)
+{
+    if (p->doomed_n == p->doomed_cap) {
+        size_t cap = p->doomed_cap * 2 + 64;
+        struct gl_doomed *more = GL_NEW_ARRAY(&p->arena, struct gl_doomed, cap);
+
+        if (p->doomed_n > 0) {
+            memcpy(more, p->doomed, p->doomed_n * sizeof(*more));
+        }
+        p->doomed = more;
+        p->doomed_cap = cap;
+    }
+    p->doomed[p->doomed_n] = (struct gl_doomed){.id = gl_str_dup(&p->arena, id)};
+    return &p->doomed[p->doomed_n++];
+}
+
+/* ---- the end of a pass ---- */
+
+static void begin(struct gl_core *c);
+
+/* What a client gets that asked for one job, or for all. */
+static gl_str body_of(struct gl_core *c)
+{
+    const struct gl_retention_pass *p = pass(c);
+    uint64_t freed =
+        p->store_bytes_before > p->store_bytes ? p->store_bytes_before - p->store_bytes : 0;
+    struct gl_buf out = {0};
+    struct gl_jw w;
+    gl_str body;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    if (p->is_removal) {
+        gl_jw_put_str(&w, "job_id", p->job);
+        gl_jw_put_bool(&w, "removed", true);
+    } else {
+        gl_jw_put_u64(&w, "removed_jobs", p->jobs_n);
+        gl_jw_put_u64(&w, "removed_flows", p->flows_n);
+        gl_jw_put_u64(&w, "removed_blobs", p->blobs_n);
+        gl_jw_put_u64(&w, "removed_workspaces", p->work_n);
+    }
+    gl_jw_put_u64(&w, "freed_bytes", p->freed + freed);
+    gl_jw_end(&w);
+    body = gl_str_dup(c->out->arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return body;
+}
+
+static void reply(struct gl_core *c, int64_t code, gl_str why)
+{
+    const struct gl_retention_pass *p = pass(c);
+
+    if (code != 0) {
+        gl_txn_refuse(c, p->request, (int)code, "%.*s", GL_STR_ARG(why));
+    } else {
+        gl_str body = body_of(c);
+        struct gl_effect *e = gl_effect_add(c->out, GL_FX_REPLY, 0);
+
+        e->request = p->request;
+        e->body = body;
+    }
+}
+
+void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
+{
+    struct gl_retention_state *r = &c->retention;
+    struct gl_retention_pass *p = pass(c);
+
+    GL_ASSERT(p->call == 0 && p->calls_n == 0);
+    if (p->is_asked) {
+        reply(c, code, why);
+    }
+    gl_chores_clear(c);
+    p->stage = GL_STAGE_IDLE;
+    p->chore = GL_CHORE_NONE;
+    p->is_asked = false;
+    p->jobs = NULL;
+    p->jobs_n_now = 0;
+    gl_arena_done(&p->arena);
+    r->due = is_bounded(c) || r->seek_begun ? c->now + PASS_MS : INT64_MAX;
+    if (!gl_list_empty(&r->asks)) {
+        begin(c);
+    }
+}
+
+static void fail(struct gl_core *c, int64_t code, gl_str why)
+{
+    /* What was being removed may have been removed, and its files not; or only a part of it. */
+    c->retention.seek_orphans = c->retention.seek_begun = true;
+    gl_retention_over(c, code, gl_str_dup(c->out->arena, why));
+}
+
+void gl_retention_fail(struct gl_core *c, const struct gl_event *ev)
+{
+    fail(c, ev->answer.code, ev->answer.why);
+}
+
+/* ---- answers ---- */
+
+bool gl_retention_is_good(struct gl_core *c, const struct gl_event *ev)
+{
+    if (ev->answer.code != 0) {
+        gl_retention_fail(c, ev);
+    }
+    return ev->answer.code == 0;
+}
+
+bool gl_retention_has_room(struct gl_core *c, size_t n, size_t max)
+{
+    if (n > max) {
+        fail(c, GL_E_DAMAGED, gl_str_of(gl_err_text(GL_E_DAMAGED)));
+    }
+    return n <= max;
+}
+
+bool gl_retention_has_records(struct gl_core *c, const struct gl_event *ev, size_t n)
+{
+    return gl_retention_is_good(c, ev) && gl_retention_has_room(c, ev->answer.records.n != n, 0);
+}
+
+bool gl_retention_has_landed(struct gl_core *c, const struct gl_event *ev, bool *ret_refused)
+{
+    *ret_refused = ev->answer.code == GL_E_CONFLICT;
+    return *ret_refused || gl_retention_is_good(c, ev);
+}
+
+bool gl_retention_has_tidied(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+    uint64_t freed = ev->answer.bytes;
+
+    if (!gl_retention_is_good(c, ev)) {
+        return false;
+    }
+    p->files_bytes -= freed < p->files_bytes ? freed : p->files_bytes;
+    p->freed += freed;
+    return true;
+}
+
+bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev, bool may_be_refused)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    GL_ASSERT(p->calls_n > 0);
+    p->calls_n--;
+    if (ev->answer.code != 0 && !(may_be_refused && ev->answer.code == GL_E_CONFLICT)) {
+        p->broken = ev->answer.code;
+        gl_core_set(c, &p->broken_why, ev->answer.why);
+    }
+    if (p->calls_n == 0 && p->broken != 0) {
+        fail(c, p->broken, p->broken_why);
+        p->broken = 0;
+        return false;
+    }
+    return p->calls_n == 0;
+}
+
+/* ---- pages of ended jobs ---- */
+
+static void set_after(struct gl_core *c, int64_t score, gl_str id)
+{
+    pass(c)->after_score = score;
+    gl_core_set(c, &pass(c)->after, id);
+}
+
+static bool is_too_large(const struct gl_core *c)
+{
+    const struct gl_retention_state *r = &c->retention;
+
+    return r->keep.bytes > 0 &&
+           r->pass.store_bytes + r->pass.files_bytes > (uint64_t)r->keep.bytes + r->young_bytes;
+}
+
+/* How many jobs make up for what is too much, if they are of the usual size? Rather too few: it is
+ * measured again before the next ones go. */
+static int64_t count_by_size(const struct gl_core *c)
+{
+    const struct gl_retention_state *r = &c->retention;
+    uint64_t all = r->pass.store_bytes + r->pass.files_bytes, ended = (uint64_t)r->ended_n + 1;
+    uint64_t excess = is_too_large(c) ? all - (uint64_t)r->keep.bytes - r->young_bytes : 0;
+    uint64_t n = excess / (all / ended + 1) + (excess > 0);
+
+    return n < GL_TRIM_HANDFUL ? (int64_t)n : GL_TRIM_HANDFUL;
+}
+
+/* Is this one to go? Asked from the oldest on. */
+static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t before_n)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (e->score == GL_ENDED_BEGUN) {
+        return true;
+    }
+    if (p->keep_ms >= 0 && e->score <= c->now - p->keep_ms) {
+        return true;
+    }
+    if (p->keep_jobs >= 0 && c->retention.ended_n - (int64_t)before_n > p->keep_jobs) {
+        return true;
+    }
+    if (p->by_size_n > 0) {
+        p->by_size_n--;
+        p->has_shrunk = true;
+        return true;
+    }
+    return false;
+}
+
+static void make_handful(struct gl_core *c, size_t n)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    gl_arena_reset(&p->arena);
+    p->jobs = GL_NEW_ARRAY(&p->arena, struct gl_leaving, n + 1);
+    p->jobs_n_now = n;
+}
+
+static void page(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+    struct gl_range range = {.index = GL_S("ended"),
+                             .score_min = INT64_MIN,
+                             .score_max = is_only_begun(c) ? GL_ENDED_BEGUN : INT64_MAX,
+                             .after_score = p->after_score,
+                             .after_id = p->after,
+                             .limit = is_in_a_hurry(c) ? GL_TRIM_ARMFUL : GL_TRIM_HANDFUL};
+
+    p->by_size_n = count_by_size(c);
+    gl_retention_stage(c, GL_STAGE_PAGE, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
+}
+
+static void on_page(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_entry *all = ev->answer.entries.items;
+    struct gl_retention_pass *p = pass(c);
+    size_t n = 0;
+
+    if (!gl_retention_is_good(c, ev)) {
+        return;
+    }
+    make_handful(c, ev->answer.entries.n);
+    for (; n < ev->answer.entries.n && is_to_go(c, &all[n], n); n++) {
+        p->jobs[n].id = gl_str_dup(&p->arena, all[n].id);
+        p->jobs[n].r.ended_at = all[n].score;
+    }
+    p->jobs_n_now = n;
+    if (n > 0) {
+        set_after(c, all[n - 1].score, all[n - 1].id);
+        gl_ended_begin(c);
+        return;
+    }
+    c->retention.seek_begun = false; /* they stand in front of all others */
+    if (is_only_begun(c) && c->retention.removed_n == 0) {
+        gl_retention_over(c, 0, (gl_str){0});
+    } else {
+        gl_chores_begin(c, GL_CHORE_FLOWS);
+    }
+}
+
+static void pause_then_page(struct gl_core *c)
+{
+    if (!pass(c)->is_asked && !gl_list_empty(&c->retention.asks)) {
+        gl_retention_over(c, 0, (gl_str){0}); /* a client waits: the rest can wait */
+    } else if (is_in_a_hurry(c)) {
+        page(c);
+    } else {
+        gl_retention_stage(c, GL_STAGE_PAUSE, 0);
+        c->retention.due = c->now + PAUSE_MS;
+    }
+}
+
+static void on_measured_again(struct gl_core *c, const struct gl_event *ev)
+{
+    if (gl_retention_is_good(c, ev)) {
+        pass(c)->store_bytes = ev->answer.bytes;
+        pause_then_page(c);
+    }
+}
+
+void gl_retention_jobs_over(struct gl_core *c)
+{
+    const struct gl_retention_pass *p = pass(c);
+
+    if (p->is_removal && p->gone_n == 0) {
+        gl_retention_over(c, p->why_code, p->why);
+    } else if (p->is_removal) {
+        gl_chores_begin(c, GL_CHORE_MEASURE);
+    } else if (c->retention.keep.bytes > 0) {
+        gl_retention_stage(c, GL_STAGE_MEASURE_AGAIN,
+                           gl_component_measure(c, GL_COMPONENT_RETENTION));
+    } else {
+        pause_then_page(c);
+    }
+}
+
+/* ---- the beginning of a pass ---- */
+
+static void set_out(struct gl_core *c)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (p->is_removal) {
+        make_handful(c, 1);
+        p->jobs[0].id = gl_str_dup(&p->arena, p->job);
+        gl_ended_begin(c);
+    } else {
+        page(c);
+    }
+}
+
+static void on_measured_files(struct gl_core *c, const struct gl_event *ev)
+{
+    if (gl_retention_is_good(c, ev)) {
+        pass(c)->files_bytes = ev->answer.bytes;
+        set_out(c);
+    }
+}
+
+static void on_measured(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (!gl_retention_is_good(c, ev)) {
+        return;
+    }
+    p->store_bytes = p->store_bytes_before = ev->answer.bytes;
+    /* Nobody knows how much the folders of other nodes hold: then only the store counts. */
+    if (c->retention.keep.bytes > 0 && c->retention.has_files && !c->shared) {
+        gl_retention_stage(c, GL_STAGE_MEASURE_FILES,
+                           gl_retention_files(c, GL_FILES_MEASURE, NULL, 0, 0));
+    } else {
+        set_out(c);
+    }
+}
+
+static void measure(struct gl_core *c)
+{
+    if (pass(c)->is_asked || c->retention.keep.bytes > 0) {
+        gl_retention_stage(c, GL_STAGE_MEASURE, gl_component_measure(c, GL_COMPONENT_RETENTION));
+    } else {
+        set_out(c);
+    }
+}
+
+static void count(struct gl_core *c)
+{
+    struct gl_range range = {.index = GL_S("ended"),
+                             .score_min = INT64_MIN,
+                             .score_max = INT64_MAX,
+                             .after_score = pass(c)->after_score,
+                             .after_id = pass(c)->after,
+                             .limit = COUNT_PAGE};
+
+    gl_retention_stage(c, GL_STAGE_COUNT, gl_component_count(c, GL_COMPONENT_RETENTION, &range));
+}
+
+static void on_counted(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_entry *last = ev->answer.entries.items;
+
+    if (!gl_retention_is_good(c, ev)) {
+        return;
+    }
+    c->retention.ended_n += (int64_t)ev->answer.n;
+    if (ev->answer.n == COUNT_PAGE && ev->answer.entries.n == 1) {
+        set_after(c, last->score, last->id);
+        count(c);
+        return;
+    }
+    c->retention.is_counted = true;
+    set_after(c, 0, (gl_str){0});
+    measure(c);
+}
+
+/* Clear what the pass before has left, and take up a request. */
+static void set_up(struct gl_core *c)
+{
+    struct gl_retention_state *r = &c->retention;
+    struct gl_retention_pass *p = pass(c);
+    struct gl_link *l = gl_list_first(&r->asks);
+
+    p->keep_ms = r->keep.job_ms > 0 ? r->keep.job_ms : -1;
+    p->keep_jobs = r->keep.jobs > 0 ? r->keep.jobs : -1;
+    p->is_asked = l != NULL;
+    p->is_removal = false;
+    if (l != NULL) {
+        struct gl_clean *ask = GL_CONTAINER(l, struct gl_clean, link);
+
+        p->is_removal = ask->is_removal;
+        p->request = ask->request;
+        gl_core_set(c, &p->job, ask->job);
+        p->keep_ms = ask->keep_for >= 0 ? ask->keep_for : p->keep_ms;
+        p->keep_jobs = ask->keep_jobs >= 0 ? ask->keep_jobs : p->keep_jobs;
+        drop_ask(c, ask);
+    }
+    p->jobs_n = p->flows_n = p->blobs_n = p->work_n = p->freed = 0;
+    p->store_bytes = p->store_bytes_before = p->files_bytes = 0;
+    p->has_shrunk = false;
+    set_after(c, 0, (gl_str){0});
+}
+
+static void begin(struct gl_core *c)
+{
+    struct gl_retention_state *r = &c->retention;
+    struct gl_retention_pass *p = pass(c);
+
+    GL_ASSERT(p->stage == GL_STAGE_IDLE);
+    r->due = INT64_MAX;
+    set_up(c);
+    if (!p->is_asked && !c->leader.leads) {
+        gl_chores_begin(c, GL_CHORE_COPIES); /* the store is looked after by another node */
+        return;
+    }
+    if (is_only_begun(c)) {
+        page(c);
+        return;
+    }
+    /* A job may be counted twice as it ends: what is near the bound is counted anew. And of those
+     * that end at other nodes we do not hear. */
+    if (r->is_counted &&
+        (p->keep_jobs < 0 || (!c->shared && r->ended_n < p->keep_jobs - p->keep_jobs / 10))) {
+        measure(c);
+    } else {
+        r->is_counted = false;
+        r->ended_n = 0;
+        count(c);
+    }
+}
+
+/* ---- from outside ---- */
+
+void gl_retention_on_ready(struct gl_core *c)
+{
+    struct gl_retention_state *r = &c->retention;
+
+    if (r->is_ready || c->session.n == 0 || !c->exec_up) {
+        return;
+    }
+    r->is_ready = true;
+    gl_chores_ready(c);
+    if ((is_bounded(c) || r->seek_begun) && r->pass.stage == GL_STAGE_IDLE) {
+        r->due = c->now + FIRST_MS;
+    }
+}
+
+void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask)
+{
+    struct gl_clean *copy = gl_pool_alloc(&c->mem, sizeof(*copy));
+
+    *copy = *ask;
+    copy->job = (gl_str){0};
+    gl_core_set(c, &copy->job, ask->job);
+    gl_list_init(&copy->link);
+    gl_list_push(&c->retention.asks, &copy->link);
+}
+
+void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
+{
+    /* Of a job that is not there a part may be left. */
+    bool may_be_left =
+        gl_err_code((int)ev->clean.code) == GL_E_NOT_FOUND && ev->clean.name.n == GL_ULID_BYTES;
+    struct gl_clean ask = {.request = ev->clean.request,
+                           .is_removal = ev->clean.is_removal,
+                           .job = may_be_left ? ev->clean.name : ev->job,
+                           .keep_for = ev->clean.keep_for,
+                           .keep_jobs = ev->clean.keep_jobs};
+
+    if (!gl_components_are_on(c)) {
+        gl_txn_refuse(c, ev->clean.request, GL_R_NODE_STOPPING, "this node is stopping");
+        return;
+    }
+    if (ev->clean.code != 0 && !may_be_left) {
+        gl_txn_refuse(c, ev->clean.request, (int)ev->clean.code, "%.*s", GL_STR_ARG(ev->clean.why));
+        return;
+    }
+    gl_retention_ask(c, &ask);
+    if (pass(c)->stage == GL_STAGE_IDLE) {
+        begin(c);
+    }
+}
+
+void gl_retention_on_ended(struct gl_core *c, bool has_ended)
+{
+    struct gl_retention_state *r = &c->retention;
+    bool is_idle = r->pass.stage == GL_STAGE_IDLE;
+
+    if (!has_ended) {
+        return;
+    }
+    /* While they are being counted it is found there: it has the latest time of all. */
+    r->ended_n += is_idle || r->is_counted;
+    /* A load of short jobs does not wait for the minute. If they are to be counted anew, this is
+     * at least how many there are. */
+    if (is_idle && r->keep.jobs > 0 && c->leader.leads &&
+        r->ended_n > r->keep.jobs + r->keep.jobs / 10 + GL_TRIM_HANDFUL) {
+        r->due = c->now;
+    }
+}
+
+bool gl_retention_progress(const struct gl_core *c, uint64_t *ret_removed)
+{
+    const struct gl_retention_pass *p = &c->retention.pass;
+
+    *ret_removed = p->jobs_n;
+    return p->stage != GL_STAGE_IDLE && p->is_asked;
+}
+
+/* ---- the component ---- */
+
+typedef void on_answer_in(struct gl_core *c, const struct gl_event *ev);
+
+static on_answer_in *const answers[GL_STAGES] = {
+    [GL_STAGE_COUNT] = on_counted,
+    [GL_STAGE_MEASURE] = on_measured,
+    [GL_STAGE_MEASURE_FILES] = on_measured_files,
+    [GL_STAGE_PAGE] = on_page,
+    [GL_STAGE_JOBS] = gl_ended_on_jobs,
+    [GL_STAGE_BEGUN] = gl_ended_on_begun,
+    [GL_STAGE_FLOW] = gl_ended_on_flow,
+    [GL_STAGE_NAMES] = gl_ended_on_names,
+    [GL_STAGE_BELONGINGS] = gl_ended_on_belongings,
+    [GL_STAGE_DROP] = gl_drop_on_done,
+    [GL_STAGE_JOB_FILES] = gl_drop_on_files,
+    [GL_STAGE_MEASURE_AGAIN] = on_measured_again,
+    [GL_STAGE_MARK] = gl_garbage_on_marks,
+    [GL_STAGE_SUSPECTS] = gl_reserved_on_flows,
+    [GL_STAGE_CANDIDATES] = gl_garbage_on_candidates,
+    [GL_STAGE_HEADS] = gl_garbage_on_heads,
+    [GL_STAGE_CONDEMN] = gl_garbage_on_condemned,
+    [GL_STAGE_REMOVE] = gl_garbage_on_removed,
+    [GL_STAGE_SPARE] = gl_garbage_on_spared,
+    [GL_STAGE_BLOB_FILES] = gl_garbage_on_files,
+    [GL_STAGE_LEFT_LIST] = gl_left_on_list,
+    [GL_STAGE_LEFT_CHECK] = gl_left_on_check,
+    [GL_STAGE_LEFT_REMOVE] = gl_left_on_removed,
+    [GL_STAGE_COPIES] = gl_chores_on_copies,
+    [GL_STAGE_MEASURE_AFTER] = gl_chores_on_measured,
+};
+
+static gl_ms due(const struct gl_core *c)
+{
+    return c->retention.due;
+}
+
+static void on_time(struct gl_core *c)
+{
+    c->retention.due = INT64_MAX;
+    if (pass(c)->stage == GL_STAGE_SUBMISSIONS) {
+        gl_garbage_wait(c);
+    } else if (pass(c)->stage == GL_STAGE_PAUSE) {
+        page(c);
+    } else if (pass(c)->stage == GL_STAGE_IDLE) {
+        begin(c);
+    }
+}
+
+static void on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_retention_pass *p = pass(c);
+
+    if (!gl_components_are_on(c)) {
+        return;
+    }
+    if (p->call != 0 ? ev->answer.number != p->call : p->calls_n == 0) {
+        return;
+    }
+    p->call = 0;
+    GL_ASSERT(answers[p->stage] != NULL);
+    answers[p->stage](c, ev);
+}
+
+const struct gl_component gl_retention = {.name = "retention",
+                                          .due = due,
+                                          .on_time = on_time,
+                                          .on_answer = on_answer,
+                                          .save = gl_retention_save,
+                                          .restore = gl_retention_restore};
