@@ -350,6 +350,29 @@ def test_the_lost_end_of_a_segment_is_reported_by_the_next(box):
     assert name in dumped and name in replayed
 
 
+def test_what_is_removed_is_decided_the_same(box):
+    flow = box.write("flow.yaml", "steps:\n  s: {noop: true, foreach: %s}\n"
+                     % json.dumps(list(range(300))))
+    node = serve(box)
+    for number in range(4):
+        box.glia("run", "--run-id", f"run{number}", "--", "sh", "-c", f"echo {number}")
+    box.glia("run", "--run-id", "large", flow)
+    box.glia("job", "rm", "run1")
+    assert box.reason("job", "rm", "run1", code=3) == "no_such_job"
+    removed = box.json("store", "trim", "--keep-jobs", "1")
+    assert removed["removed_jobs"] == 3 and removed["removed_flows"] >= 3
+    box.glia("job", "rm", "large")
+    box.glia("debug", "dump", "--no-redact", "--output", "whole")
+    box.glia("debug", "dump", "--output", "hidden")
+    for bundle in ("whole", "hidden"):
+        assert "all decisions the same" in box.glia("replay", bundle).stdout
+    kinds = [line["event"]["type"] for line in lines_of(os.path.join(box.folder, "whole"))
+             if "event" in line]
+    assert kinds.count("clean") == 4
+    node.terminate()
+    box.finish(node)
+
+
 def test_the_ring_is_bounded_and_private(box):
     box.env["GLIA_RECORD_BYTES"] = "1M"
     folder = os.path.join(box.data, "recorder")

@@ -12,6 +12,8 @@ static void fill(const struct gl_schema *s, struct gl_arena *a, void *object);
 static void fill_field(const struct gl_field *f, size_t number, struct gl_arena *a, void *at)
 {
     struct gl_items *list = at;
+    struct gl_strs *texts = at;
+    gl_str *text;
 
     switch (f->type) {
     case GL_F_BOOL:
@@ -34,6 +36,11 @@ static void fill_field(const struct gl_field *f, size_t number, struct gl_arena 
         list->items = gl_arena_alloc(a, f->sub->bytes);
         list->n = 1;
         fill(f->sub, a, list->items);
+        break;
+    case GL_F_STRS:
+        text = GL_NEW(a, gl_str);
+        *text = gl_str_fmt(a, "%s %zu", f->name, number);
+        *texts = (struct gl_strs){.items = text, .n = 1};
         break;
     default:
         fail_msg("%s: this test does not know that type", f->name);
