@@ -1,8 +1,8 @@
 /* component.h - the parts of the core that belong to no job: keeping our session, the other nodes,
- * who leads, whether the store has room.
+ * who leads, whether the store has room, what may be removed.
  *
- * A component has some memory, a time at which it wants to do something, and calls of the store
- * under way. A call leaves as the effect CALL; the event ANSWER brings its outcome, under the
+ * A component has some memory, a time at which it wants to do something, and calls of the store, or
+ * for files, under way. A call leaves as the effect CALL; the event ANSWER brings its outcome, under the
  * number of the call. The component keeps the numbers of its calls: an answer with any other number
  * is the answer to a call it has given up, and is ignored. Answers come in any order.
  *

@@ -83,6 +83,7 @@ struct sim_check {
     X(posts)          \
     X(promises)       \
     X(relays)         \
+    X(retention)      \
     X(reuse)          \
     X(rules)          \
     X(said)           \

@@ -194,7 +194,7 @@ static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_
 {
     const struct gl_event_entry *retries = ev->answer.entries.items;
 
-    if (ev->answer.entries.n > 0) {
+    if (ev->answer.entries.n > 0 && !GL_PLANT(83)) { /* planted: nobody retries anything */
         GL_MARK(c->trace, "trim.is_retried");
         gl_ended_stays(c, g, GL_R_JOB_RETRIED,
                        "job %.*s is needed by job %.*s, which retries it and has not ended",

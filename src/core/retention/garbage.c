@@ -206,7 +206,8 @@ static void remove_next(struct gl_core *c)
         }
     }
     call = gl_component_commit(c, GL_COMPONENT_RETENTION,
-                               gl_retention_tx(c, guards, n, writes, writes_n));
+                               /* planted: whoever has written it anew loses it */
+                               gl_retention_tx(c, guards, GL_PLANT(84) ? 0 : n, writes, writes_n));
     for (size_t i = 0; i < n; i++) {
         going[i]->call = call;
     }

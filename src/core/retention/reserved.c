@@ -121,7 +121,7 @@ void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
     for (size_t i = 0; i < ev->answer.records.n; i++) {
         const struct gl_suspect *s = &p->suspects[--p->suspects_n];
 
-        if (flows[i].rev > 0) {
+        if (flows[i].rev > 0 && !GL_PLANT(85)) { /* planted: what is damaged names nothing */
             GL_MARK(c->trace, "trim.flow_of_damaged");
             gl_retention_add(p, &p->used, s->flow);
         } else {
