@@ -5,37 +5,25 @@
 enum {
     FLOWS_MS = 60 * 60 * 1000,
     FILES_MS = 60 * 60 * 1000,
-    REST_MS = 6 * 60 * 60 * 1000,
     COPY_AGE_MS = 60 * 60 * 1000, /* of a file that is in a shared store, too */
 };
 
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
-void gl_chores_ready(struct gl_core *c)
-{
-    c->retention.rest_due = c->now + REST_MS;
-}
-
 void gl_chores_clear(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     gl_map_done(&p->used);
     gl_map_init(&p->used);
     gl_map_done(&c->retention.named);
     gl_map_init(&c->retention.named);
+    p->jobs = NULL;
     p->doomed = NULL;
     p->suspects = NULL;
     p->waited = NULL;
-    p->doomed_n = p->doomed_cap = p->suspects_n = p->suspects_cap = p->waited_n = 0;
-    p->at = p->batch = 0;
+    p->jobs_n_now = p->doomed_n = p->doomed_cap = p->suspects_n = p->suspects_cap = 0;
+    p->waited_n = p->at = p->batch = 0;
     p->is_second_look = p->is_full = false;
     gl_core_set(c, &p->after, (gl_str){0});
-    p->jobs = NULL;
-    p->jobs_n_now = 0;
     gl_arena_reset(&p->arena);
 }
 
@@ -49,7 +37,8 @@ static bool is_sweep_due(struct gl_core *c)
     return r->pass.is_asked || (may_find && (c->now >= r->flows_due || r->pass.has_shrunk));
 }
 
-static bool begin_flows(struct gl_core *c)
+/* Asked once in a pass, before anything of its kind is done: when is it due again? */
+static void plan_sweep(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
 
@@ -58,138 +47,110 @@ static bool begin_flows(struct gl_core *c)
         r->flows_due = c->now + FLOWS_MS;
         r->removed_n = 0;
         r->again = false;
-        gl_garbage_begin(c);
     }
-    return r->pass.has_swept;
 }
 
-static bool begin_blobs(struct gl_core *c)
-{
-    bool has_blobs = c->shared || c->retention.has_files;
-
-    if (pass(c)->has_swept && has_blobs) {
-        gl_garbage_begin(c);
-    }
-    return pass(c)->has_swept && has_blobs;
-}
-
-static bool begin_rates(struct gl_core *c)
+static void plan_rest(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
 
     r->pass.has_rest = !r->pass.is_asked && c->leader.leads && c->now >= r->rest_due;
     if (r->pass.has_rest) {
-        r->rest_due = c->now + REST_MS;
-        if (c->shared) { /* nobody knows what the leader before us has left */
-            r->flows_due = c->now + FLOWS_MS;
-            r->again = true;
-        }
-        gl_left_begin(c);
+        r->rest_due = c->now + GL_TRIM_REST_MS;
     }
-    return r->pass.has_rest;
+    if (r->pass.has_rest && c->shared) { /* nobody knows what the leader before us has left */
+        r->flows_due = c->now + FLOWS_MS;
+        r->again = true;
+    }
 }
 
-static bool begin_shared_rest(struct gl_core *c)
-{
-    if (pass(c)->has_rest && c->shared) {
-        gl_left_begin(c);
-    }
-    return pass(c)->has_rest && c->shared;
-}
-
-static bool begin_copies(struct gl_core *c)
+static void plan_files(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
+    struct gl_retention_pass *p = &r->pass;
+    bool is_time = r->has_files && (p->is_asked || c->now >= r->files_due);
 
-    r->pass.is_files_time = r->has_files && (r->pass.is_asked || c->now >= r->files_due);
-    if (r->pass.is_files_time && c->shared) { /* whoever needs one fetches it */
-        gl_retention_stage(c, GL_STAGE_COPIES,
-                           gl_retention_files(c, GL_FILES_REMOVE_BLOBS, NULL, 0, COPY_AGE_MS));
-    }
-    return r->pass.is_files_time && c->shared;
-}
-
-static bool begin_orphans(struct gl_core *c)
-{
-    struct gl_retention_state *r = &c->retention;
-    bool is_time = r->pass.is_files_time;
-    bool is_due = r->has_files && (r->seek_orphans || r->pass.is_asked || (c->shared && is_time));
-
-    r->pass.has_work = r->keep.work_ms > 0 && (is_due || is_time);
-    if (is_due || r->pass.has_work) {
+    p->has_copies = is_time && c->shared;
+    p->has_orphans = r->has_files && (r->seek_orphans || p->is_asked || p->has_copies);
+    p->has_work = r->keep.work_ms > 0 && (p->has_orphans || is_time);
+    if (p->has_orphans || p->has_work) {
         r->files_due = c->now + FILES_MS;
     }
-    if (is_due) {
-        r->seek_orphans = false;
+    r->seek_orphans = r->seek_orphans && !p->has_orphans;
+}
+
+static bool is_due(struct gl_core *c, enum gl_chore chore)
+{
+    const struct gl_retention_pass *p = gl_pass(c);
+
+    switch (chore) {
+    case GL_CHORE_FLOWS:
+        plan_sweep(c);
+        return p->has_swept;
+    case GL_CHORE_BLOBS:
+        return p->has_swept && (c->shared || c->retention.has_files);
+    case GL_CHORE_RATES:
+        plan_rest(c);
+        return p->has_rest;
+    case GL_CHORE_ANSWERS:
+    case GL_CHORE_INBOX:
+        return p->has_rest && c->shared;
+    case GL_CHORE_COPIES:
+        plan_files(c);
+        return p->has_copies;
+    case GL_CHORE_ORPHANS:
+        return p->has_orphans;
+    case GL_CHORE_WORK:
+        return p->has_work;
+    case GL_CHORE_MEASURE:
+        return p->is_asked;
+    case GL_CHORE_NONE:
+    case GL_CHORE_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* ---- one after the other ---- */
+
+static void begin(struct gl_core *c, enum gl_chore chore)
+{
+    if (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) {
+        gl_garbage_begin(c);
+    } else if (chore == GL_CHORE_COPIES) { /* whoever needs one fetches it */
+        gl_retention_files(c, GL_STAGE_COPIES, GL_FILES_REMOVE_BLOBS, NULL, 0, COPY_AGE_MS);
+    } else if (chore == GL_CHORE_MEASURE) {
+        gl_retention_measure(c, GL_STAGE_MEASURE_AFTER);
+    } else {
         gl_left_begin(c);
     }
-    return is_due;
-}
-
-static bool begin_work(struct gl_core *c)
-{
-    if (pass(c)->has_work) {
-        gl_left_begin(c);
-    }
-    return pass(c)->has_work;
-}
-
-static bool begin_measure(struct gl_core *c)
-{
-    if (pass(c)->is_asked) {
-        gl_retention_stage(c, GL_STAGE_MEASURE_AFTER,
-                           gl_component_measure(c, GL_COMPONENT_RETENTION));
-    }
-    return pass(c)->is_asked;
-}
-
-/* False: it is not due, or there is nothing to do. */
-static bool (*const chores[GL_CHORE_COUNT])(struct gl_core *c) = {
-    [GL_CHORE_FLOWS] = begin_flows,       [GL_CHORE_BLOBS] = begin_blobs,
-    [GL_CHORE_RATES] = begin_rates,       [GL_CHORE_ANSWERS] = begin_shared_rest,
-    [GL_CHORE_INBOX] = begin_shared_rest, [GL_CHORE_COPIES] = begin_copies,
-    [GL_CHORE_ORPHANS] = begin_orphans,   [GL_CHORE_WORK] = begin_work,
-    [GL_CHORE_MEASURE] = begin_measure,
-};
-
-void gl_chores_begin(struct gl_core *c, enum gl_chore first)
-{
-    struct gl_retention_pass *p = pass(c);
-
-    p->has_swept = p->has_rest = p->is_files_time = p->has_work = false;
-    for (p->chore = (uint8_t)first; p->chore < GL_CHORE_COUNT; p->chore++) {
-        gl_chores_clear(c);
-        if (chores[p->chore](c)) {
-            return;
-        }
-    }
-    gl_retention_over(c, 0, (gl_str){0});
 }
 
 void gl_chores_next(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     while (++p->chore < GL_CHORE_COUNT) {
-        gl_chores_clear(c);
-        if (chores[p->chore](c)) {
+        if (is_due(c, p->chore)) {
+            gl_chores_clear(c);
+            begin(c, p->chore);
             return;
         }
     }
     gl_retention_over(c, 0, (gl_str){0});
 }
 
-void gl_chores_on_copies(struct gl_core *c, const struct gl_event *ev)
+void gl_chores_begin(struct gl_core *c, enum gl_chore first)
 {
-    if (gl_retention_has_tidied(c, ev)) {
-        gl_chores_next(c);
-    }
+    struct gl_retention_pass *p = gl_pass(c);
+
+    p->has_swept = p->has_rest = p->has_copies = p->has_orphans = p->has_work = false;
+    p->chore = (uint8_t)(first - 1);
+    gl_chores_next(c);
 }
 
-void gl_chores_on_measured(struct gl_core *c, const struct gl_event *ev)
+void gl_chores_on_copies(struct gl_core *c, const struct gl_event *ev)
 {
-    if (gl_retention_is_good(c, ev)) {
-        pass(c)->store_bytes = ev->answer.bytes;
-        gl_chores_next(c);
-    }
+    (void)ev;
+    gl_chores_next(c);
 }

@@ -26,23 +26,17 @@ struct batch { /* a transaction that is being put together */
     size_t guards_n, writes_n;
 };
 
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
 /* ---- files ---- */
 
 void gl_drop_on_files(struct gl_core *c, const struct gl_event *ev)
 {
-    if (gl_retention_has_tidied(c, ev)) {
-        gl_retention_jobs_over(c);
-    }
+    (void)ev;
+    gl_retention_jobs_over(c);
 }
 
 static void remove_files(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_retention_state *r = &c->retention;
     gl_str *gone = GL_NEW_ARRAY(c->out->arena, gl_str, p->jobs_n_now + 1);
     size_t n = 0;
@@ -59,8 +53,7 @@ static void remove_files(struct gl_core *c)
     if (n == 0 || !r->has_files) {
         gl_retention_jobs_over(c);
     } else {
-        gl_retention_stage(c, GL_STAGE_JOB_FILES,
-                           gl_retention_files(c, GL_FILES_REMOVE_JOBS, gone, n, 0));
+        gl_retention_files(c, GL_STAGE_JOB_FILES, GL_FILES_REMOVE_JOBS, gone, n, 0);
     }
 }
 
@@ -88,7 +81,7 @@ static uint64_t commit(struct gl_core *c, struct batch *b)
 {
     const struct gl_tx *tx = gl_retention_tx(c, b->guards, b->guards_n, b->writes, b->writes_n);
 
-    pass(c)->calls_n++;
+    gl_pass(c)->calls_n++;
     return gl_component_commit(c, GL_COMPONENT_RETENTION, tx);
 }
 
@@ -179,14 +172,14 @@ static void remove_part(struct gl_core *c, struct gl_leaving *g)
         g->log_from += LOG_PAGE;
         add_write(b, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
     }
-    pass(c)->is_part = true;
+    gl_pass(c)->is_part = true;
     g->call = commit(c, b);
 }
 
 /* As many of those that are left as fit one transaction. False: none is left. */
 static bool remove_some(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct batch *b = GL_NEW(c->out->arena, struct batch);
     struct gl_leaving **in = GL_NEW_ARRAY(c->out->arena, struct gl_leaving *, p->jobs_n_now);
     size_t n = 0;
@@ -241,14 +234,14 @@ static void settle(struct gl_core *c, struct gl_leaving *g, int64_t code)
 {
     if (code == 0) {
         g->is_over = g->is_removed = true;
-    } else if (code == GL_E_CONFLICT && pass(c)->is_single) {
+    } else if (code == GL_E_CONFLICT && gl_pass(c)->is_single) {
         stays_changed(c, g);
     }
 }
 
 void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_leaving *large = NULL;
     int64_t code = ev->answer.code;
 
@@ -269,7 +262,7 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
         GL_MARK(c->trace, "trim.conflict");
         p->has_conflict = true;
     }
-    if (!gl_retention_are_through(c, ev, true)) {
+    if (!gl_retention_are_through(c, ev)) {
         return;
     }
     if (large != NULL) {
@@ -283,7 +276,7 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
 
 static void leave_pinned(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         struct gl_leaving *g = &p->jobs[i];
@@ -297,7 +290,7 @@ static void leave_pinned(struct gl_core *c)
 
 void gl_drop_next(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     gl_retention_stage(c, GL_STAGE_DROP, 0);
     p->has_conflict = p->is_part = false;

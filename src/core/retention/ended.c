@@ -54,14 +54,6 @@ static const struct gl_schema naming_schema = {
 static const struct gl_core_view naming_view = {
     .type = GL_VIEW_MEMBERS, .schema = &naming_schema, .members = &naming_schema};
 
-static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
-static const struct gl_core_view ids = {.type = GL_VIEW_IDS};
-
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
 void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
 {
     char text[GL_WHY_BYTES];
@@ -71,14 +63,13 @@ void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const c
     (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
     va_end(args);
     g->is_over = true;
-    pass(c)->why_code = reason;
-    gl_core_set(c, &pass(c)->why, gl_str_of(text));
+    gl_pass(c)->why_code = reason;
+    gl_core_set(c, &gl_pass(c)->why, gl_str_of(text));
 }
 
 /* ---- jobs that are being retried ---- */
 
-/* A submission that has not been committed, and may be. */
-static bool is_submitting(struct gl_core *c, gl_str job)
+bool gl_ended_is_submitting(struct gl_core *c, gl_str job)
 {
     const struct gl_job *j = gl_job_find(c, job);
 
@@ -93,7 +84,7 @@ void gl_pins_drop(struct gl_core *c, bool all)
         struct gl_pin *p = GL_CONTAINER(l, struct gl_pin, link);
 
         next = l->next;
-        if (all || !is_submitting(c, p->by)) {
+        if (all || !gl_ended_is_submitting(c, p->by)) {
             gl_list_remove(l);
             gl_core_set(c, &p->job, (gl_str){0});
             gl_core_set(c, &p->by, (gl_str){0});
@@ -112,7 +103,7 @@ bool gl_pins_have(const struct gl_core *c, gl_str job)
     return false;
 }
 
-struct gl_pin *gl_pins_add(struct gl_core *c, gl_str job, gl_str by)
+void gl_pins_add(struct gl_core *c, gl_str job, gl_str by)
 {
     struct gl_pin *p = gl_pool_alloc(&c->mem, sizeof(*p));
 
@@ -121,7 +112,6 @@ struct gl_pin *gl_pins_add(struct gl_core *c, gl_str job, gl_str by)
     gl_core_set(c, &p->job, job);
     gl_core_set(c, &p->by, by);
     gl_list_push(&c->retention.pins, &p->link);
-    return p;
 }
 
 /* A pin stays until a handful begins after its submission has ended: then the index knows. */
@@ -139,7 +129,7 @@ void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
     if (r->pass.stage == GL_STAGE_IDLE) {
         gl_pins_drop(c, false); /* else they would pile up where nothing is removed */
     }
-    (void)gl_pins_add(c, ev->submit.retry_of, ev->job);
+    gl_pins_add(c, ev->submit.retry_of, ev->job);
 }
 
 /* ---- what belongs to them ---- */
@@ -183,11 +173,11 @@ void gl_ended_list(struct gl_core *c, struct gl_leaving *g)
         .ids_only = true,
     };
 
-    GL_ASSERT(pass(c)->stage == GL_STAGE_BELONGINGS);
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_BELONGINGS);
     g->ids = (struct gl_strs){0};
     g->is_retried = false;
-    g->call = gl_component_list(c, GL_COMPONENT_RETENTION, &page, &ids);
-    pass(c)->calls_n++;
+    g->call = gl_component_list(c, GL_COMPONENT_RETENTION, &page, &gl_view_ids);
+    gl_pass(c)->calls_n++;
 }
 
 static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_event *ev)
@@ -206,7 +196,7 @@ static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_
 
 static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_event *ev)
 {
-    struct gl_arena *a = &pass(c)->arena;
+    struct gl_arena *a = &gl_pass(c)->arena;
     gl_str *copies = GL_NEW_ARRAY(a, gl_str, ev->answer.names.n + 1);
     uint32_t next = kind_after(g);
 
@@ -226,7 +216,7 @@ static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_e
 /* A job of which something could not be read stays; the others go. */
 void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_leaving *g = NULL;
 
     for (size_t i = 0; i < p->jobs_n_now && g == NULL; i++) {
@@ -253,7 +243,7 @@ void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
 
 static void find_belongings(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
@@ -316,7 +306,7 @@ static bool names_job(struct gl_core *c, const struct gl_event_record *r, gl_str
 
 void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *r = ev->answer.records.items;
     struct gl_key keys[NAMES];
     uint64_t *revs[NAMES];
@@ -325,7 +315,7 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         names_n += names_of(c, &p->jobs[i], keys, revs);
     }
-    if (!gl_retention_has_records(c, ev, names_n)) {
+    if (!gl_retention_fits(c, ev->answer.records.n == names_n)) {
         return;
     }
     for (size_t i = 0; i < p->jobs_n_now; i++) {
@@ -347,7 +337,7 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
 
 static void get_names(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_key *keys = GL_NEW_ARRAY(c->out->arena, struct gl_key, NAMES * (p->jobs_n_now + 1));
     uint64_t *revs[NAMES];
     size_t n = 0;
@@ -358,8 +348,7 @@ static void get_names(struct gl_core *c)
     if (n == 0) {
         find_belongings(c);
     } else {
-        gl_retention_stage(c, GL_STAGE_NAMES,
-                           gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, &naming_view));
+        gl_retention_get(c, GL_STAGE_NAMES, keys, n, &naming_view);
     }
 }
 
@@ -373,7 +362,7 @@ static bool is_in_memory(const struct gl_core *c, const struct gl_leaving *g, gl
 static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
 {
     if (c->shared && !gl_str_eq(r->owner, c->session)) {
-        g->owner = gl_str_dup(&pass(c)->arena, r->owner);
+        g->owner = gl_str_dup(&gl_pass(c)->arena, r->owner);
     }
 }
 
@@ -386,9 +375,9 @@ static void stays_alive(struct gl_core *c, struct gl_leaving *g)
 void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *flow = ev->answer.records.items;
-    struct gl_leaving *g = &pass(c)->jobs[0];
+    struct gl_leaving *g = &gl_pass(c)->jobs[0];
 
-    if (!gl_retention_has_records(c, ev, 1)) {
+    if (!gl_retention_fits(c, ev->answer.records.n == 1)) {
         return;
     }
     if (flow->rev == 0 || flow->damaged) {
@@ -404,7 +393,7 @@ void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev)
 static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
 {
     struct gl_job_record r;
-    bool is_readable = gl_retention_read(&pass(c)->arena, &gl_leaving_schema, value, &r);
+    bool is_readable = gl_retention_read(&gl_pass(c)->arena, &gl_leaving_schema, value, &r);
 
     if (is_readable) {
         g->r = r;
@@ -418,7 +407,7 @@ static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
 static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
 {
     gl_ms listed_at = g->r.ended_at;
-    bool is_asked = pass(c)->is_removal, is_held = is_in_memory(c, g, r->owner);
+    bool is_asked = gl_pass(c)->is_removal, is_held = is_in_memory(c, g, r->owner);
     bool is_readable = r->rev != 0 && read_job(c, g, r->value);
     bool has_ended = is_readable && gl_job_status_is_terminal(g->r.status);
 
@@ -448,12 +437,9 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
 void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *e = ev->answer.entries.items;
-    struct gl_leaving *g = &pass(c)->jobs[0];
+    struct gl_leaving *g = &gl_pass(c)->jobs[0];
     bool is_begun = false;
 
-    if (!gl_retention_is_good(c, ev)) {
-        return;
-    }
     for (size_t i = 0; i < ev->answer.entries.n; i++) {
         is_begun = is_begun || gl_str_eq(e[i].id, g->id);
     }
@@ -469,23 +455,23 @@ void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
 /* A job is to be removed that is not there: has somebody begun to? */
 static void find_begun(struct gl_core *c)
 {
-    gl_str id = pass(c)->jobs[0].id;
-    struct gl_range range = {.index = GL_S("ended"),
-                             .score_min = GL_ENDED_BEGUN,
-                             .score_max = GL_ENDED_BEGUN,
-                             .after_score = GL_ENDED_BEGUN,
-                             .after_id = {.p = id.p, .n = id.n - 1},
-                             .limit = ALIKE_MAX};
+    gl_str id = gl_pass(c)->jobs[0].id;
 
-    gl_retention_stage(c, GL_STAGE_BEGUN, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
+    gl_retention_range(c, GL_STAGE_BEGUN,
+                       (struct gl_range){.index = GL_S("ended"),
+                                         .score_min = GL_ENDED_BEGUN,
+                                         .score_max = GL_ENDED_BEGUN,
+                                         .after_score = GL_ENDED_BEGUN,
+                                         .after_id = {.p = id.p, .n = id.n - 1},
+                                         .limit = ALIKE_MAX});
 }
 
 void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *all = ev->answer.records.items;
 
-    if (!gl_retention_has_records(c, ev, p->jobs_n_now)) {
+    if (!gl_retention_fits(c, ev->answer.records.n == p->jobs_n_now)) {
         return;
     }
     for (size_t i = 0; i < p->jobs_n_now; i++) {
@@ -496,8 +482,7 @@ void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
     } else if (p->jobs[0].is_doubtful) { /* without its flow it cannot be cancelled either */
         struct gl_key flow = {.kind = GL_S("flow"), .id = p->jobs[0].r.flow};
 
-        gl_retention_stage(c, GL_STAGE_FLOW,
-                           gl_component_view(c, GL_COMPONENT_RETENTION, &flow, 1, &stamps));
+        gl_retention_get(c, GL_STAGE_FLOW, &flow, 1, &gl_view_stamps);
     } else {
         get_names(c);
     }
@@ -505,7 +490,7 @@ void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
 
 void gl_ended_begin(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_key *keys = GL_NEW_ARRAY(c->out->arena, struct gl_key, p->jobs_n_now);
 
     gl_pins_drop(c, false);
@@ -516,7 +501,5 @@ void gl_ended_begin(struct gl_core *c)
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         keys[i] = (struct gl_key){.kind = GL_S("job"), .id = p->jobs[i].id};
     }
-    gl_retention_stage(
-        c, GL_STAGE_JOBS,
-        gl_component_view(c, GL_COMPONENT_RETENTION, keys, p->jobs_n_now, &job_view));
+    gl_retention_get(c, GL_STAGE_JOBS, keys, p->jobs_n_now, &job_view);
 }

@@ -64,32 +64,25 @@ static const struct sweep {
                         .is_resurrected = "trim.blob_resurrected"},
 };
 
-static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
-
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
 static const struct sweep *sweep(struct gl_core *c)
 {
-    return &sweeps[pass(c)->chore];
+    return &sweeps[gl_pass(c)->chore];
 }
 
 static bool is_of_blobs(struct gl_core *c)
 {
-    return pass(c)->chore == GL_CHORE_BLOBS;
+    return gl_pass(c)->chore == GL_CHORE_BLOBS;
 }
 
 static bool is_used(struct gl_core *c, gl_str id)
 {
-    return gl_map_find(&pass(c)->used, id) != NULL;
+    return gl_map_find(&gl_pass(c)->used, id) != NULL;
 }
 
 /* The next that we have condemned, from `at` on, and that is used, or not; NULL: none is left. */
 static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     for (; p->at < p->doomed_n; p->at++) {
         if (p->doomed[p->at].is_ours && is_used(c, p->doomed[p->at].id) == is_to_be_used) {
@@ -108,7 +101,7 @@ static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed
                              .id = d->id,
                              .rev = GL_KEPT_CONDEMNED,
                              .owner = c->session,
-                             .token = pass(c)->token};
+                             .token = gl_pass(c)->token};
 }
 
 static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct gl_guard *seen,
@@ -121,7 +114,7 @@ static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct
                              .id = d->id,
                              .rev = rev,
                              .owner = is_owned ? c->session : (gl_str){0},
-                             .token = is_owned ? pass(c)->token : 0};
+                             .token = is_owned ? gl_pass(c)->token : 0};
 
     if (d->value.n == 0) {
         return gl_component_restamp(c, GL_COMPONENT_RETENTION,
@@ -134,7 +127,7 @@ static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct
 /* As it was: what nobody has finished does not become whole by being named. */
 static void spare_next(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_doomed *d = next_of_ours(c, true);
     struct gl_guard guard;
 
@@ -150,18 +143,10 @@ static void spare_next(struct gl_core *c)
         stamp(c, d, &guard, !is_of_blobs(c) || d->was_whole ? GL_KEPT_WHOLE : GL_KEPT_PARTIAL));
 }
 
-/* Refused, or gone: another node was faster. */
-static bool is_anothers(const struct gl_event *ev)
-{
-    return ev->answer.code == GL_E_CONFLICT || ev->answer.code == GL_E_NOT_FOUND ||
-           ev->answer.code == GL_E_DAMAGED;
-}
-
 void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev)
 {
-    if (is_anothers(ev) || gl_retention_is_good(c, ev)) {
-        spare_next(c);
-    }
+    (void)ev; /* refused, or gone: another node was faster */
+    spare_next(c);
 }
 
 /* ---- those that go ---- */
@@ -184,7 +169,7 @@ static void add_removal(struct gl_core *c, const struct gl_doomed *d, struct gl_
 /* The next ones that nothing names, as many as go at once. */
 static void remove_next(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_guard guards[GL_TRIM_WRITES];
     struct gl_write writes[GL_TRIM_WRITES];
     struct gl_doomed *going[REMOVED_AT_ONCE];
@@ -218,22 +203,19 @@ static void count_removed(struct gl_core *c, size_t n)
 {
     if (is_of_blobs(c)) {
         GL_MARK(c->trace, "trim.blobs");
-        pass(c)->blobs_n += n;
+        gl_pass(c)->blobs_n += n;
     } else {
-        pass(c)->flows_n += n;
+        gl_pass(c)->flows_n += n;
     }
 }
 
 /* Refused as a batch, they are tried one by one: what is refused then was written meanwhile. */
 static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
+    bool is_refused = ev->answer.code != 0;
     size_t n = 0;
-    bool is_refused;
 
-    if (!gl_retention_has_landed(c, ev, &is_refused)) {
-        return;
-    }
     for (size_t i = p->at; i < p->doomed_n; i++) {
         n += p->doomed[i].call == ev->answer.number;
     }
@@ -255,11 +237,11 @@ static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- condemning ---- */
 
-static void mark(struct gl_core *c);
+static void look(struct gl_core *c);
 
 static void look_again(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     p->at = 0;
     p->is_second_look = true;
@@ -267,14 +249,7 @@ static void look_again(struct gl_core *c)
         if (!p->doomed[i].is_ours) {
             continue;
         }
-        if (GL_PLANT(80)) { /* planted: nobody looks again */
-            gl_garbage_looked(c);
-        } else if (is_of_blobs(c)) {
-            mark(c);
-        } else {
-            gl_reserved_begin(c);
-            mark(c);
-        }
+        (GL_PLANT(80) ? gl_garbage_looked : look)(c); /* planted: nobody looks again */
         return;
     }
     gl_chores_next(c);
@@ -293,7 +268,7 @@ static void condemn(struct gl_core *c, struct gl_doomed *d)
         seen.type = GL_GUARD_AT;
     }
     d->call = stamp(c, d, &seen, GL_KEPT_CONDEMNED);
-    pass(c)->calls_n++;
+    gl_pass(c)->calls_n++;
 }
 
 static void get_heads(struct gl_core *c);
@@ -301,7 +276,7 @@ static void get_heads(struct gl_core *c);
 /* The next ones, a few at a time; of blobs their records are read before. */
 static void condemn_next(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     size_t until = is_of_blobs(c) ? p->batch : p->doomed_n;
 
     gl_retention_stage(c, GL_STAGE_CONDEMN, 0);
@@ -320,8 +295,7 @@ static void condemn_next(struct gl_core *c)
 /* One that could not be condemned stays: another time. */
 void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
-    struct gl_event fine = *ev;
+    struct gl_retention_pass *p = gl_pass(c);
 
     for (size_t i = 0; i < p->doomed_n; i++) {
         if (p->doomed[i].call == ev->answer.number) {
@@ -329,8 +303,7 @@ void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
             p->doomed[i].is_ours = ev->answer.code == 0;
         }
     }
-    fine.answer.code = is_anothers(ev) ? 0 : ev->answer.code;
-    if (gl_retention_are_through(c, &fine, false)) {
+    if (gl_retention_are_through(c, ev)) {
         condemn_next(c);
     }
 }
@@ -338,7 +311,7 @@ void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 /* What is to be known of a blob before it is condemned. False: it stays. */
 static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_event_record *r)
 {
-    struct gl_arena *a = &pass(c)->arena;
+    struct gl_arena *a = &gl_pass(c)->arena;
     struct gl_kept_blob head = {0};
     bool is_readable = r->rev != 0 && !r->damaged && gl_kept_read(r->value, c->out->arena, &head);
 
@@ -361,11 +334,10 @@ static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_ev
 
 void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *heads = ev->answer.records.items;
 
-    if (!gl_retention_is_good(c, ev) ||
-        !gl_retention_has_room(c, ev->answer.records.n, p->doomed_n - p->at)) {
+    if (!gl_retention_fits(c, ev->answer.records.n <= p->doomed_n - p->at)) {
         return;
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
@@ -379,19 +351,19 @@ void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev)
 
 static void get_heads(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_key keys[HEADS_READ];
     size_t n = 0;
 
     for (size_t i = p->at; i < p->doomed_n && n < HEADS_READ; i++) {
         keys[n++] = (struct gl_key){.kind = gl_str_of(sweep(c)->kind), .id = p->doomed[i].id};
     }
-    gl_retention_stage(c, GL_STAGE_HEADS, gl_component_get(c, GL_COMPONENT_RETENTION, keys, n));
+    gl_retention_get(c, GL_STAGE_HEADS, keys, n, NULL);
 }
 
 static void begin_to_condemn(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     if (p->doomed_n == 0) {
         gl_chores_next(c);
@@ -411,13 +383,7 @@ static void begin_to_condemn(struct gl_core *c)
 
 static void list_candidates(struct gl_core *c)
 {
-    struct gl_listing listing = {.kind = gl_str_of(sweep(c)->kind),
-                                 .after = pass(c)->after,
-                                 .limit = GL_TRIM_PAGE,
-                                 .ids_only = true};
-
-    gl_retention_stage(c, GL_STAGE_CANDIDATES,
-                       gl_component_list(c, GL_COMPONENT_RETENTION, &listing, &stamps));
+    gl_retention_list(c, GL_STAGE_CANDIDATES, sweep(c)->kind, 0, &gl_view_stamps);
 }
 
 /* A flow that a submission has named since, that the core has in its memory, even after it was
@@ -444,7 +410,7 @@ static bool is_candidate(struct gl_core *c, gl_str id)
 /* Of a store of our own: a page of flows. */
 static void remove_page(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_guard guards[1];
     struct gl_write writes[GL_TRIM_PAGE];
     size_t n = 0;
@@ -460,7 +426,7 @@ static void remove_page(struct gl_core *c)
 
 static void page_is_through(struct gl_core *c)
 {
-    if (pass(c)->after.n > 0) {
+    if (gl_pass(c)->after.n > 0) {
         list_candidates(c);
     } else if (c->shared) {
         begin_to_condemn(c);
@@ -471,11 +437,10 @@ static void page_is_through(struct gl_core *c)
 
 void gl_garbage_on_candidates(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *all = ev->answer.records.items;
 
-    if (!gl_retention_is_good(c, ev) ||
-        !gl_retention_has_room(c, ev->answer.records.n, GL_TRIM_PAGE)) {
+    if (!gl_retention_fits(c, ev->answer.records.n <= GL_TRIM_PAGE)) {
         return;
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
@@ -496,11 +461,13 @@ void gl_garbage_on_candidates(struct gl_core *c, const struct gl_event *ev)
 
 void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     if (c->shared) {
         on_condemned_removed(c, ev);
-    } else if (gl_retention_is_good(c, ev)) {
+    } else if (ev->answer.code != 0) { /* by the guard on our session */
+        gl_retention_fail(c, ev->answer.code, ev->answer.why);
+    } else {
         p->flows_n += p->doomed_n;
         p->doomed_n = 0;
         page_is_through(c);
@@ -512,23 +479,23 @@ void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
 static void mark(struct gl_core *c)
 {
     const struct sweep *s = sweep(c);
-    struct gl_listing listing = {.kind = gl_str_of(s->root),
-                                 .after = pass(c)->after,
-                                 .limit = GL_TRIM_PAGE,
-                                 .bytes_max = s->root_bytes};
 
-    gl_retention_stage(c, GL_STAGE_MARK,
-                       gl_component_list(c, GL_COMPONENT_RETENTION, &listing, &s->view));
+    gl_retention_list(c, GL_STAGE_MARK, s->root, s->root_bytes, &s->view);
+}
+
+static void look(struct gl_core *c)
+{
+    if (!is_of_blobs(c)) {
+        gl_reserved_begin(c);
+    }
+    mark(c);
 }
 
 void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *damaged = ev->answer.records.items;
 
-    if (!gl_retention_is_good(c, ev)) {
-        return;
-    }
     for (size_t i = 0; i < ev->answer.names.n; i++) {
         gl_retention_add(p, &p->used, ev->answer.names.items[i]);
     }
@@ -548,7 +515,7 @@ void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
 /* Blobs in files are looked through by whoever has the files. */
 static void remove_files(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     gl_str *keep = GL_NEW_ARRAY(c->out->arena, gl_str, gl_map_count(&p->used) + 1);
     const gl_str *hash;
     size_t n = 0;
@@ -556,22 +523,19 @@ static void remove_files(struct gl_core *c)
     for (size_t i = 0; (hash = gl_map_next(&p->used, &i)) != NULL;) {
         keep[n++] = *hash;
     }
-    gl_retention_stage(c, GL_STAGE_BLOB_FILES,
-                       gl_retention_files(c, GL_FILES_REMOVE_BLOBS, keep, n, BLOB_AGE_MS));
+    gl_retention_files(c, GL_STAGE_BLOB_FILES, GL_FILES_REMOVE_BLOBS, keep, n, BLOB_AGE_MS);
 }
 
 void gl_garbage_on_files(struct gl_core *c, const struct gl_event *ev)
 {
-    if (gl_retention_has_tidied(c, ev)) {
-        pass(c)->blobs_n += ev->answer.n;
-        c->retention.young_bytes = ev->answer.young;
-        gl_chores_next(c);
-    }
+    gl_pass(c)->blobs_n += ev->answer.n;
+    c->retention.young_bytes = ev->answer.young;
+    gl_chores_next(c);
 }
 
 void gl_garbage_looked(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     if (p->is_second_look) {
         p->at = 0;
@@ -591,40 +555,32 @@ void gl_garbage_looked(struct gl_core *c)
 
 /* Jobs whose submissions were under way when it began, and still are: the store may not show them
  * yet, and nobody has heard of the flows they name. */
-static void drop_submitted(struct gl_core *c)
+void gl_garbage_wait(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     size_t n = 0;
 
     for (size_t i = 0; i < p->waited_n; i++) {
-        const struct gl_job *j = gl_job_find(c, p->waited[i]);
-
-        if (j != NULL && !j->is_created && j->inflight_n > 0) {
+        if (gl_ended_is_submitting(c, p->waited[i])) {
             p->waited[n++] = p->waited[i];
         }
     }
     p->waited_n = n;
-}
-
-void gl_garbage_wait(struct gl_core *c)
-{
-    drop_submitted(c);
-    if (pass(c)->waited_n > 0) {
+    if (n > 0) {
         GL_MARK(c->trace, "trim.waits_for_submissions");
         c->retention.due = c->now + WAIT_MS;
     } else {
-        gl_reserved_begin(c);
-        mark(c);
+        look(c);
     }
 }
 
 void gl_garbage_begin(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_job *j;
 
     if (is_of_blobs(c)) {
-        mark(c);
+        look(c);
         return;
     }
     p->waited = GL_NEW_ARRAY(&p->arena, gl_str, gl_map_count(&c->jobs) + 1);

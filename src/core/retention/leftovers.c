@@ -6,10 +6,10 @@
  *   orphans   files of jobs that are gone
  *   work      working folders of attempts that failed and were kept for a while
  *
- * Each is a row of the table: what there is, which records it is compared with, and whether it goes
- * then. A job's folder is made after the job was committed, so a folder whose job is not in the
- * store belongs to one that was removed. The working folder of an attempt may go when nothing can
- * run in it any more: its job or step has ended, or a later attempt has begun. */
+ * Each is a row of the table: what there is, which records it is compared with, and when it goes. A
+ * job's folder is made after the job was committed, so a folder whose job is not in the store
+ * belongs to one that was removed. The working folder of an attempt may go when nothing can run in
+ * it any more: its job or step has ended, or a later attempt has begun. */
 #include "base/id.h"
 #include "base/limits.h"
 #include "core/retention/parts.h"
@@ -44,109 +44,16 @@ static const struct gl_core_view rates = {
     .type = GL_VIEW_MEMBERS, .schema = &rate_schema, .members = &rate_schema};
 static const struct gl_core_view steps = {
     .type = GL_VIEW_MEMBERS, .schema = &gl_step_schema, .members = &some_of_step};
-static const struct gl_core_view ids = {.type = GL_VIEW_IDS};
-static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
 
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
-/* ---- rates ---- */
-
-static uint64_t list_rates(struct gl_core *c)
-{
-    struct gl_listing page = {.kind = GL_S("rate"), .after = pass(c)->after, .limit = PAGE};
-
-    return gl_component_list(c, GL_COMPONENT_RETENTION, &page, &rates);
-}
-
-static void take_rates(struct gl_core *c, const struct gl_event *ev)
-{
-    const struct gl_event_record *all = ev->answer.records.items;
-
-    for (size_t i = 0; i < ev->answer.records.n; i++) {
-        struct gl_doomed *d = gl_retention_doom(pass(c), all[i].id);
-        struct rate r;
-
-        d->rev = all[i].rev;
-        d->is_ours = gl_retention_read(c->out->arena, &rate_schema, all[i].value, &r) &&
-                     r.next_at < c->now - RATE_MS;
-    }
-    gl_core_set(c, &pass(c)->after, ev->answer.next);
-}
-
-/* ---- answers ---- */
-
-static uint64_t list_answers(struct gl_core *c)
-{
-    struct gl_listing page = {
-        .kind = GL_S("answer"), .after = pass(c)->after, .limit = PAGE, .ids_only = true};
-
-    return gl_component_list(c, GL_COMPONENT_RETENTION, &page, &ids);
-}
-
-static void take_answers(struct gl_core *c, const struct gl_event *ev)
-{
-    for (size_t i = 0; i < ev->answer.names.n; i++) {
-        gl_str id = ev->answer.names.items[i];
-
-        gl_retention_doom(pass(c), id)->is_ours =
-            !gl_id_valid(id) || gl_id_time(id) < c->now - ANSWER_MS;
-    }
-    gl_core_set(c, &pass(c)->after, ev->answer.next);
-}
-
-/* ---- the inbox of our scope ---- */
+/* What is compared: a thing that was listed with its job, and with one more record. */
+struct compared {
+    const struct gl_doomed *thing;
+    const struct gl_event_record *job, *other;
+};
 
 static gl_str inbox_index(struct gl_core *c)
 {
     return gl_job_index(c->out->arena, "inbox", c->stack, c->env_scope);
-}
-
-static uint64_t list_inbox(struct gl_core *c)
-{
-    struct gl_range page = {.index = inbox_index(c),
-                            .score_min = 0,
-                            .score_max = c->now - ANSWER_MS,
-                            .after_score = pass(c)->after_score,
-                            .after_id = pass(c)->after,
-                            .limit = PAGE};
-
-    return gl_component_range(c, GL_COMPONENT_RETENTION, &page);
-}
-
-static void take_inbox(struct gl_core *c, const struct gl_event *ev)
-{
-    const struct gl_event_entry *all = ev->answer.entries.items;
-
-    for (size_t i = 0; i < ev->answer.entries.n; i++) {
-        gl_retention_doom(pass(c), all[i].id)->score = all[i].score;
-    }
-    if (ev->answer.entries.n == PAGE) { /* those that stay must not hide the ones after them */
-        pass(c)->after_score = all[PAGE - 1].score;
-        gl_core_set(c, &pass(c)->after, all[PAGE - 1].id);
-    }
-}
-
-/* ---- files ---- */
-
-static uint64_t list_orphans(struct gl_core *c)
-{
-    return gl_retention_files(c, GL_FILES_LIST_JOBS, NULL, 0, 0);
-}
-
-static uint64_t list_work(struct gl_core *c)
-{
-    return gl_retention_files(c, GL_FILES_LIST_WORK, NULL, 0, c->retention.keep.work_ms);
-}
-
-static void take_files(struct gl_core *c, const struct gl_event *ev)
-{
-    for (size_t i = 0; i < ev->answer.names.n; i++) {
-        (void)gl_retention_doom(pass(c), ev->answer.names.items[i]);
-    }
-    pass(c)->is_full = pass(c)->chore == GL_CHORE_WORK && ev->answer.names.n == GL_PAGE_MAX;
 }
 
 /* "step:attempt:n" */
@@ -173,116 +80,111 @@ static bool is_past(struct gl_core *c, const struct gl_event_record *step, uint6
            (gl_step_status_is_terminal(r.status) || number < r.attempt_count);
 }
 
-/* ---- what they are compared with ---- */
+/* ---- which of them go ---- */
 
-static gl_str job_of(const struct gl_doomed *d, gl_str *ret_rest)
+static bool is_rate_over(struct gl_core *c, const struct compared *x)
 {
-    return gl_str_cut(d->id, '/', ret_rest);
+    struct rate r;
+
+    return gl_retention_read(c->out->arena, &rate_schema, x->thing->value, &r) &&
+           r.next_at < c->now - RATE_MS;
 }
 
-static gl_str entry_of(struct gl_core *c, const struct gl_doomed *d)
+static bool is_answer_old(struct gl_core *c, const struct compared *x)
+{
+    return !gl_id_valid(x->thing->id) || gl_id_time(x->thing->id) < c->now - ANSWER_MS;
+}
+
+static bool is_gone(struct gl_core *c, const struct compared *x)
 {
     (void)c;
-    return d->id;
+    return x->job->rev == 0 || (x->other != NULL && x->other->rev == 0);
 }
 
-static gl_str step_of(struct gl_core *c, const struct gl_doomed *d)
+static bool is_work_over(struct gl_core *c, const struct compared *x)
 {
-    gl_str attempt, step = {0}, job = job_of(d, &attempt);
+    gl_str attempt, step;
     uint64_t number;
 
-    (void)split_attempt(attempt, &step, &number); /* of nothing there is no record */
-    return gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(job), GL_STR_ARG(step));
-}
-
-static bool is_gone(struct gl_core *c, const struct gl_doomed *d, const struct gl_event_record *job,
-                    const struct gl_event_record *entry)
-{
-    (void)c;
-    (void)d;
-    return job->rev == 0 || (entry != NULL && entry->rev == 0);
-}
-
-static bool is_work_over(struct gl_core *c, const struct gl_doomed *d,
-                         const struct gl_event_record *job, const struct gl_event_record *step)
-{
-    gl_str attempt, step_id;
-    uint64_t number;
-
-    (void)job_of(d, &attempt);
-    return split_attempt(attempt, &step_id, &number) &&
-           (job->rev == 0 || !job->live || is_past(c, step, number));
+    (void)gl_str_cut(x->thing->id, '/', &attempt);
+    return split_attempt(attempt, &step, &number) &&
+           (x->job->rev == 0 || !x->job->live || is_past(c, x->other, number));
 }
 
 static const struct leftover {
-    uint64_t (*list)(struct gl_core *c);
-    void (*take)(struct gl_core *c, const struct gl_event *ev); /* what was listed */
-    /* Compared with its job, and with a record of this kind; NULL: with none. */
-    bool (*goes)(struct gl_core *c, const struct gl_doomed *d, const struct gl_event_record *job,
-                 const struct gl_event_record *other);
-    const char *other;
-    gl_str (*other_id)(struct gl_core *c, const struct gl_doomed *d);
-    const struct gl_core_view *view;
-    const char *kind; /* of the records that go; NULL: files do */
-    enum gl_core_files_type files;
+    const char *kind;                       /* of records; NULL: they are files, ... */
+    enum gl_core_files_type lists, removes; /* ... listed and removed by these */
+    const struct gl_core_view *view;        /* of the records; NULL: their index has them */
+    bool (*goes)(struct gl_core *c, const struct compared *x);
+    size_t keys_n;                   /* compared with so many records: its job, ... */
+    const char *other;               /* ... and one of this kind */
+    const struct gl_core_view *seen; /* of these */
 } leftovers[GL_CHORE_COUNT] = {
-    [GL_CHORE_RATES] = {.list = list_rates, .take = take_rates, .kind = "rate"},
-    [GL_CHORE_ANSWERS] = {.list = list_answers, .take = take_answers, .kind = "answer"},
-    [GL_CHORE_INBOX] = {.list = list_inbox,
-                        .take = take_inbox,
-                        .goes = is_gone,
-                        .other = "inbox",
-                        .other_id = entry_of,
-                        .view = &stamps,
-                        .kind = "inbox"},
-    [GL_CHORE_ORPHANS] = {.list = list_orphans,
-                          .take = take_files,
+    [GL_CHORE_RATES] = {.kind = "rate", .view = &rates, .goes = is_rate_over},
+    [GL_CHORE_ANSWERS] = {.kind = "answer", .view = &gl_view_stamps, .goes = is_answer_old},
+    [GL_CHORE_INBOX] =
+        {.kind = "inbox", .goes = is_gone, .keys_n = 2, .other = "inbox", .seen = &gl_view_stamps},
+    [GL_CHORE_ORPHANS] = {.lists = GL_FILES_LIST_JOBS,
+                          .removes = GL_FILES_REMOVE_JOBS,
                           .goes = is_gone,
-                          .view = &stamps,
-                          .files = GL_FILES_REMOVE_JOBS},
-    [GL_CHORE_WORK] = {.list = list_work,
-                       .take = take_files,
+                          .keys_n = 1,
+                          .seen = &gl_view_stamps},
+    [GL_CHORE_WORK] = {.lists = GL_FILES_LIST_WORK,
+                       .removes = GL_FILES_REMOVE_WORK,
                        .goes = is_work_over,
+                       .keys_n = 2,
                        .other = "step",
-                       .other_id = step_of,
-                       .view = &steps,
-                       .files = GL_FILES_REMOVE_WORK},
+                       .seen = &steps},
 };
 
 static const struct leftover *row(struct gl_core *c)
 {
-    return &leftovers[pass(c)->chore];
+    return &leftovers[gl_pass(c)->chore];
 }
 
 bool gl_left_has(uint8_t chore)
 {
-    return leftovers[chore].list != NULL;
+    return leftovers[chore].goes != NULL;
 }
 
 /* ---- the loop ---- */
 
 void gl_left_begin(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
+    const struct leftover *l = row(c);
 
     p->doomed_n = p->at = 0;
-    gl_retention_stage(c, GL_STAGE_LEFT_LIST, row(c)->list(c));
+    if (l->kind == NULL) {
+        gl_retention_files(c, GL_STAGE_LEFT_LIST, l->lists, NULL, 0, c->retention.keep.work_ms);
+    } else if (l->view != NULL) {
+        gl_retention_list(c, GL_STAGE_LEFT_LIST, l->kind, 0, l->view);
+    } else {
+        gl_retention_range(c, GL_STAGE_LEFT_LIST,
+                           (struct gl_range){.index = inbox_index(c),
+                                             .score_min = 0,
+                                             .score_max = c->now - ANSWER_MS,
+                                             .after_score = p->after_score,
+                                             .after_id = p->after,
+                                             .limit = PAGE});
+    }
 }
 
 static void next_page(struct gl_core *c)
 {
-    if (pass(c)->after.n > 0 || pass(c)->is_full) {
+    if (gl_pass(c)->after.n > 0 || gl_pass(c)->is_full) {
         gl_left_begin(c);
     } else {
         gl_chores_next(c);
     }
 }
 
+/* One that is in use again is refused with its whole page: another time. */
 static void remove_records(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
-    struct gl_guard guards[PAGE + 1];
-    struct gl_write writes[2 * PAGE];
+    struct gl_retention_pass *p = gl_pass(c);
+    struct gl_guard guards[GL_TRIM_PAGE + 1];
+    struct gl_write writes[2 * GL_TRIM_PAGE];
     gl_str kind = gl_str_of(row(c)->kind);
     size_t guards_n = 0, n = 0;
 
@@ -305,7 +207,7 @@ static void remove_records(struct gl_core *c)
         next_page(c);
         return;
     }
-    if (p->chore == GL_CHORE_RATES) {
+    if (guards_n > 0) {
         GL_MARK(c->trace, "trim.rates");
     }
     gl_retention_stage(c, GL_STAGE_LEFT_REMOVE,
@@ -315,7 +217,7 @@ static void remove_records(struct gl_core *c)
 
 static void remove_files(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     gl_str *names = GL_NEW_ARRAY(c->out->arena, gl_str, p->doomed_n + 1);
     size_t n = 0;
 
@@ -327,81 +229,108 @@ static void remove_files(struct gl_core *c)
     if (n == 0) {
         gl_chores_next(c);
     } else {
-        gl_retention_stage(c, GL_STAGE_LEFT_REMOVE,
-                           gl_retention_files(c, row(c)->files, names, n, 0));
+        gl_retention_files(c, GL_STAGE_LEFT_REMOVE, row(c)->removes, names, n, 0);
+    }
+}
+
+/* The records that one is compared with. */
+static void add_keys(struct gl_core *c, const struct gl_doomed *d, struct gl_key *keys)
+{
+    const struct leftover *l = row(c);
+    gl_str rest, step = {0}, job = gl_str_cut(d->id, '/', &rest);
+    uint64_t number;
+
+    keys[0] = (struct gl_key){.kind = GL_S("job"), .id = job};
+    if (l->keys_n == 2 && l->kind != NULL) {
+        keys[1] = (struct gl_key){.kind = gl_str_of(l->other), .id = d->id};
+    } else if (l->keys_n == 2) {
+        (void)split_attempt(rest, &step, &number); /* of nothing there is no record */
+        keys[1] = (struct gl_key){
+            .kind = gl_str_of(l->other),
+            .id = gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(job), GL_STR_ARG(step))};
     }
 }
 
 static void check_next(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct leftover *l = row(c);
     struct gl_key keys[2 * PAGE];
-    size_t n = 0, at_once = p->chore == GL_CHORE_WORK ? STEPS_READ : PAGE;
-    gl_str rest;
+    size_t at_once = p->chore == GL_CHORE_WORK ? STEPS_READ : PAGE;
 
-    p->batch = p->at;
-    for (; l->goes != NULL && p->batch < p->doomed_n && p->batch < p->at + at_once; p->batch++) {
-        const struct gl_doomed *d = &p->doomed[p->batch];
+    if (p->at == p->doomed_n) {
+        (l->kind != NULL ? remove_records : remove_files)(c);
+        return;
+    }
+    for (p->batch = p->at; p->batch < p->doomed_n && p->batch < p->at + at_once; p->batch++) {
+        if (l->keys_n > 0) {
+            add_keys(c, &p->doomed[p->batch], keys + (p->batch - p->at) * l->keys_n);
+        } else {
+            struct compared x = {.thing = &p->doomed[p->batch]};
 
-        keys[n++] = (struct gl_key){.kind = GL_S("job"), .id = job_of(d, &rest)};
-        if (l->other != NULL) {
-            keys[n++] = (struct gl_key){.kind = gl_str_of(l->other), .id = l->other_id(c, d)};
+            p->doomed[p->batch].is_ours = l->goes(c, &x);
         }
     }
-    if (n > 0) {
-        gl_retention_stage(c, GL_STAGE_LEFT_CHECK,
-                           gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, l->view));
-    } else if (l->kind != NULL) {
-        remove_records(c);
+    if (l->keys_n > 0) {
+        gl_retention_get(c, GL_STAGE_LEFT_CHECK, keys, (p->batch - p->at) * l->keys_n, l->seen);
     } else {
-        remove_files(c);
+        p->at = p->batch;
+        check_next(c);
     }
 }
 
 void gl_left_on_list(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
+    const struct gl_event_answer *a = &ev->answer;
+    const struct gl_event_record *records = a->records.items;
+    const struct gl_event_entry *entries = a->entries.items;
 
-    size_t listed_n = ev->answer.names.n + ev->answer.records.n + ev->answer.entries.n;
-
-    if (!gl_retention_is_good(c, ev) ||
-        (row(c)->kind != NULL && !gl_retention_has_room(c, listed_n, PAGE))) {
+    if (!gl_retention_fits(c, a->records.n + a->entries.n <= GL_TRIM_PAGE)) {
         return;
     }
-    gl_core_set(c, &p->after, (gl_str){0});
-    row(c)->take(c, ev);
-    GL_ASSERT(row(c)->kind == NULL || p->doomed_n <= PAGE);
+    for (size_t i = 0; i < a->records.n; i++) {
+        struct gl_doomed *d = gl_retention_doom(p, records[i].id);
+
+        d->rev = records[i].rev;
+        d->value = gl_str_dup(&p->arena, records[i].value);
+    }
+    for (size_t i = 0; i < a->entries.n; i++) {
+        gl_retention_doom(p, entries[i].id)->score = entries[i].score;
+        p->after_score = entries[i].score;
+    }
+    for (size_t i = 0; i < a->names.n && row(c)->kind == NULL; i++) {
+        (void)gl_retention_doom(p, a->names.items[i]);
+    }
+    /* Those that stay must not hide the ones after them. */
+    gl_core_set(c, &p->after, a->entries.n == PAGE ? entries[PAGE - 1].id : a->next);
+    p->is_full = p->chore == GL_CHORE_WORK && a->names.n == GL_PAGE_MAX;
     check_next(c);
 }
 
 void gl_left_on_check(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *r = ev->answer.records.items;
-    bool has_other = row(c)->other != NULL;
+    size_t keys_n = row(c)->keys_n;
 
-    if (!gl_retention_has_records(c, ev, (p->batch - p->at) * (has_other ? 2 : 1))) {
+    if (!gl_retention_fits(c, ev->answer.records.n == (p->batch - p->at) * keys_n)) {
         return;
     }
-    for (; p->at < p->batch; p->at++, r += has_other ? 2 : 1) {
-        p->doomed[p->at].is_ours = row(c)->goes(c, &p->doomed[p->at], r, has_other ? r + 1 : NULL);
+    for (; p->at < p->batch; p->at++, r += keys_n) {
+        struct compared x = {
+            .thing = &p->doomed[p->at], .job = r, .other = keys_n == 2 ? r + 1 : NULL};
+
+        p->doomed[p->at].is_ours = row(c)->goes(c, &x);
     }
     check_next(c);
 }
 
 void gl_left_on_removed(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
-    bool is_refused; /* one of them is in use again: another time */
+    struct gl_retention_pass *p = gl_pass(c);
 
-    if (row(c)->kind != NULL) {
-        if (gl_retention_has_landed(c, ev, &is_refused)) {
-            next_page(c);
-        }
-    } else if (gl_retention_has_tidied(c, ev)) {
-        p->work_n += p->chore == GL_CHORE_WORK ? ev->answer.n : 0;
-        p->is_full = p->is_full && ev->answer.n > 0;
-        next_page(c);
-    }
+    p->work_n += p->chore == GL_CHORE_WORK ? ev->answer.n : 0;
+    p->is_full = p->is_full && ev->answer.n > 0;
+    next_page(c);
 }

@@ -26,85 +26,80 @@ struct gl_damaged_job {
     uint64_t look; /* the last one that found it damaged */
 };
 
+static inline struct gl_retention_pass *gl_pass(struct gl_core *c)
+{
+    return &c->retention.pass;
+}
+
 /* ---- retention.c ---- */
+#define X(name, word, how, handler) void handler(struct gl_core *c, const struct gl_event *ev);
+GL_RETENTION_STAGES(X)
+#undef X
 void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask); /* copied */
-void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
-void gl_retention_over(struct gl_core *c, int64_t code, gl_str why); /* the pass ends */
-void gl_retention_fail(struct gl_core *c, const struct gl_event *ev);
-/* True: the answer is good. Else the pass has ended with it. */
-bool gl_retention_is_good(struct gl_core *c, const struct gl_event *ev);
-/* The same of one that must have brought so many records, or not too much: what a stranger's
- * recording says goes no further. */
-bool gl_retention_has_records(struct gl_core *c, const struct gl_event *ev, size_t n);
-bool gl_retention_has_room(struct gl_core *c, size_t n, size_t max);
-/* The same of a transaction that may be refused. */
-bool gl_retention_has_landed(struct gl_core *c, const struct gl_event *ev, bool *ret_refused);
+void gl_retention_over(struct gl_core *c, int64_t code, gl_str why);  /* the pass ends */
+void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why);  /* ... halfway */
+void gl_retention_jobs_over(struct gl_core *c);                       /* of a handful */
+bool gl_retention_is_refused(const struct gl_event *ev);
 /* One of several calls has been answered. True: it was the last, and none has failed. */
-bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev, bool may_be_refused);
-/* The same as is_good, of a call for files; what it freed is counted. */
-bool gl_retention_has_tidied(struct gl_core *c, const struct gl_event *ev);
-void gl_retention_jobs_over(struct gl_core *c); /* a handful has gone */
-uint64_t gl_retention_files(struct gl_core *c, enum gl_core_files_type type, const gl_str *names,
-                            size_t n, gl_ms age_ms);
+bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev);
+/* Has it brought as much as was asked for? Else the pass fails: a stranger's recording may say
+ * anything. */
+bool gl_retention_fits(struct gl_core *c, bool is_as_asked);
+
+/* Each makes a call; its answer belongs to that stage. */
+void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
+void gl_retention_get(struct gl_core *c, enum gl_retention_stage stage, const struct gl_key *keys,
+                      size_t n, const struct gl_core_view *view);
+void gl_retention_range(struct gl_core *c, enum gl_retention_stage stage, struct gl_range range);
+/* From the pass's `after` on; a page of GL_TRIM_PAGE. */
+void gl_retention_list(struct gl_core *c, enum gl_retention_stage stage, const char *kind,
+                       size_t bytes_max, const struct gl_core_view *view);
+void gl_retention_measure(struct gl_core *c, enum gl_retention_stage stage);
+void gl_retention_files(struct gl_core *c, enum gl_retention_stage stage,
+                        enum gl_core_files_type type, const gl_str *names, size_t n, gl_ms age_ms);
 /* Guards on our session, and on what is in `guards`, which has room for one more. */
 struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t guards_n,
                               const struct gl_write *writes, size_t writes_n);
+
 /* The members that `schema` has, of a record's value as a view brought it; they live in `a`. */
 bool gl_retention_read(struct gl_arena *a, const struct gl_schema *schema, gl_str value, void *ret);
 void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str text);
 struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id);
+extern const struct gl_core_view gl_view_stamps, gl_view_ids;
 
 /* ---- ended.c ---- */
-/* p->jobs[..].id and .r.ended_at have been set. */
-void gl_ended_begin(struct gl_core *c);
-void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev);
-void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev);
-void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev);
-void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev);
-void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev);
+void gl_ended_begin(struct gl_core *c); /* p->jobs[..].id and .r.ended_at have been set */
 /* The next page of what belongs to it, and then gl_drop_next(). */
 void gl_ended_list(struct gl_core *c, struct gl_leaving *g);
 const char *gl_ended_kind(const struct gl_leaving *g);
 bool gl_ended_has_kind(uint32_t kind);
 void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+bool gl_ended_is_submitting(struct gl_core *c, gl_str job); /* not committed, and may be */
 void gl_pins_drop(struct gl_core *c, bool all);
 bool gl_pins_have(const struct gl_core *c, gl_str job);
-struct gl_pin *gl_pins_add(struct gl_core *c, gl_str job, gl_str by);
+void gl_pins_add(struct gl_core *c, gl_str job, gl_str by);
 extern const struct gl_schema gl_leaving_schema; /* of struct gl_job_record */
 
 /* ---- drop.c ---- */
 /* Of those that are left, as many as go now; in the end their files, and gl_retention_jobs_over().
  */
 void gl_drop_next(struct gl_core *c);
-void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev);
-void gl_drop_on_files(struct gl_core *c, const struct gl_event *ev);
 
 /* ---- chores.c ---- */
 void gl_chores_begin(struct gl_core *c, enum gl_chore first);
 void gl_chores_next(struct gl_core *c);
-void gl_chores_ready(struct gl_core *c);
-void gl_chores_on_copies(struct gl_core *c, const struct gl_event *ev);
-void gl_chores_on_measured(struct gl_core *c, const struct gl_event *ev);
 void gl_chores_clear(struct gl_core *c); /* what the chore under way has in memory */
 
 /* ---- garbage.c ---- */
 void gl_garbage_begin(struct gl_core *c);
 void gl_garbage_wait(struct gl_core *c);   /* for submissions under way, and then go on */
 void gl_garbage_looked(struct gl_core *c); /* after the suspects */
-void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev);
-void gl_garbage_on_candidates(struct gl_core *c, const struct gl_event *ev);
-void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev);
-void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev);
-void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev);
-void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev);
-void gl_garbage_on_files(struct gl_core *c, const struct gl_event *ev);
 
 /* ---- reserved.c: begin, note each job that cannot be read, settle ---- */
 void gl_reserved_begin(struct gl_core *c);
 void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job);
 void gl_reserved_settle(struct gl_core *c); /* and then gl_garbage_looked() */
-void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev);
 /* All flows are being listed, from the first one; or have been. */
 void gl_reserved_list(struct gl_core *c, bool is_begin);
 bool gl_reserved_has(struct gl_core *c, gl_str flow); /* a flow that is listed */
@@ -115,9 +110,6 @@ void gl_reserved_add_flow(struct gl_core *c, gl_str flow);
 /* ---- leftovers.c ---- */
 void gl_left_begin(struct gl_core *c);
 bool gl_left_has(uint8_t chore); /* is there a row for it? */
-void gl_left_on_list(struct gl_core *c, const struct gl_event *ev);
-void gl_left_on_check(struct gl_core *c, const struct gl_event *ev);
-void gl_left_on_removed(struct gl_core *c, const struct gl_event *ev);
 
 /* ---- saved.c ---- */
 void gl_retention_save(const struct gl_core *c, struct gl_buf *out);

@@ -13,11 +13,6 @@
 
 enum { HEX = GL_SHA256_HEX - 1, FLOWS_READ = 100 };
 
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
 static void free_texts(struct gl_core *c, struct gl_map *m)
 {
     gl_str *text;
@@ -81,12 +76,12 @@ static void forget(struct gl_core *c, bool all)
 void gl_reserved_begin(struct gl_core *c)
 {
     c->retention.damaged_look++;
-    pass(c)->suspects_n = 0;
+    gl_pass(c)->suspects_n = 0;
 }
 
 void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_job_record r = {0};
 
     if (!gl_retention_read(c->out->arena, &gl_leaving_schema, job->value, &r) || !is_hex(r.flow)) {
@@ -111,11 +106,10 @@ void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
 
 void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *flows = ev->answer.records.items;
 
-    if (!gl_retention_is_good(c, ev) ||
-        !gl_retention_has_room(c, ev->answer.records.n, p->suspects_n)) {
+    if (!gl_retention_fits(c, ev->answer.records.n <= p->suspects_n)) {
         return;
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
@@ -133,8 +127,7 @@ void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
 
 void gl_reserved_settle(struct gl_core *c)
 {
-    static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_key keys[FLOWS_READ];
     size_t n = 0;
 
@@ -143,8 +136,7 @@ void gl_reserved_settle(struct gl_core *c)
             (struct gl_key){.kind = GL_S("flow"), .id = p->suspects[p->suspects_n - 1 - n].flow};
     }
     if (n > 0) {
-        gl_retention_stage(c, GL_STAGE_SUSPECTS,
-                           gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, &stamps));
+        gl_retention_get(c, GL_STAGE_SUSPECTS, keys, n, &gl_view_stamps);
         return;
     }
     forget(c, false);

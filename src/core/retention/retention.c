@@ -13,11 +13,6 @@ enum {
     COUNT_PAGE = 1000,
 };
 
-static struct gl_retention_pass *pass(struct gl_core *c)
-{
-    return &c->retention.pass;
-}
-
 static bool is_bounded(const struct gl_core *c)
 {
     const struct gl_keep *k = &c->retention.keep;
@@ -64,7 +59,7 @@ static void drop_ask(struct gl_core *c, struct gl_clean *ask)
 
 void gl_retention_done(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     for (struct gl_link *l; (l = gl_list_first(&c->retention.asks)) != NULL;) {
         drop_ask(c, GL_CONTAINER(l, struct gl_clean, link));
@@ -82,27 +77,61 @@ void gl_retention_done(struct gl_core *c)
 
 /* ---- what the other files need ---- */
 
+const struct gl_core_view gl_view_stamps = {.type = GL_VIEW_STAMPS};
+const struct gl_core_view gl_view_ids = {.type = GL_VIEW_IDS};
+
 void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call)
 {
-    GL_ASSERT(pass(c)->call == 0 && pass(c)->calls_n == 0);
-    pass(c)->stage = (uint8_t)stage;
-    pass(c)->call = call;
+    struct gl_retention_pass *p = gl_pass(c);
+
+    GL_ASSERT(p->call == 0 && p->calls_n == 0);
+    p->stage = (uint8_t)stage;
+    p->call = call;
 }
 
-uint64_t gl_retention_files(struct gl_core *c, enum gl_core_files_type type, const gl_str *names,
-                            size_t n, gl_ms age_ms)
+void gl_retention_get(struct gl_core *c, enum gl_retention_stage stage, const struct gl_key *keys,
+                      size_t n, const struct gl_core_view *view)
 {
-    struct gl_core_files files = {.type = type, .names = names, .names_n = n, .age_ms = age_ms};
+    gl_retention_stage(c, stage, gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, view));
+}
+
+void gl_retention_range(struct gl_core *c, enum gl_retention_stage stage, struct gl_range range)
+{
+    gl_retention_stage(c, stage, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
+}
+
+void gl_retention_list(struct gl_core *c, enum gl_retention_stage stage, const char *kind,
+                       size_t bytes_max, const struct gl_core_view *view)
+{
+    bool needs_values = view->type != GL_VIEW_IDS && view->type != GL_VIEW_STAMPS;
+    struct gl_listing listing = {.kind = gl_str_of(kind),
+                                 .after = gl_pass(c)->after,
+                                 .limit = GL_TRIM_PAGE,
+                                 .ids_only = !needs_values,
+                                 .bytes_max = bytes_max};
+
+    gl_retention_stage(c, stage, gl_component_list(c, GL_COMPONENT_RETENTION, &listing, view));
+}
+
+void gl_retention_measure(struct gl_core *c, enum gl_retention_stage stage)
+{
+    gl_retention_stage(c, stage, gl_component_measure(c, GL_COMPONENT_RETENTION));
+}
+
+void gl_retention_files(struct gl_core *c, enum gl_retention_stage stage,
+                        enum gl_core_files_type type, const gl_str *names, size_t n, gl_ms age_ms)
+{
+    struct gl_core_files files = {
+        .type = type, .names = names, .names_n = n, .age_ms = age_ms, .limit = GL_PAGE_MAX};
 
     GL_ASSERT(c->retention.has_files);
-    files.limit = GL_PAGE_MAX;
-    return gl_component_files(c, GL_COMPONENT_RETENTION, &files);
+    gl_retention_stage(c, stage, gl_component_files(c, GL_COMPONENT_RETENTION, &files));
 }
 
 struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t guards_n,
                               const struct gl_write *writes, size_t writes_n)
 {
-    /* planted: whoever has lost its session removes, too */
+    /* planted: a node that has lost its session removes, too */
     guards[guards_n] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = c->session};
     return gl_component_tx(c, guards, guards_n + !GL_PLANT(81), writes, writes_n);
 }
@@ -149,7 +178,7 @@ static void begin(struct gl_core *c);
 /* What a client gets that asked for one job, or for all. */
 static gl_str body_of(struct gl_core *c)
 {
-    const struct gl_retention_pass *p = pass(c);
+    const struct gl_retention_pass *p = gl_pass(c);
     uint64_t freed =
         p->store_bytes_before > p->store_bytes ? p->store_bytes_before - p->store_bytes : 0;
     struct gl_buf out = {0};
@@ -176,7 +205,7 @@ static gl_str body_of(struct gl_core *c)
 
 static void reply(struct gl_core *c, int64_t code, gl_str why)
 {
-    const struct gl_retention_pass *p = pass(c);
+    const struct gl_retention_pass *p = gl_pass(c);
 
     if (code != 0) {
         gl_txn_refuse(c, p->request, (int)code, "%.*s", GL_STR_ARG(why));
@@ -192,7 +221,7 @@ static void reply(struct gl_core *c, int64_t code, gl_str why)
 void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
 {
     struct gl_retention_state *r = &c->retention;
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->call == 0 && p->calls_n == 0);
     if (p->is_asked) {
@@ -211,84 +240,61 @@ void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
     }
 }
 
-static void fail(struct gl_core *c, int64_t code, gl_str why)
+void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why)
 {
     /* What was being removed may have been removed, and its files not; or only a part of it. */
     c->retention.seek_orphans = c->retention.seek_begun = true;
     gl_retention_over(c, code, gl_str_dup(c->out->arena, why));
 }
 
-void gl_retention_fail(struct gl_core *c, const struct gl_event *ev)
-{
-    fail(c, ev->answer.code, ev->answer.why);
-}
-
 /* ---- answers ---- */
 
-bool gl_retention_is_good(struct gl_core *c, const struct gl_event *ev)
+bool gl_retention_is_refused(const struct gl_event *ev)
 {
-    if (ev->answer.code != 0) {
-        gl_retention_fail(c, ev);
+    return ev->answer.code == GL_E_CONFLICT || ev->answer.code == GL_E_NOT_FOUND ||
+           ev->answer.code == GL_E_DAMAGED;
+}
+
+bool gl_retention_fits(struct gl_core *c, bool is_as_asked)
+{
+    if (!is_as_asked) {
+        gl_retention_fail(c, GL_E_DAMAGED, gl_str_of(gl_err_text(GL_E_DAMAGED)));
     }
-    return ev->answer.code == 0;
+    return is_as_asked;
 }
 
-bool gl_retention_has_room(struct gl_core *c, size_t n, size_t max)
+bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev)
 {
-    if (n > max) {
-        fail(c, GL_E_DAMAGED, gl_str_of(gl_err_text(GL_E_DAMAGED)));
-    }
-    return n <= max;
-}
-
-bool gl_retention_has_records(struct gl_core *c, const struct gl_event *ev, size_t n)
-{
-    return gl_retention_is_good(c, ev) && gl_retention_has_room(c, ev->answer.records.n != n, 0);
-}
-
-bool gl_retention_has_landed(struct gl_core *c, const struct gl_event *ev, bool *ret_refused)
-{
-    *ret_refused = ev->answer.code == GL_E_CONFLICT;
-    return *ret_refused || gl_retention_is_good(c, ev);
-}
-
-bool gl_retention_has_tidied(struct gl_core *c, const struct gl_event *ev)
-{
-    struct gl_retention_pass *p = pass(c);
-    uint64_t freed = ev->answer.bytes;
-
-    if (!gl_retention_is_good(c, ev)) {
-        return false;
-    }
-    p->files_bytes -= freed < p->files_bytes ? freed : p->files_bytes;
-    p->freed += freed;
-    return true;
-}
-
-bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev, bool may_be_refused)
-{
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->calls_n > 0);
     p->calls_n--;
-    if (ev->answer.code != 0 && !(may_be_refused && ev->answer.code == GL_E_CONFLICT)) {
+    if (ev->answer.code != 0 && !gl_retention_is_refused(ev)) {
         p->broken = ev->answer.code;
         gl_core_set(c, &p->broken_why, ev->answer.why);
     }
     if (p->calls_n == 0 && p->broken != 0) {
-        fail(c, p->broken, p->broken_why);
+        int64_t code = p->broken;
+
         p->broken = 0;
+        gl_retention_fail(c, code, p->broken_why);
         return false;
     }
     return p->calls_n == 0;
+}
+
+void gl_retention_on_nothing(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)c;
+    (void)ev;
 }
 
 /* ---- pages of ended jobs ---- */
 
 static void set_after(struct gl_core *c, int64_t score, gl_str id)
 {
-    pass(c)->after_score = score;
-    gl_core_set(c, &pass(c)->after, id);
+    gl_pass(c)->after_score = score;
+    gl_core_set(c, &gl_pass(c)->after, id);
 }
 
 static bool is_too_large(const struct gl_core *c)
@@ -314,7 +320,7 @@ static int64_t count_by_size(const struct gl_core *c)
 /* Is this one to go? Asked from the oldest on. */
 static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t before_n)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     if (e->score == GL_ENDED_BEGUN) {
         return true;
@@ -335,7 +341,7 @@ static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t b
 
 static void make_handful(struct gl_core *c, size_t n)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     gl_arena_reset(&p->arena);
     p->jobs = GL_NEW_ARRAY(&p->arena, struct gl_leaving, n + 1);
@@ -344,27 +350,26 @@ static void make_handful(struct gl_core *c, size_t n)
 
 static void page(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
-    struct gl_range range = {.index = GL_S("ended"),
-                             .score_min = INT64_MIN,
-                             .score_max = is_only_begun(c) ? GL_ENDED_BEGUN : INT64_MAX,
-                             .after_score = p->after_score,
-                             .after_id = p->after,
-                             .limit = is_in_a_hurry(c) ? GL_TRIM_ARMFUL : GL_TRIM_HANDFUL};
+    struct gl_retention_pass *p = gl_pass(c);
 
     p->by_size_n = count_by_size(c);
-    gl_retention_stage(c, GL_STAGE_PAGE, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
+    gl_retention_range(c, GL_STAGE_PAGE,
+                       (struct gl_range){
+                           .index = GL_S("ended"),
+                           .score_min = INT64_MIN,
+                           .score_max = is_only_begun(c) ? GL_ENDED_BEGUN : INT64_MAX,
+                           .after_score = p->after_score,
+                           .after_id = p->after,
+                           .limit = is_in_a_hurry(c) ? GL_TRIM_ARMFUL : GL_TRIM_HANDFUL,
+                       });
 }
 
-static void on_page(struct gl_core *c, const struct gl_event *ev)
+void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *all = ev->answer.entries.items;
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     size_t n = 0;
 
-    if (!gl_retention_is_good(c, ev)) {
-        return;
-    }
     make_handful(c, ev->answer.entries.n);
     for (; n < ev->answer.entries.n && is_to_go(c, &all[n], n); n++) {
         p->jobs[n].id = gl_str_dup(&p->arena, all[n].id);
@@ -386,7 +391,7 @@ static void on_page(struct gl_core *c, const struct gl_event *ev)
 
 static void pause_then_page(struct gl_core *c)
 {
-    if (!pass(c)->is_asked && !gl_list_empty(&c->retention.asks)) {
+    if (!gl_pass(c)->is_asked && !gl_list_empty(&c->retention.asks)) {
         gl_retention_over(c, 0, (gl_str){0}); /* a client waits: the rest can wait */
     } else if (is_in_a_hurry(c)) {
         page(c);
@@ -396,25 +401,16 @@ static void pause_then_page(struct gl_core *c)
     }
 }
 
-static void on_measured_again(struct gl_core *c, const struct gl_event *ev)
-{
-    if (gl_retention_is_good(c, ev)) {
-        pass(c)->store_bytes = ev->answer.bytes;
-        pause_then_page(c);
-    }
-}
-
 void gl_retention_jobs_over(struct gl_core *c)
 {
-    const struct gl_retention_pass *p = pass(c);
+    const struct gl_retention_pass *p = gl_pass(c);
 
     if (p->is_removal && p->gone_n == 0) {
         gl_retention_over(c, p->why_code, p->why);
     } else if (p->is_removal) {
         gl_chores_begin(c, GL_CHORE_MEASURE);
     } else if (c->retention.keep.bytes > 0) {
-        gl_retention_stage(c, GL_STAGE_MEASURE_AGAIN,
-                           gl_component_measure(c, GL_COMPONENT_RETENTION));
+        gl_retention_measure(c, GL_STAGE_MEASURE_AGAIN);
     } else {
         pause_then_page(c);
     }
@@ -424,7 +420,7 @@ void gl_retention_jobs_over(struct gl_core *c)
 
 static void set_out(struct gl_core *c)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     if (p->is_removal) {
         make_handful(c, 1);
@@ -435,35 +431,35 @@ static void set_out(struct gl_core *c)
     }
 }
 
-static void on_measured_files(struct gl_core *c, const struct gl_event *ev)
+void gl_retention_on_measured(struct gl_core *c, const struct gl_event *ev)
 {
-    if (gl_retention_is_good(c, ev)) {
-        pass(c)->files_bytes = ev->answer.bytes;
+    struct gl_retention_pass *p = gl_pass(c);
+
+    if (p->stage == GL_STAGE_MEASURE_FILES) {
+        p->files_bytes = ev->answer.bytes;
         set_out(c);
-    }
-}
-
-static void on_measured(struct gl_core *c, const struct gl_event *ev)
-{
-    struct gl_retention_pass *p = pass(c);
-
-    if (!gl_retention_is_good(c, ev)) {
         return;
     }
-    p->store_bytes = p->store_bytes_before = ev->answer.bytes;
-    /* Nobody knows how much the folders of other nodes hold: then only the store counts. */
-    if (c->retention.keep.bytes > 0 && c->retention.has_files && !c->shared) {
-        gl_retention_stage(c, GL_STAGE_MEASURE_FILES,
-                           gl_retention_files(c, GL_FILES_MEASURE, NULL, 0, 0));
+    p->store_bytes = ev->answer.bytes;
+    if (p->stage == GL_STAGE_MEASURE_AGAIN) {
+        pause_then_page(c);
+    } else if (p->stage == GL_STAGE_MEASURE_AFTER) {
+        gl_chores_next(c);
     } else {
-        set_out(c);
+        p->store_bytes_before = p->store_bytes;
+        /* Nobody knows how much the folders of other nodes hold: then only the store counts. */
+        if (c->retention.keep.bytes > 0 && c->retention.has_files && !c->shared) {
+            gl_retention_files(c, GL_STAGE_MEASURE_FILES, GL_FILES_MEASURE, NULL, 0, 0);
+        } else {
+            set_out(c);
+        }
     }
 }
 
 static void measure(struct gl_core *c)
 {
-    if (pass(c)->is_asked || c->retention.keep.bytes > 0) {
-        gl_retention_stage(c, GL_STAGE_MEASURE, gl_component_measure(c, GL_COMPONENT_RETENTION));
+    if (gl_pass(c)->is_asked || c->retention.keep.bytes > 0) {
+        gl_retention_measure(c, GL_STAGE_MEASURE);
     } else {
         set_out(c);
     }
@@ -474,20 +470,17 @@ static void count(struct gl_core *c)
     struct gl_range range = {.index = GL_S("ended"),
                              .score_min = INT64_MIN,
                              .score_max = INT64_MAX,
-                             .after_score = pass(c)->after_score,
-                             .after_id = pass(c)->after,
+                             .after_score = gl_pass(c)->after_score,
+                             .after_id = gl_pass(c)->after,
                              .limit = COUNT_PAGE};
 
     gl_retention_stage(c, GL_STAGE_COUNT, gl_component_count(c, GL_COMPONENT_RETENTION, &range));
 }
 
-static void on_counted(struct gl_core *c, const struct gl_event *ev)
+void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *last = ev->answer.entries.items;
 
-    if (!gl_retention_is_good(c, ev)) {
-        return;
-    }
     c->retention.ended_n += (int64_t)ev->answer.n;
     if (ev->answer.n == COUNT_PAGE && ev->answer.entries.n == 1) {
         set_after(c, last->score, last->id);
@@ -503,7 +496,7 @@ static void on_counted(struct gl_core *c, const struct gl_event *ev)
 static void set_up(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
     struct gl_link *l = gl_list_first(&r->asks);
 
     p->keep_ms = r->keep.job_ms > 0 ? r->keep.job_ms : -1;
@@ -529,7 +522,7 @@ static void set_up(struct gl_core *c)
 static void begin(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->stage == GL_STAGE_IDLE);
     r->due = INT64_MAX;
@@ -564,7 +557,7 @@ void gl_retention_on_ready(struct gl_core *c)
         return;
     }
     r->is_ready = true;
-    gl_chores_ready(c);
+    r->rest_due = c->now + GL_TRIM_REST_MS;
     if ((is_bounded(c) || r->seek_begun) && r->pass.stage == GL_STAGE_IDLE) {
         r->due = c->now + FIRST_MS;
     }
@@ -601,7 +594,7 @@ void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     gl_retention_ask(c, &ask);
-    if (pass(c)->stage == GL_STAGE_IDLE) {
+    if (gl_pass(c)->stage == GL_STAGE_IDLE) {
         begin(c);
     }
 }
@@ -634,34 +627,13 @@ bool gl_retention_progress(const struct gl_core *c, uint64_t *ret_removed)
 
 /* ---- the component ---- */
 
-typedef void on_answer_in(struct gl_core *c, const struct gl_event *ev);
-
-static on_answer_in *const answers[GL_STAGES] = {
-    [GL_STAGE_COUNT] = on_counted,
-    [GL_STAGE_MEASURE] = on_measured,
-    [GL_STAGE_MEASURE_FILES] = on_measured_files,
-    [GL_STAGE_PAGE] = on_page,
-    [GL_STAGE_JOBS] = gl_ended_on_jobs,
-    [GL_STAGE_BEGUN] = gl_ended_on_begun,
-    [GL_STAGE_FLOW] = gl_ended_on_flow,
-    [GL_STAGE_NAMES] = gl_ended_on_names,
-    [GL_STAGE_BELONGINGS] = gl_ended_on_belongings,
-    [GL_STAGE_DROP] = gl_drop_on_done,
-    [GL_STAGE_JOB_FILES] = gl_drop_on_files,
-    [GL_STAGE_MEASURE_AGAIN] = on_measured_again,
-    [GL_STAGE_MARK] = gl_garbage_on_marks,
-    [GL_STAGE_SUSPECTS] = gl_reserved_on_flows,
-    [GL_STAGE_CANDIDATES] = gl_garbage_on_candidates,
-    [GL_STAGE_HEADS] = gl_garbage_on_heads,
-    [GL_STAGE_CONDEMN] = gl_garbage_on_condemned,
-    [GL_STAGE_REMOVE] = gl_garbage_on_removed,
-    [GL_STAGE_SPARE] = gl_garbage_on_spared,
-    [GL_STAGE_BLOB_FILES] = gl_garbage_on_files,
-    [GL_STAGE_LEFT_LIST] = gl_left_on_list,
-    [GL_STAGE_LEFT_CHECK] = gl_left_on_check,
-    [GL_STAGE_LEFT_REMOVE] = gl_left_on_removed,
-    [GL_STAGE_COPIES] = gl_chores_on_copies,
-    [GL_STAGE_MEASURE_AFTER] = gl_chores_on_measured,
+static const struct {
+    uint32_t how;
+    void (*on_answer)(struct gl_core *c, const struct gl_event *ev);
+} stages[GL_STAGES] = {
+#define X(name, word, how, handler) {how, handler},
+    GL_RETENTION_STAGES(X)
+#undef X
 };
 
 static gl_ms due(const struct gl_core *c)
@@ -672,28 +644,37 @@ static gl_ms due(const struct gl_core *c)
 static void on_time(struct gl_core *c)
 {
     c->retention.due = INT64_MAX;
-    if (pass(c)->stage == GL_STAGE_SUBMISSIONS) {
+    if (gl_pass(c)->stage == GL_STAGE_SUBMISSIONS) {
         gl_garbage_wait(c);
-    } else if (pass(c)->stage == GL_STAGE_PAUSE) {
+    } else if (gl_pass(c)->stage == GL_STAGE_PAUSE) {
         page(c);
-    } else if (pass(c)->stage == GL_STAGE_IDLE) {
+    } else if (gl_pass(c)->stage == GL_STAGE_IDLE) {
         begin(c);
     }
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_retention_pass *p = pass(c);
+    struct gl_retention_pass *p = gl_pass(c);
+    uint32_t how = stages[p->stage].how;
+    bool has_many = (how & GL_ANSWERS_MANY) != 0;
+    bool is_fine = ev->answer.code == 0 || has_many ||
+                   ((how & GL_ANSWER_REFUSED) != 0 && gl_retention_is_refused(ev));
 
-    if (!gl_components_are_on(c)) {
-        return;
-    }
-    if (p->call != 0 ? ev->answer.number != p->call : p->calls_n == 0) {
+    if (!gl_components_are_on(c) ||
+        (has_many ? p->calls_n == 0 : p->call == 0 || ev->answer.number != p->call)) {
         return;
     }
     p->call = 0;
-    GL_ASSERT(answers[p->stage] != NULL);
-    answers[p->stage](c, ev);
+    if ((how & GL_ANSWER_FREES) != 0 && is_fine) {
+        p->freed += ev->answer.bytes;
+        p->files_bytes -= ev->answer.bytes < p->files_bytes ? ev->answer.bytes : p->files_bytes;
+    }
+    if (is_fine) {
+        stages[p->stage].on_answer(c, ev);
+    } else {
+        gl_retention_fail(c, ev->answer.code, ev->answer.why);
+    }
 }
 
 const struct gl_component gl_retention = {.name = "retention",

@@ -10,39 +10,46 @@
 
 struct gl_event;
 
-/* Where a pass is; each has a function that takes its answers (retention.c). */
-#define GL_RETENTION_STAGES(X)        \
-    X(IDLE, "idle")                   \
-    X(COUNT, "count")                 \
-    X(MEASURE, "measure")             \
-    X(MEASURE_FILES, "measure_files") \
-    X(PAGE, "page")                   \
-    X(JOBS, "jobs")                   \
-    X(BEGUN, "begun")                 \
-    X(FLOW, "flow")                   \
-    X(NAMES, "names")                 \
-    X(BELONGINGS, "belongings")       \
-    X(DROP, "drop")                   \
-    X(JOB_FILES, "job_files")         \
-    X(MEASURE_AGAIN, "measure_again") \
-    X(PAUSE, "pause")                 \
-    X(SUBMISSIONS, "submissions")     \
-    X(MARK, "mark")                   \
-    X(SUSPECTS, "suspects")           \
-    X(CANDIDATES, "candidates")       \
-    X(HEADS, "heads")                 \
-    X(CONDEMN, "condemn")             \
-    X(REMOVE, "remove")               \
-    X(SPARE, "spare")                 \
-    X(BLOB_FILES, "blob_files")       \
-    X(LEFT_LIST, "left_list")         \
-    X(LEFT_CHECK, "left_check")       \
-    X(LEFT_REMOVE, "left_remove")     \
-    X(COPIES, "copies")               \
-    X(MEASURE_AFTER, "measure_after")
+/* What the answers of a stage may be (retention.c deals with the rest). */
+enum {
+    GL_ANSWER_REFUSED = 1, /* another node was faster: that is no failure */
+    GL_ANSWER_FREES = 2,   /* files have been removed: `bytes` counts */
+    GL_ANSWERS_MANY = 4,   /* several calls are under way */
+};
+
+/* Where a pass is, and what takes its answers; in those without one nothing is under way. */
+#define GL_RETENTION_STAGES(X)                                                             \
+    X(IDLE, "idle", 0, gl_retention_on_nothing)                                            \
+    X(PAUSE, "pause", 0, gl_retention_on_nothing)                                          \
+    X(SUBMISSIONS, "submissions", 0, gl_retention_on_nothing)                              \
+    X(COUNT, "count", 0, gl_retention_on_counted)                                          \
+    X(MEASURE, "measure", 0, gl_retention_on_measured)                                     \
+    X(MEASURE_FILES, "measure_files", 0, gl_retention_on_measured)                         \
+    X(MEASURE_AGAIN, "measure_again", 0, gl_retention_on_measured)                         \
+    X(MEASURE_AFTER, "measure_after", 0, gl_retention_on_measured)                         \
+    X(PAGE, "page", 0, gl_retention_on_page)                                               \
+    X(JOBS, "jobs", 0, gl_ended_on_jobs)                                                   \
+    X(BEGUN, "begun", 0, gl_ended_on_begun)                                                \
+    X(FLOW, "flow", 0, gl_ended_on_flow)                                                   \
+    X(NAMES, "names", 0, gl_ended_on_names)                                                \
+    X(BELONGINGS, "belongings", GL_ANSWERS_MANY, gl_ended_on_belongings)                   \
+    X(DROP, "drop", GL_ANSWERS_MANY, gl_drop_on_done)                                      \
+    X(JOB_FILES, "job_files", GL_ANSWER_FREES, gl_drop_on_files)                           \
+    X(MARK, "mark", 0, gl_garbage_on_marks)                                                \
+    X(SUSPECTS, "suspects", 0, gl_reserved_on_flows)                                       \
+    X(CANDIDATES, "candidates", 0, gl_garbage_on_candidates)                               \
+    X(HEADS, "heads", 0, gl_garbage_on_heads)                                              \
+    X(CONDEMN, "condemn", GL_ANSWERS_MANY, gl_garbage_on_condemned)                        \
+    X(REMOVE, "remove", GL_ANSWER_REFUSED, gl_garbage_on_removed)                          \
+    X(SPARE, "spare", GL_ANSWER_REFUSED, gl_garbage_on_spared)                             \
+    X(BLOB_FILES, "blob_files", GL_ANSWER_FREES, gl_garbage_on_files)                      \
+    X(LEFT_LIST, "left_list", 0, gl_left_on_list)                                          \
+    X(LEFT_CHECK, "left_check", 0, gl_left_on_check)                                       \
+    X(LEFT_REMOVE, "left_remove", GL_ANSWER_REFUSED | GL_ANSWER_FREES, gl_left_on_removed) \
+    X(COPIES, "copies", GL_ANSWER_FREES, gl_chores_on_copies)
 
 enum gl_retention_stage {
-#define X(name, word) GL_STAGE_##name,
+#define X(name, word, how, handler) GL_STAGE_##name,
     GL_RETENTION_STAGES(X)
 #undef X
         GL_STAGES
@@ -73,9 +80,10 @@ enum {
     /* The same under a load of short jobs: each round waits its turn beside the load, so it must
      * take more with it than has ended meanwhile. */
     GL_TRIM_ARMFUL = 400,
-    GL_TRIM_FLYING = 8,   /* transactions under way */
-    GL_TRIM_WRITES = 256, /* of one transaction */
-    GL_TRIM_PAGE = 200,   /* ids read at a time */
+    GL_TRIM_FLYING = 8,                   /* transactions under way */
+    GL_TRIM_WRITES = 256,                 /* of one transaction */
+    GL_TRIM_PAGE = 200,                   /* ids read at a time */
+    GL_TRIM_REST_MS = 6 * 60 * 60 * 1000, /* between two looks at small records */
 };
 
 /* A job that is to go. */
@@ -141,7 +149,7 @@ struct gl_retention_pass {
     bool has_shrunk;   /* some have gone because of it */
     int64_t after_score;
     gl_str after; /* the last id of the page before; belongs to the pool */
-    bool is_files_time, has_swept, has_rest, has_work; /* chores.c */
+    bool has_swept, has_rest, has_copies, has_orphans, has_work; /* it does this: chores.c */
 
     /* A handful of jobs; texts live in `arena`. */
     struct gl_leaving *jobs;

@@ -6,8 +6,10 @@
 
 static_assert(sizeof(size_t) == sizeof(uint64_t), "sizes are written as numbers of 64 bits");
 
-#define X(name, word) word,
+#define X(name, word, how, handler) word,
 static const char *const stage_words[] = {GL_RETENTION_STAGES(X) NULL};
+#undef X
+#define X(name, word) word,
 static const char *const chore_words[] = {GL_CHORES(X) NULL};
 #undef X
 
@@ -61,9 +63,10 @@ static const struct gl_field fields[] = {
     F(pass.has_shrunk, BOOL),
     F(pass.after_score, I64),
     F(pass.after, STR),
-    F(pass.is_files_time, BOOL),
     F(pass.has_swept, BOOL),
     F(pass.has_rest, BOOL),
+    F(pass.has_copies, BOOL),
+    F(pass.has_orphans, BOOL),
     F(pass.has_work, BOOL),
     F(pass.gone_n, U64),
     F(pass.is_single, BOOL),
@@ -261,23 +264,17 @@ void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
 static bool is_sound(const struct gl_core *c)
 {
     const struct gl_retention_pass *p = &c->retention.pass;
-    bool has_several = p->stage == GL_STAGE_BELONGINGS || p->stage == GL_STAGE_DROP ||
-                       p->stage == GL_STAGE_CONDEMN;
-    bool has_none =
-        p->stage == GL_STAGE_IDLE || p->stage == GL_STAGE_PAUSE || p->stage == GL_STAGE_SUBMISSIONS;
-    bool has_files = c->retention.has_files || p->chore < GL_CHORE_ORPHANS;
+    bool has_many = p->stage == GL_STAGE_BELONGINGS || p->stage == GL_STAGE_DROP ||
+                    p->stage == GL_STAGE_CONDEMN;
+    bool has_none = p->stage <= GL_STAGE_SUBMISSIONS;
+    bool is_sweep = p->stage == GL_STAGE_SUBMISSIONS ||
+                    (p->stage >= GL_STAGE_MARK && p->stage <= GL_STAGE_BLOB_FILES);
+    bool is_left = p->stage >= GL_STAGE_LEFT_LIST && p->stage <= GL_STAGE_LEFT_REMOVE;
+    bool is_of_files = p->chore >= GL_CHORE_COPIES && p->chore != GL_CHORE_MEASURE;
 
-    if (has_several != (p->calls_n > 0) || (p->call != 0) != (!has_several && !has_none)) {
-        return false;
-    }
-    if (p->stage >= GL_STAGE_SUBMISSIONS && p->stage <= GL_STAGE_BLOB_FILES) {
-        return p->chore == GL_CHORE_FLOWS || p->chore == GL_CHORE_BLOBS;
-    }
-    if (p->stage >= GL_STAGE_LEFT_LIST && p->stage <= GL_STAGE_LEFT_REMOVE) {
-        return gl_left_has(p->chore) && has_files;
-    }
-    return p->chore == GL_CHORE_NONE || p->stage == GL_STAGE_COPIES ||
-           p->stage == GL_STAGE_MEASURE_AFTER;
+    return has_many == (p->calls_n > 0) && (p->call != 0) == (!has_many && !has_none) &&
+           is_sweep == (p->chore == GL_CHORE_FLOWS || p->chore == GL_CHORE_BLOBS) &&
+           is_left == gl_left_has(p->chore) && (c->retention.has_files || !is_of_files);
 }
 
 static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s)
@@ -352,7 +349,7 @@ static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
         gl_retention_ask(c, &asks[i]);
     }
     for (size_t i = 0; i < s->pins.n; i++) {
-        (void)gl_pins_add(c, pins[i].job, pins[i].by);
+        gl_pins_add(c, pins[i].job, pins[i].by);
     }
     for (size_t i = 0; i < s->damaged.n; i++) {
         if (damaged[i].id.n == 0 || gl_map_find(&c->retention.damaged, damaged[i].id) != NULL) {
