@@ -224,6 +224,21 @@ SCENARIO(a_job_whose_flow_is_unknown_keeps_those_it_may_name, .kinds = "job")
     assert_int_equal(count(s, "flow"), 1);
 }
 
+/* The damaged job may name it, too: it stays when the others that name it have gone. */
+SCENARIO(a_flow_that_another_job_names_is_kept_for_a_damaged_one, .kinds = "job")
+{
+    damage_waiting_job(s, "live-with-hash", true);
+    sim_story_trim(s, 2);
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    assert_int_equal(count(s, "flow"), 3);
+    sim_story_trim(s, 0);
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    assert_non_null(strstr(s->body.p, "\"removed_jobs\":2,\"removed_flows\":0,"));
+    assert_int_equal(count(s, "flow"), 3);
+}
+
 SCENARIO(a_large_job_goes_page_by_page, .kinds = "job", .store_ms = 5)
 {
     struct gl_buf flow = {0};
@@ -348,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_flow_stays_as_long_as_a_job_names_it),
         cmocka_unit_test(a_damaged_job_keeps_its_own_flow_only),
         cmocka_unit_test(a_job_whose_flow_is_unknown_keeps_those_it_may_name),
+        cmocka_unit_test(a_flow_that_another_job_names_is_kept_for_a_damaged_one),
         cmocka_unit_test(a_large_job_goes_page_by_page),
         cmocka_unit_test(a_crash_in_the_middle_leaves_what_the_next_pass_removes),
         cmocka_unit_test(a_job_that_is_being_retried_stays),

@@ -14,14 +14,11 @@ void gl_chores_clear(struct gl_core *c)
 
     gl_map_done(&p->used);
     gl_map_init(&p->used);
-    gl_map_done(&c->retention.named);
-    gl_map_init(&c->retention.named);
     p->jobs = NULL;
     p->doomed = NULL;
     p->suspects = NULL;
-    p->waited = NULL;
     p->jobs_n_now = p->doomed_n = p->doomed_cap = p->suspects_n = p->suspects_cap = 0;
-    p->waited_n = p->at = p->batch = 0;
+    p->at = p->batch = 0;
     p->is_second_look = p->is_full = false;
     gl_core_set(c, &p->after, (gl_str){0});
     gl_arena_reset(&p->arena);

@@ -69,10 +69,8 @@ void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const c
 
 /* ---- jobs that are being retried ---- */
 
-bool gl_ended_is_submitting(struct gl_core *c, gl_str job)
+bool gl_ended_is_submitted(const struct gl_job *j)
 {
-    const struct gl_job *j = gl_job_find(c, job);
-
     return j != NULL && !j->is_created && j->inflight_n > 0;
 }
 
@@ -84,7 +82,7 @@ void gl_pins_drop(struct gl_core *c, bool all)
         struct gl_pin *p = GL_CONTAINER(l, struct gl_pin, link);
 
         next = l->next;
-        if (all || !gl_ended_is_submitting(c, p->by)) {
+        if (all || !gl_ended_is_submitted(gl_job_find(c, p->by))) {
             gl_list_remove(l);
             gl_core_set(c, &p->job, (gl_str){0});
             gl_core_set(c, &p->by, (gl_str){0});
@@ -118,10 +116,9 @@ void gl_pins_add(struct gl_core *c, gl_str job, gl_str by)
 void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_state *r = &c->retention;
-    bool is_sweeping = r->pass.chore == GL_CHORE_FLOWS;
 
-    if (is_sweeping) {
-        gl_retention_add(&r->pass, &r->named, ev->submit.flow_hash);
+    if (r->pass.chore == GL_CHORE_FLOWS) {
+        gl_retention_add(&r->pass, &r->pass.used, ev->submit.flow_hash);
     }
     if (ev->submit.retry_of.n != GL_ULID_BYTES) {
         return;

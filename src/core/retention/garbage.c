@@ -386,25 +386,21 @@ static void list_candidates(struct gl_core *c)
     gl_retention_list(c, GL_STAGE_CANDIDATES, sweep(c)->kind, 0, &gl_view_stamps);
 }
 
-/* A flow that a submission has named since, that the core has in its memory, even after it was
- * asked to forget it, or that a damaged job may name. */
-static bool is_used_elsewhere(struct gl_core *c, gl_str flow)
-{
-    bool is_reserved = gl_reserved_has(c, flow);
-
-    if (is_used(c, flow) || gl_map_find(&c->retention.named, flow) != NULL) {
-        return true;
-    }
-    gl_submit_forget(c, flow);
-    return gl_core_knows_flow(c, flow) || is_reserved;
-}
-
+/* What a damaged job may name is reserved, also while another job names it. And a flow that the
+ * core has in its memory stays, if it cannot forget it. */
 static bool is_candidate(struct gl_core *c, gl_str id)
 {
+    bool is_reserved;
+
     if (is_of_blobs(c)) {
         return id.n == HEX && !is_used(c, id); /* else it is a piece of one */
     }
-    return !is_used_elsewhere(c, id);
+    is_reserved = gl_reserved_has(c, id);
+    if (is_used(c, id) || is_reserved) {
+        return false;
+    }
+    gl_submit_forget(c, id);
+    return !gl_core_knows_flow(c, id);
 }
 
 /* Of a store of our own: a page of flows. */
@@ -553,42 +549,29 @@ void gl_garbage_looked(struct gl_core *c)
 
 /* ---- the beginning ---- */
 
-/* Jobs whose submissions were under way when it began, and still are: the store may not show them
+/* Submissions that were under way when it began, and still are: the store may not show their jobs
  * yet, and nobody has heard of the flows they name. */
 void gl_garbage_wait(struct gl_core *c)
 {
-    struct gl_retention_pass *p = gl_pass(c);
-    size_t n = 0;
+    const struct gl_job *j;
 
-    for (size_t i = 0; i < p->waited_n; i++) {
-        if (gl_ended_is_submitting(c, p->waited[i])) {
-            p->waited[n++] = p->waited[i];
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        if (gl_ended_is_submitted(j) && j->hot_at <= gl_pass(c)->began_at) {
+            GL_MARK(c->trace, "trim.waits_for_submissions");
+            c->retention.due = c->now + WAIT_MS;
+            return;
         }
     }
-    p->waited_n = n;
-    if (n > 0) {
-        GL_MARK(c->trace, "trim.waits_for_submissions");
-        c->retention.due = c->now + WAIT_MS;
-    } else {
-        look(c);
-    }
+    look(c);
 }
 
 void gl_garbage_begin(struct gl_core *c)
 {
-    struct gl_retention_pass *p = gl_pass(c);
-    const struct gl_job *j;
-
     if (is_of_blobs(c)) {
         look(c);
         return;
     }
-    p->waited = GL_NEW_ARRAY(&p->arena, gl_str, gl_map_count(&c->jobs) + 1);
-    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
-        if (!j->is_created) {
-            p->waited[p->waited_n++] = gl_str_dup(&p->arena, j->id);
-        }
-    }
+    gl_pass(c)->began_at = c->now;
     gl_retention_stage(c, GL_STAGE_SUBMISSIONS, 0);
     gl_garbage_wait(c);
 }

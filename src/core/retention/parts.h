@@ -64,6 +64,9 @@ struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t
 /* The members that `schema` has, of a record's value as a view brought it; they live in `a`. */
 bool gl_retention_read(struct gl_arena *a, const struct gl_schema *schema, gl_str value, void *ret);
 void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str text);
+/* A list in the pass's arena, with room for one more. */
+void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size_t *cap,
+                        size_t bytes);
 struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id);
 extern const struct gl_core_view gl_view_stamps, gl_view_ids;
 
@@ -75,7 +78,8 @@ const char *gl_ended_kind(const struct gl_leaving *g);
 bool gl_ended_has_kind(uint32_t kind);
 void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-bool gl_ended_is_submitting(struct gl_core *c, gl_str job); /* not committed, and may be */
+/* Of a submission that has not been committed, and may be. */
+bool gl_ended_is_submitted(const struct gl_job *j);
 void gl_pins_drop(struct gl_core *c, bool all);
 bool gl_pins_have(const struct gl_core *c, gl_str job);
 void gl_pins_add(struct gl_core *c, gl_str job, gl_str by);

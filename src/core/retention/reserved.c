@@ -88,16 +88,8 @@ void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
         note_unknown(c, job->id);
         return;
     }
-    if (p->suspects_n == p->suspects_cap) {
-        size_t cap = p->suspects_cap * 2 + 16;
-        struct gl_suspect *more = GL_NEW_ARRAY(&p->arena, struct gl_suspect, cap);
-
-        if (p->suspects_n > 0) {
-            memcpy(more, p->suspects, p->suspects_n * sizeof(*more));
-        }
-        p->suspects = more;
-        p->suspects_cap = cap;
-    }
+    p->suspects =
+        gl_retention_grow(p, p->suspects, p->suspects_n, &p->suspects_cap, sizeof(*p->suspects));
     p->suspects[p->suspects_n++] = (struct gl_suspect){.job = gl_str_dup(&p->arena, job->id),
                                                        .flow = gl_str_dup(&p->arena, r.flow)};
 }

@@ -44,7 +44,6 @@ void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)
     r->seek_orphans = true;
     gl_list_init(&r->asks);
     gl_list_init(&r->pins);
-    gl_map_init(&r->named);
     gl_map_init(&r->damaged);
     gl_map_init(&r->reserved);
     gl_map_init(&r->pass.used);
@@ -155,18 +154,25 @@ void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str te
     }
 }
 
+void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size_t *cap,
+                        size_t bytes)
+{
+    void *more;
+
+    if (n < *cap) {
+        return items;
+    }
+    *cap = *cap * 2 + 64;
+    more = gl_arena_alloc(&p->arena, *cap * bytes);
+    if (n > 0) {
+        memcpy(more, items, n * bytes);
+    }
+    return more;
+}
+
 struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id)
 {
-    if (p->doomed_n == p->doomed_cap) {
-        size_t cap = p->doomed_cap * 2 + 64;
-        struct gl_doomed *more = GL_NEW_ARRAY(&p->arena, struct gl_doomed, cap);
-
-        if (p->doomed_n > 0) {
-            memcpy(more, p->doomed, p->doomed_n * sizeof(*more));
-        }
-        p->doomed = more;
-        p->doomed_cap = cap;
-    }
+    p->doomed = gl_retention_grow(p, p->doomed, p->doomed_n, &p->doomed_cap, sizeof(*p->doomed));
     p->doomed[p->doomed_n] = (struct gl_doomed){.id = gl_str_dup(&p->arena, id)};
     return &p->doomed[p->doomed_n++];
 }
@@ -231,8 +237,6 @@ void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
     p->stage = GL_STAGE_IDLE;
     p->chore = GL_CHORE_NONE;
     p->is_asked = false;
-    p->jobs = NULL;
-    p->jobs_n_now = 0;
     gl_arena_done(&p->arena);
     r->due = is_bounded(c) || r->seek_begun ? c->now + PASS_MS : INT64_MAX;
     if (!gl_list_empty(&r->asks)) {

@@ -164,14 +164,13 @@ struct gl_retention_pass {
     /* A chore: the same. */
     bool is_second_look;
     uint64_t token;     /* with our session, of all that this pass condemns */
-    struct gl_map used; /* by what they name: gl_str */
+    struct gl_map used; /* what roots name, and submissions since: gl_str */
     struct gl_doomed *doomed;
     size_t doomed_n, doomed_cap, at, batch;
     struct gl_suspect *suspects;
     size_t suspects_n, suspects_cap;
-    gl_str *waited; /* jobs whose submissions were under way when it began */
-    size_t waited_n;
-    bool is_full; /* list again when these are gone */
+    gl_ms began_at; /* submissions that were under way then are waited for */
+    bool is_full;   /* list again when these are gone */
 
     struct gl_arena arena;
 };
@@ -191,7 +190,6 @@ struct gl_retention_state {
     uint64_t young_bytes; /* of files that will go soon, as far as known */
     struct gl_link asks;  /* requests that wait: retention.c */
     struct gl_link pins;  /* jobs that are being retried: ended.c */
-    struct gl_map named;  /* flows that submissions have named since a sweep began: gl_str */
 
     /* reserved.c */
     struct gl_map damaged; /* jobs whose flow is not known */

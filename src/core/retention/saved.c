@@ -76,6 +76,7 @@ static const struct gl_field fields[] = {
     F(pass.why, STR),
     F(pass.is_second_look, BOOL),
     F(pass.token, U64),
+    F(pass.began_at, I64),
     F(pass.at, U64),
     F(pass.batch, U64),
     F(pass.is_full, BOOL),
@@ -157,22 +158,14 @@ SCHEMA(doomed, gl_doomed);
 
 struct saved_lists {
     struct gl_items asks, pins, damaged, jobs, doomed, suspects;
-    struct gl_strs reserved, named, used, waited;
+    struct gl_strs reserved, used;
 };
 
 #define F(member) GL_FIELD(saved_lists, member, STRS, 0, "")
 #define L(member, its) GL_FIELD_SUB(saved_lists, member, LIST, &its##_schema, 0, "")
 static const struct gl_field lists_fields[] = {
-    L(asks, ask),
-    L(pins, pin),
-    L(damaged, damaged),
-    L(jobs, leaving),
-    L(doomed, doomed),
-    F(reserved),
-    F(named),
-    F(used),
-    F(waited),
-    L(suspects, suspect),
+    L(asks, ask), L(pins, pin), L(damaged, damaged),  L(jobs, leaving), L(doomed, doomed),
+    F(reserved),  F(used),      L(suspects, suspect),
 };
 #undef F
 #undef L
@@ -248,9 +241,7 @@ void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
         .jobs = {.items = p->jobs, .n = p->jobs_n_now},
         .doomed = {.items = p->doomed, .n = p->doomed_n},
         .suspects = {.items = p->suspects, .n = p->suspects_n},
-        .waited = {.items = p->waited, .n = p->waited_n},
         .reserved = texts_of(&r->reserved, &a),
-        .named = texts_of(&r->named, &a),
         .used = texts_of(&p->used, &a),
     };
 
@@ -286,8 +277,7 @@ static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s
     bool is_within = p->stage == GL_STAGE_CONDEMN || p->stage == GL_STAGE_LEFT_CHECK;
     bool is_good = (s->jobs.n > 0 || !needs_jobs) && p->at <= s->doomed.n &&
                    (!is_within || p->batch <= s->doomed.n) &&
-                   (p->stage != GL_STAGE_LEFT_CHECK || p->at < p->batch) &&
-                   (s->waited.n == 0 || p->stage == GL_STAGE_SUBMISSIONS);
+                   (p->stage != GL_STAGE_LEFT_CHECK || p->at < p->batch);
 
     for (size_t i = 0; i < s->jobs.n; i++) {
         is_good = is_good && jobs[i].id.n > 0 && gl_ended_has_kind(jobs[i].kind) &&
@@ -377,13 +367,8 @@ static void restore_pass(struct gl_core *c, const struct saved_lists *s)
     p->doomed_n = p->doomed_cap = s->doomed.n;
     p->suspects = copy_list(&p->arena, &suspect_schema, &s->suspects);
     p->suspects_n = p->suspects_cap = s->suspects.n;
-    p->waited = (gl_str *)copy_texts(&p->arena, &s->waited).items;
-    p->waited_n = s->waited.n;
     for (size_t i = 0; i < s->used.n; i++) {
         gl_retention_add(p, &p->used, s->used.items[i]);
-    }
-    for (size_t i = 0; i < s->named.n; i++) {
-        gl_retention_add(p, &c->retention.named, s->named.items[i]);
     }
 }
 
