@@ -2,9 +2,9 @@
  *
  * verbs.def lists all verbs, requests.def what goes with each; both are read here. Submissions and
  * commands become events of the core and are answered when their transaction has committed. Queries
- * read the store and never enter the core. Remove and trim become events of retention, which answers
- * when its pass is over. Claims are changed past the core. Metrics answers in Prometheus's text
- * format, all others in JSON.
+ * read the store and never enter the core. Remove and trim become events of retention, which
+ * answers when its pass is over. Claims are changed past the core. Metrics answers in Prometheus's
+ * text format, all others in JSON.
  *
  *   gl_request_init()      a request that says nothing yet
  *   gl_verb_find()         the verb of a method and a path

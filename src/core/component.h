@@ -2,9 +2,9 @@
  * who leads, whether the store has room, what may be removed.
  *
  * A component has some memory, a time at which it wants to do something, and calls of the store, or
- * for files, under way. A call leaves as the effect CALL; the event ANSWER brings its outcome, under the
- * number of the call. The component keeps the numbers of its calls: an answer with any other number
- * is the answer to a call it has given up, and is ignored. Answers come in any order.
+ * for files, under way. A call leaves as the effect CALL; the event ANSWER brings its outcome,
+ * under the number of the call. The component keeps the numbers of its calls: an answer with any
+ * other number is the answer to a call it has given up, and is ignored. Answers come in any order.
  *
  * Order: gl_components_on_time() with every TICK of a core that has a session. There a component
  * may make a call, with the functions below, which return its number. gl_components_on_answer()

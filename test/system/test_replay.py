@@ -365,7 +365,7 @@ def test_what_is_removed_is_decided_the_same(box):
     box.glia("debug", "dump", "--no-redact", "--output", "whole")
     box.glia("debug", "dump", "--output", "hidden")
     for bundle in ("whole", "hidden"):
-        assert "all decisions the same" in box.glia("replay", bundle).stdout
+        box.glia("replay", bundle)  # 1, if one were decided differently
     kinds = [line["event"]["type"] for line in lines_of(os.path.join(box.folder, "whole"))
              if "event" in line]
     assert kinds.count("clean") == 4

@@ -290,44 +290,6 @@ static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s
     return is_good;
 }
 
-static struct gl_strs copy_texts(struct gl_arena *a, const struct gl_strs *from)
-{
-    gl_str *all = GL_NEW_ARRAY(a, gl_str, from->n + 1);
-
-    for (size_t i = 0; i < from->n; i++) {
-        all[i] = gl_str_dup(a, from->items[i]);
-    }
-    return (struct gl_strs){.items = all, .n = from->n};
-}
-
-/* Its strings move into the arena of the pass. */
-static void own(struct gl_arena *a, const struct gl_schema *of, void *object)
-{
-    for (size_t i = 0; i < of->fields_n; i++) {
-        const struct gl_field *f = &of->fields[i];
-        void *at = (char *)object + f->offset;
-
-        if (f->type == GL_F_STR) {
-            *(gl_str *)at = gl_str_dup(a, *(gl_str *)at);
-        } else if (f->type == GL_F_STRS) {
-            *(struct gl_strs *)at = copy_texts(a, at);
-        } else if (f->type == GL_F_OBJECT) {
-            own(a, f->sub, at);
-        }
-    }
-}
-
-static void *copy_list(struct gl_arena *a, const struct gl_schema *of, const struct gl_items *from)
-{
-    char *all = gl_arena_alloc(a, of->bytes * (from->n + 1));
-
-    for (size_t i = 0; i < from->n; i++) {
-        memcpy(all + i * of->bytes, (const char *)from->items + i * of->bytes, of->bytes);
-        own(a, of, all + i * of->bytes);
-    }
-    return all;
-}
-
 static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
                            const struct saved_lists *s)
 {
@@ -357,15 +319,14 @@ static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
     return 0;
 }
 
-static void restore_pass(struct gl_core *c, const struct saved_lists *s)
+/* The lists stay where they are read: in the pass's arena. */
+static void restore_pass(struct gl_retention_pass *p, const struct saved_lists *s)
 {
-    struct gl_retention_pass *p = &c->retention.pass;
-
-    p->jobs = copy_list(&p->arena, &leaving_schema, &s->jobs);
+    p->jobs = s->jobs.items;
     p->jobs_n_now = s->jobs.n;
-    p->doomed = copy_list(&p->arena, &doomed_schema, &s->doomed);
+    p->doomed = s->doomed.items;
     p->doomed_n = p->doomed_cap = s->doomed.n;
-    p->suspects = copy_list(&p->arena, &suspect_schema, &s->suspects);
+    p->suspects = s->suspects.items;
     p->suspects_n = p->suspects_cap = s->suspects.n;
     for (size_t i = 0; i < s->used.n; i++) {
         gl_retention_add(p, &p->used, s->used.items[i]);
@@ -374,9 +335,15 @@ static void restore_pass(struct gl_core *c, const struct saved_lists *s)
 
 int gl_retention_restore(struct gl_core *c, struct gl_snapshot_line *l)
 {
+    struct gl_retention_pass *p = gl_pass(c);
     struct saved_retention *s = GL_NEW(l->arena, struct saved_retention);
-    int rc = gl_snapshot_get(l, &retention_schema, s);
+    gl_str text = gl_str_dup(&p->arena, gl_json_raw(l->json, l->value));
+    struct gl_json j;
+    int rc = gl_json_parse(&j, text, SIZE_MAX, &p->arena, l->why);
 
+    if (rc == 0) {
+        rc = gl_schema_read(&retention_schema, &j, gl_json_root(&j), true, &p->arena, s, l->why);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -384,6 +351,6 @@ int gl_retention_restore(struct gl_core *c, struct gl_snapshot_line *l)
     if (!is_sound(c) || !are_lists_sound(c, &s->lists)) {
         return gl_snapshot_bad(l, "retention's lists do not fit what it does");
     }
-    restore_pass(c, &s->lists);
+    restore_pass(p, &s->lists);
     return restore_outside(c, l, &s->lists);
 }
