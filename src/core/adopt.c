@@ -1,10 +1,13 @@
 /* adopt.c - strings that belong to the core's pool, by themselves and as fields of an object. */
+#include "base/check.h"
 #include "core/core_state.h"
 
 void gl_core_set(struct gl_core *c, gl_str *dst, gl_str value)
 {
     char *copy = NULL;
 
+    GL_ASSERT(GL_IMPLIES(value.n > 0, value.p != NULL));
+    GL_ASSERT(GL_IMPLIES(dst->n > 0, dst->p != NULL));
     if (value.n > 0) {
         copy = gl_pool_alloc(&c->mem, value.n);
         memcpy(copy, value.p, value.n);
@@ -47,6 +50,7 @@ void gl_core_adopt(struct gl_core *c, const struct gl_schema *schema, void *dst,
         const struct gl_field *f = &schema->fields[i];
         void *to = (char *)dst + f->offset;
         const void *from = (const char *)src + f->offset;
+        GL_ASSERT(f->offset < schema->bytes);
 
         if (f->flags & GL_FF_LENT) {
             continue;
@@ -63,6 +67,7 @@ void gl_core_disown(struct gl_core *c, const struct gl_schema *schema, void *obj
 {
     for (size_t i = 0; i < schema->fields_n; i++) {
         const struct gl_field *f = &schema->fields[i];
+        GL_ASSERT(f->offset < schema->bytes);
 
         if (is_string(f) && !(f->flags & GL_FF_LENT)) {
             gl_core_set(c, (gl_str *)((char *)object + f->offset), (gl_str){0});

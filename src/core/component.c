@@ -1,5 +1,6 @@
 #include "core/component.h"
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "core/cluster/leader.h"
 #include "core/cluster/peers.h"
@@ -14,6 +15,7 @@ static const struct gl_component *const components[] = {
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
 {
+    GL_ASSERT(config->ttl_ms >= 0);
     c->renewal = (struct gl_renewal_state){.ttl_ms = config->ttl_ms,
                                            .due = INT64_MAX,
                                            .steady_since = INT64_MAX,
@@ -66,6 +68,7 @@ void gl_components_on_time(struct gl_core *c)
 
 void gl_components_on_answer(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     GL_ASSERT(ev->answer.by < GL_COUNT(components));
     components[ev->answer.by]->on_answer(c, ev);
 }
@@ -96,6 +99,7 @@ static struct gl_core_call *call(struct gl_core *c, enum gl_component_id by,
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_CALL, 0);
     struct gl_core_call *call = GL_NEW(c->out->arena, struct gl_core_call);
 
+    GL_ASSERT(by < GL_COUNT(components));
     GL_ASSERT(gl_components_are_on(c));
     *call = (struct gl_core_call){.by = by, .type = type, .number = ++c->last_call};
     e->context = gl_str_dup(c->out->arena, c->context);
@@ -252,6 +256,7 @@ struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, 
                          .guards_n = guards_n,
                          .writes = w,
                          .writes_n = writes_n};
+    GL_ASSERT(tx->id == 0);
     return tx;
 }
 
@@ -259,5 +264,6 @@ void gl_component_say(struct gl_core *c, gl_str line)
 {
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_SAY, 0);
 
+    GL_ASSERT(line.n > 0);
     e->why = gl_str_dup(c->out->arena, line);
 }

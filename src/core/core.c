@@ -1,6 +1,7 @@
 /* core.c - the switch, and the life of jobs and steps in memory. */
 #include "core/core.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/peers.h"
@@ -78,6 +79,9 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     c->sweep.hunt_due = INT64_MAX;
     c->lacks_due = INT64_MAX;
     gl_components_init(c, config);
+    GL_ASSERT(c->hot_max > 0);
+    GL_ASSERT(c->body_bytes > 0);
+    GL_ASSERT(c->pools_n == config->pools_n);
     return c;
 }
 
@@ -93,6 +97,11 @@ void gl_core_free(struct gl_core *c)
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
         gl_spec_unref(s);
     }
+    GL_ASSERT(gl_map_count(&c->jobs) == 0);
+    GL_ASSERT(c->jobs_hot == 0);
+    GL_ASSERT(c->jobs_loading == 0);
+    GL_ASSERT(c->running_n == 0);
+    GL_ASSERT(c->inflight_n == 0);
     gl_map_done(&c->jobs);
     gl_map_done(&c->specs);
     gl_map_done(&c->quarantined);
@@ -107,6 +116,7 @@ void gl_core_free(struct gl_core *c)
 
 static void on_tick(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_TICK);
     (void)ev;
     gl_components_on_time(c);
     gl_sweep_on_tick(c);
@@ -114,6 +124,7 @@ static void on_tick(struct gl_core *c, const struct gl_event *ev)
 
 static void on_given(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_GIVEN);
     (void)ev;
     gl_peers_on_given(c);
 }
@@ -133,29 +144,34 @@ static void note_room(struct gl_core *c, bool needs_help, gl_str why)
 
 static void on_done(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_DONE);
     note_room(c, ev->done.needs_help, ev->done.why);
     gl_load_on_done(c, ev);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     note_room(c, ev->answer.needs_help, ev->answer.why);
     gl_components_on_answer(c, ev);
 }
 
 static void on_refused(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_REFUSED);
     note_room(c, ev->refused.needs_help, ev->refused.why);
 }
 
 static void on_show(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_SHOW);
     (void)ev;
     gl_renewal_hurry(c);
 }
 
 static void on_changed(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_CHANGED);
     (void)ev;
     gl_components_on_changed(c);
     gl_load_on_changed(c);
@@ -163,14 +179,17 @@ static void on_changed(struct gl_core *c, const struct gl_event *ev)
 
 static void on_exec_down(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_EXEC_DOWN);
     (void)ev;
     gl_attempts_on_down(c);
 }
 
 static void on_stop(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_STOP || ev->type == GL_EV_END);
     c->stopping = true;
     c->ending |= ev->type == GL_EV_END;
+    GL_ASSERT(GL_IMPLIES(c->ending, c->stopping));
 }
 
 void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
@@ -233,6 +252,8 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     drop_left(c);
     c->out = NULL;
     GL_ASSERT(gl_list_empty(&c->touched));
+    GL_ASSERT(c->now == ev->now);
+    GL_ASSERT(c->jobs_hot + c->jobs_loading <= gl_map_count(&c->jobs));
 }
 
 gl_ms gl_core_next_due(const struct gl_core *c)
@@ -292,6 +313,7 @@ const struct gl_flow *gl_core_hold_flow(struct gl_core *c, gl_str hash, struct g
     }
     gl_spec_ref(s);
     *ret = s;
+    GL_ASSERT(s->refs > 1);
     return s->flow;
 }
 
@@ -311,6 +333,7 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
     if (st == NULL || st->r.status != GL_STEP_RUNNING) {
         return false;
     }
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     *ret_beacon_at = st->r.beacon_at;
     *ret_heartbeat_at = st->r.heartbeat_at;
     if (st->heartbeat_at != 0) { /* of a flow file's step: it is moved with every sign of life */
@@ -359,6 +382,8 @@ const struct gl_core_counts *gl_core_counts(const struct gl_core *c)
 
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
 {
+    GL_ASSERT(c->pools_n > 0);
+    GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
     memset(ret, 0, sizeof(*ret));
     ret->quarantined = gl_map_count(&c->quarantined);
     ret->jobs_hot = c->jobs_hot;
@@ -409,6 +434,9 @@ struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
     gl_list_init(&j->parked);
     gl_heap_init(&j->timers, step_before);
     gl_map_add(&c->jobs, j->id, j);
+    GL_ASSERT(c->jobs_loading <= gl_map_count(&c->jobs));
+    GL_ASSERT(j->rev == 0);
+    GL_ASSERT(!gl_heap_has(&j->timer));
     return j;
 }
 
@@ -423,6 +451,7 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
     gl_pool_free(&c->mem, j->pages, j->pages_n * sizeof(*j->pages));
     j->pages = NULL;
     j->pages_n = 0;
+    GL_ASSERT(j->pages_n == 0);
 }
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
@@ -473,11 +502,15 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     }
     j->due = INT64_MAX;
     if (j->memory == GL_MEM_HOT) {
+        GL_ASSERT(c->jobs_hot > 0);
         c->jobs_hot--;
         gl_list_remove(&j->lru);
         c->jobs_loading++;
     }
     j->memory = GL_MEM_LOADING;
+    GL_ASSERT(gl_list_empty(&j->live));
+    GL_ASSERT(j->signals_n == 0);
+    GL_ASSERT(!gl_heap_has(&j->timer));
 }
 
 void gl_job_drop(struct gl_core *c, struct gl_job *j)
@@ -485,6 +518,10 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j)
     gl_job_clear(c, j);
     gl_slots_release_all(c, j);
     gl_load_unpark(c, j, NULL);
+    GL_ASSERT(gl_list_empty(&j->holds));
+    GL_ASSERT(gl_list_empty(&j->parked));
+    GL_ASSERT(c->inflight_n >= j->inflight_n);
+    GL_ASSERT(c->jobs_loading > 0);
     c->inflight_n -= j->inflight_n;
     c->jobs_loading--;
     (void)gl_map_remove(&c->jobs, j->id); /* it is there: gl_job_new() put it in */
@@ -497,6 +534,7 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j)
 
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st)
 {
+    GL_ASSERT(st->of < st->job->spec->flow->steps.n);
     return gl_flow_step(st->job->spec->flow, st->of);
 }
 
@@ -528,6 +566,7 @@ static struct gl_step **page_of(struct gl_core *c, struct gl_job *j, uint32_t nu
     if (j->pages[at] == NULL) {
         j->pages[at] = gl_pool_alloc(&c->mem, GL_STEP_PAGE * sizeof(struct gl_step *));
     }
+    GL_ASSERT(at < j->pages_n);
     return j->pages[at];
 }
 
@@ -543,12 +582,15 @@ static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t nu
     gl_list_init(&st->work);
     gl_list_push(&j->live, &st->live);
     page_of(c, j, number)[number % GL_STEP_PAGE] = st;
+    GL_ASSERT(gl_list_empty(&st->work));
+    GL_ASSERT(!gl_heap_has(&st->timer));
     return st;
 }
 
 /* It is pending, as far as anybody knows. */
 static void count(struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_PENDING);
     st->job->count[GL_STEP_PENDING]++;
     st->job->bound[GL_STEP_PENDING] += gl_step_is_bound(st);
     st->job->units[GL_STEP_PENDING] += gl_step_is_unit(st);
@@ -564,6 +606,8 @@ struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number
         st->r.step_id = gl_step_spec_of(st)->id;
         count(st);
     }
+    GL_ASSERT(st->number == number);
+    GL_ASSERT(st->item < 0);
     return st;
 }
 
@@ -573,6 +617,7 @@ struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, u
     struct gl_step *st = step_new(c, j, gl_flow_items_base(j->spec->flow) + instance);
     char id[GL_STEP_ID_BYTES_MAX + 1];
 
+    GL_ASSERT(of < j->spec->flow->steps.n);
     GL_ASSERT(item < GL_ITEMS_MAX);
     st->of = of;
     st->item = (int32_t)item;
@@ -594,6 +639,8 @@ bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, i
     }
     *ret_of = (uint32_t)of;
     *ret_item = (int32_t)item;
+    GL_ASSERT(of < (int64_t)flow->steps.n);
+    GL_ASSERT(item >= -1);
     return true;
 }
 
@@ -643,6 +690,7 @@ struct gl_step *gl_step_at(struct gl_job *j, uint32_t place)
 
 void gl_step_rename(struct gl_job *j, const struct gl_flow *flow)
 {
+    GL_ASSERT(flow->steps.n >= j->spec->flow->steps.n);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -656,6 +704,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(j->count[st->r.status] > 0);
     GL_ASSERT(st->hold == NULL);
     gl_core_disown(c, &gl_step_schema, &st->r);
     if (st->item >= 0) {
@@ -680,6 +729,8 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     gl_list_remove(&st->live);
     gl_list_remove(&st->dirty);
     gl_list_remove(&st->work);
+    GL_ASSERT(j->reviews_n <= j->count[GL_STEP_BLOCKED]);
+    GL_ASSERT(st->number / GL_STEP_PAGE < j->pages_n);
     j->pages[st->number / GL_STEP_PAGE][st->number % GL_STEP_PAGE] = NULL;
     gl_pool_free(&c->mem, st, sizeof(*st));
 }
@@ -725,6 +776,7 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
         }
     }
     gl_sweep_set_due(c, j);
+    GL_ASSERT(gl_heap_has(&st->timer) == (st->due != INT64_MAX));
 }
 
 /* ---- specs ---- */

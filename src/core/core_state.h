@@ -280,6 +280,8 @@ static inline bool gl_job_is_mine(const struct gl_core *c, const struct gl_job *
 /* Steps of that status that are not a bundle's ledger: those have no process, and no queue. */
 static inline uint32_t gl_job_count(const struct gl_job *j, enum gl_step_status s)
 {
+    GL_ASSERT(s < GL_STEP_STATUS_COUNT);
+    GL_ASSERT(j->count[s] >= j->bound[s]);
     return j->count[s] - j->bound[s];
 }
 
@@ -297,6 +299,8 @@ static inline void gl_job_recount(const struct gl_step *st, uint8_t next)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(next < GL_STEP_STATUS_COUNT);
+    GL_ASSERT(j->count[st->r.status] > 0);
     j->count[st->r.status]--;
     j->count[next]++;
     if (gl_step_is_bound(st)) {

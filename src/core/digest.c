@@ -22,6 +22,7 @@ static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
 {
     struct gl_digest *d = GL_CONTAINER(t, struct gl_digest, tap);
 
+    GL_ASSERT(r->kind < GL_TR_COUNT);
     add(d, (uint64_t)r->kind ^ r->token << 8 ^ (uint64_t)r->number << 24);
     add_str(d, r->job);
     add_str(d, r->step);
@@ -43,6 +44,7 @@ void gl_digest_init(struct gl_digest *d, struct gl_trace *inner)
  * still uses the compiled flow, which is no decision: GL_WRITE_PUT_NEW does not count. */
 static void add_tx(struct gl_digest *d, const struct gl_tx *tx)
 {
+    GL_ASSERT(tx->writes_n > 0);
     add(d, tx->guards_n);
     for (size_t i = 0; i < tx->writes_n; i++) {
         const struct gl_write *w = &tx->writes[i];
@@ -60,6 +62,9 @@ uint64_t gl_digest_end(struct gl_digest *d, const struct gl_effects *effects)
 
     for (size_t i = 0; i < effects->n; i++) {
         const struct gl_effect *e = &effects->items[i];
+        GL_ASSERT(e->type < GL_FX_COUNT);
+        GL_ASSERT(GL_IMPLIES(e->type == GL_FX_COMMIT, e->op != 0));
+        GL_ASSERT(GL_IMPLIES(e->type == GL_FX_FIND, e->range.limit > 0));
 
         add(d, (uint64_t)e->type | (uint64_t)e->ended << 8 | e->after << 16);
         add(d, e->op ^ e->token << 32);

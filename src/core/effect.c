@@ -15,6 +15,7 @@ struct gl_effect *gl_effect_add(struct gl_effects *out, enum gl_effect_type type
         out->items = items;
         out->cap = cap;
     }
+    GL_ASSERT(out->n < out->cap);
     out->items[out->n] = (struct gl_effect){.type = type, .after = after};
     return &out->items[out->n++];
 }

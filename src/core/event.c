@@ -317,6 +317,7 @@ void gl_event_encode(const struct gl_event *ev, struct gl_buf *out)
 {
     struct gl_jw w;
 
+    GL_ASSERT(ev->type < GL_EV_COUNT);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_schema_write(gl_event_schema(ev->type), ev, &w, GL_FOR_STORE);
@@ -337,6 +338,7 @@ int gl_event_read(const struct gl_json *j, gl_jnode object, struct gl_arena *a,
         rc = gl_schema_read(gl_event_schema(ev.type), j, object, true, a, &ev, reterr_why);
     }
     if (rc == 0) {
+        GL_ASSERT(ev.type < GL_EV_COUNT);
         *ret = ev;
     }
     return rc;

@@ -1,5 +1,6 @@
 #include "core/snapshot.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/component.h"
 #include "core/flow/signals.h"
@@ -14,6 +15,7 @@ void gl_snapshot_put(struct gl_buf *out, const char *kind, const struct gl_schem
 {
     struct gl_jw w;
 
+    GL_ASSERT(schema->fields_n > 0);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_jw_key(&w, kind);
@@ -26,6 +28,7 @@ void gl_snapshot_put(struct gl_buf *out, const char *kind, const struct gl_schem
 
 int gl_snapshot_get(const struct gl_snapshot_line *l, const struct gl_schema *schema, void *ret)
 {
+    GL_ASSERT(schema->fields_n > 0);
     return gl_schema_read(schema, l->json, l->value, true, l->arena, ret, l->why);
 }
 
@@ -134,6 +137,7 @@ static struct gl_strs list_quarantined(const struct gl_core *c, struct gl_arena 
     for (size_t i = 0; (id = gl_map_next(&c->quarantined, &i)) != NULL;) {
         ids[all.n++] = *id;
     }
+    GL_ASSERT(all.n == gl_map_count(&c->quarantined));
     return all;
 }
 
@@ -157,6 +161,8 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .orphan_grace_ms = c->orphan_grace_ms,
     };
 
+    GL_ASSERT(c->pools_n > 0);
+    GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < c->pools_n; i++) {
         pools[i] = (struct saved_pool){.name = c->pools[i].name,
                                        .slots = c->pools[i].slots,
@@ -218,6 +224,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
     for (size_t i = 0; i < s.pools.n; i++) {
         (*ret)->pools[i].others_free = saved[i].others_free;
     }
+    GL_ASSERT((*ret)->pools_n == s.pools.n);
     return 0;
 }
 
@@ -287,6 +294,7 @@ static void save_lists(const struct gl_core *c, struct gl_buf *out)
 {
     struct gl_jw w;
 
+    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
     names_begin(&w, out, "lru");
     for (const struct gl_link *l = c->lru.next; l != &c->lru; l = l->next) {
         gl_jw_str(&w, GL_CONTAINER(l, struct gl_job, lru)->id);
@@ -313,6 +321,7 @@ static int restore_list(struct gl_core *c, struct gl_snapshot_line *l, struct gl
         if (j == NULL || j->memory != GL_MEM_HOT || !gl_list_empty(link)) {
             return gl_snapshot_bad(l, "a list names a job that does not belong there");
         }
+        GL_ASSERT(gl_str_eq(j->id, s.ids.items[i]));
         gl_list_push(head, link);
     }
     return rc;
@@ -349,6 +358,8 @@ static bool save_flows(const struct gl_core *c, size_t bytes_max, struct gl_buf 
 
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
         struct saved_flow f = {.hash = s->hash, .text = s->text, .is_stored = s->is_stored};
+        GL_ASSERT(s->refs > 0);
+        GL_ASSERT(s->hash.n > 0);
 
         if (out->n + s->text.n > bytes_max) {
             return false;
@@ -378,6 +389,8 @@ static int restore_flow(struct gl_core *c, struct gl_snapshot_line *l)
         rc = gl_spec_new(f.hash, f.text, &s, l->why);
     }
     if (rc == 0) {
+        GL_ASSERT(s->refs > 0);
+        GL_ASSERT(gl_str_eq(s->hash, f.hash));
         s->is_stored = f.is_stored;
         gl_map_add(&c->specs, s->hash, s);
     }
@@ -390,6 +403,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
 {
     const struct gl_job *j;
 
+    GL_ASSERT(gl_list_empty(&c->touched));
     GL_ASSERT(c->out == NULL);
     bytes_max = bytes_max < SIZE_MAX - out->n ? out->n + bytes_max : SIZE_MAX;
     save_core(c, out);
@@ -522,6 +536,8 @@ int gl_core_restore(gl_str text, struct gl_trace *trace, const struct gl_core *l
     }
     gl_arena_done(&arena);
     if (rc == 0) {
+        GL_ASSERT(gl_list_empty(&c->touched));
+        GL_ASSERT(c->pools_n > 0);
         *ret = c;
         return 0;
     }

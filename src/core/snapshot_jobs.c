@@ -1,4 +1,5 @@
 /* snapshot_jobs.c - the jobs of a snapshot, their steps, and what those have to do. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/signals.h"
 #include "core/heal/load.h"
@@ -54,6 +55,8 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
     if (j->memory == GL_MEM_HOT) {
         j->memory = GL_MEM_LOADING; /* hot with its record */
     }
+    GL_ASSERT(j->memory != GL_MEM_HOT);
+    GL_ASSERT(j->rev == s.rev);
     c->adopting_n += j->is_adopted;
     c->inflight_n += j->inflight_n;
     if (j->due != INT64_MAX) {
@@ -81,6 +84,8 @@ int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
     spec->jobs++;
     gl_core_adopt(c, &gl_job_schema, &j->r, &r);
     j->memory = GL_MEM_HOT;
+    GL_ASSERT(c->jobs_loading > 0);
+    GL_ASSERT(spec->jobs > 0);
     c->jobs_loading--;
     c->jobs_hot++;
     return 0;
@@ -90,6 +95,7 @@ int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
 
 static gl_ms due_saved(gl_ms due)
 {
+    GL_ASSERT(due != 0);
     return due == INT64_MAX ? 0 : due;
 }
 
@@ -135,6 +141,9 @@ static void save_step(const struct gl_step *st, struct gl_buf *out)
                            .starting = st->starting,
                            .r = st->r};
 
+    GL_ASSERT(st->r.status < GL_STEP_STATUS_COUNT);
+    GL_ASSERT(st->of < st->job->spec->flow->steps.n);
+    GL_ASSERT(GL_IMPLIES(st->starting != 0, st->r.status == GL_STEP_RUNNING));
     gl_snapshot_put(out, "step", &step_schema, &s);
 }
 
@@ -155,12 +164,14 @@ static void count_step(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     uint8_t status = st->r.status;
 
+    GL_ASSERT(st->r.status < GL_STEP_STATUS_COUNT);
     st->r.status = GL_STEP_PENDING;
     gl_job_recount(st, status);
     st->r.status = status;
     c->running_n += status == GL_STEP_RUNNING && !gl_step_is_bound(st);
     j->reviews_n += status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
     j->items_live -= st->item >= 0 && gl_step_status_is_terminal(status);
+    GL_ASSERT(j->reviews_n <= j->count[GL_STEP_BLOCKED]);
 }
 
 int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
@@ -180,6 +191,8 @@ int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
                     : gl_step_item(c, j, s.of, (uint32_t)s.item,
                                    s.number - gl_flow_items_base(j->spec->flow));
     gl_core_adopt(c, &gl_step_schema, &st->r, &s.r);
+    GL_ASSERT(st->of == s.of);
+    GL_ASSERT(st->number == s.number);
     count_step(c, st);
     st->heartbeat_at = s.heartbeat_at;
     st->probe_at = s.probe_at;
@@ -216,6 +229,7 @@ static void save_work(const struct gl_job *j, struct gl_buf *out)
 {
     const struct gl_link *heads[] = {&j->spread, &j->ready, &j->making};
 
+    GL_ASSERT(GL_IMPLIES(j->memory != GL_MEM_HOT, gl_list_empty(&j->making)));
     for (uint8_t i = 0; i < GL_COUNT(heads); i++) {
         for (const struct gl_link *l = heads[i]->next; l != heads[i]; l = l->next) {
             struct saved_work s = {.list = i,
@@ -240,6 +254,7 @@ int gl_snapshot_jobs_work(struct gl_core *c, struct gl_snapshot_line *l)
     if (st == NULL || !gl_list_empty(&st->work)) {
         return gl_snapshot_bad(l, "a list names a step that does not belong there");
     }
+    GL_ASSERT(s.list < GL_COUNT(list_words) - 1);
     gl_list_push(s.list == 0   ? &l->job->spread
                  : s.list == 1 ? &l->job->ready
                                : &l->job->making,

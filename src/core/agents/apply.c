@@ -1,6 +1,7 @@
 /* apply.c - what a worker or a module has said, carried out in the contract's order:
  * its state; its events; complete_step or complete_run; the implied complete_step; its usual
  * output; its other messages. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -12,6 +13,7 @@ void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)
 {
     struct gl_letter *l = t->unit->mail->now;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     t->state = t->unit->r.output;
     if (gl_message_read(l->r.message, c->out->arena, &t->in, NULL) != 0) {
         t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
@@ -39,6 +41,8 @@ void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output
 {
     struct gl_step *st = t->step;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
+    GL_ASSERT(st == NULL || gl_step_is_bound(st));
     if (t->agent->step < 0 && t->unit->r.waits_for.n == 0) {
         return; /* no step's agent */
     }
@@ -62,6 +66,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     struct gl_jw w;
     gl_str result;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     if (t->agent->step >= 0) {
         gl_agents_log(c, t->unit, "workflow_run_completion_rejected",
                       GL_S("a step's own agent cannot complete the run"), (gl_str){0});
@@ -119,6 +124,7 @@ static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
         .input_body = t->in.body,
     };
 
+    GL_ASSERT(t->agent->kind == GL_AGENT_EXECUTOR);
     return gl_worker_payload(&facts, r, said, c->out->arena);
 }
 
@@ -126,6 +132,7 @@ static void send_usual(struct gl_core *c, const struct gl_turn_end *t, gl_str pa
 {
     struct gl_message shape = {.body = payload};
 
+    GL_ASSERT(GL_IMPLIES(t->agent->output == GL_OUTPUT_TYPED, t->agent->output_type.n > 0));
     if (t->agent->output == GL_OUTPUT_NOTHING || t->agent->kind != GL_AGENT_EXECUTOR) {
         return;
     }
@@ -163,6 +170,7 @@ static void take_notes(struct gl_core *c, const struct gl_turn_end *t,
 {
     const struct gl_worker_event *events = said->events.items;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     for (size_t i = 0; i < said->events.n; i++) {
         gl_notes_take(c, t, events[i].type, events[i].payload);
     }
@@ -176,6 +184,7 @@ static bool is_whole(struct gl_core *c, const struct gl_turn_end *t,
     uint32_t max = t->agent->stdout_max > 0 ? t->agent->stdout_max : GL_STDOUT_BYTES;
     gl_str text = gl_str_trim(r->stdout_text);
 
+    GL_ASSERT(GL_IMPLIES(r->is_cut, r->stdout_bytes > 0));
     if (!r->is_cut) {
         return true;
     }
@@ -203,6 +212,7 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
     bool is_worker = t->agent->kind == GL_AGENT_EXECUTOR;
     gl_str payload;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     gl_apply_read(c, t);
     if (is_worker && gl_worker_result_read(how->output, c->out->arena, &r, &why) != 0) {
         *ret_why = gl_str_dup(c->out->arena, gl_str_of(why.text));

@@ -7,6 +7,7 @@
  * Dead letters are not in memory, so nobody counts them: a body of one stays until its job is
  * removed, and so does every body that was there when a job with dead letters was loaded, since it
  * could be such a one. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "base/sha256.h"
@@ -31,11 +32,14 @@ struct gl_body *gl_body_hold(struct gl_core *c, struct gl_job *j, uint64_t numbe
         gl_map_add(&j->bodies, b->key, b);
     }
     b->refs++;
+    GL_ASSERT(b->refs > 0);
+    GL_ASSERT(b->job == j);
     return b;
 }
 
 void gl_body_let_go(struct gl_core *c, struct gl_body *b)
 {
+    GL_ASSERT(b == NULL || b->refs > 0);
     if (b == NULL || --b->refs > 0) {
         return;
     }
@@ -49,6 +53,7 @@ void gl_body_let_go(struct gl_core *c, struct gl_body *b)
 
 static gl_str piece_id(struct gl_core *c, const struct gl_body *b, uint64_t piece)
 {
+    GL_ASSERT(piece < gl_message_pieces(b->bytes));
     return gl_str_fmt(c->out->arena, "%.*s/%04llu", GL_STR_ARG(b->key), (unsigned long long)piece);
 }
 
@@ -56,6 +61,7 @@ void gl_body_drop(struct gl_core *c, struct gl_body *b)
 {
     bool is_last = b != NULL && (b->refs == 1 || GL_PLANT(51)); /* planted: others are forgotten */
 
+    GL_ASSERT(b == NULL || b->refs > 0);
     if (is_last && !b->is_kept && !GL_PLANT(52)) { /* planted: its pieces stay for ever */
         for (uint64_t i = 0; i < gl_message_pieces(b->bytes); i++) {
             (void)gl_txn_write(c, b->job, GL_WRITE_DELETE, GL_S("body"), piece_id(c, b, i));
@@ -86,6 +92,7 @@ static struct gl_body *write_pieces(struct gl_core *c, struct gl_job *j, gl_str 
     gl_str copy = gl_str_dup(c->out->arena, text); /* until it is committed */
     char hex[GL_SHA256_HEX];
 
+    GL_ASSERT(text.n > c->body_bytes);
     GL_MARK(c->trace, "bodies.in_pieces");
     for (uint64_t i = 0; i < gl_message_pieces(text.n); i++) {
         size_t at = (size_t)i * GL_BODY_PIECE_BYTES, left = text.n - at;
@@ -104,6 +111,7 @@ static struct gl_body *hold_named(struct gl_core *c, struct gl_job *j, const str
     struct gl_body_ref ref;
     struct gl_body *b;
 
+    GL_ASSERT(m->body.n == 0);
     if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) || ref.letter > j->r.letters_n ||
         GL_PLANT(53)) { /* planted: nobody has it, though it is named */
         return NULL;
@@ -119,6 +127,8 @@ struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_messag
     struct gl_body_ref ref;
     struct gl_body *b;
 
+    GL_ASSERT(number > 0);
+    GL_ASSERT(number <= j->r.letters_n);
     if (m->body.n == 0) {
         return hold_named(c, j, m);
     }
@@ -136,5 +146,7 @@ struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_messag
     m->artifacts =
         gl_message_artifacts(c->out->arena, m->artifacts, gl_message_refer(&ref, c->out->arena));
     m->body = (gl_str){0};
+    GL_ASSERT(m->body.n == 0);
+    GL_ASSERT(b->refs > 0);
     return b;
 }

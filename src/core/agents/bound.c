@@ -1,4 +1,5 @@
 /* bound.c - steps of a bundle's ledger: attempts that are an agent's work. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -9,6 +10,7 @@
 
 static void set_heartbeat(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms)
 {
+    GL_ASSERT(gl_step_is_bound(st));
     st->r.heartbeat_at = timeout_ms > 0 ? c->now + timeout_ms : 0;
     gl_step_set_due(c, st);
 }
@@ -19,6 +21,7 @@ static gl_ms silence_of(const struct gl_step *st)
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     gl_ms agents = gl_flow_agent(st->job->spec->flow, spec->agent)->beacon_timeout_ms;
 
+    GL_ASSERT(gl_step_is_bound(st));
     return spec->heartbeat_ms > agents ? spec->heartbeat_ms : agents;
 }
 
@@ -26,6 +29,7 @@ static gl_ms silence_of(const struct gl_step *st)
  * that could not be heard must be given the time to be heard. */
 void gl_bound_revive(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status == GL_STEP_RUNNING && st->r.heartbeat_at != 0 &&
         st->r.heartbeat_at < c->now + silence_of(st)) {
         st->r.heartbeat_at = c->now + silence_of(st);
@@ -43,6 +47,7 @@ void gl_bound_resume(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
+    GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status == GL_STEP_RUNNING) {
         st->r.deadline_at = spec->timeout_ms > 0 ? c->now + spec->timeout_ms : 0;
         set_heartbeat(c, st, spec->heartbeat_ms);
@@ -55,6 +60,8 @@ void gl_bound_begin(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_job *j = st->job;
 
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_READY);
     (void)l;
     if (st->r.status == GL_STEP_WAITING) {
         gl_ledger_move(c, st, GL_STEP_READY);
@@ -74,6 +81,8 @@ void gl_bound_take(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
 {
     struct gl_mail *m = gl_mail_of(c, st);
 
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(l->r.number > 0);
     if (m->now != NULL && m->now != l && m->now->r.status == GL_LETTER_KEPT) {
         gl_mail_drop(c, st->job, m->now);
     }
@@ -84,6 +93,7 @@ void gl_bound_take(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
 
 void gl_bound_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms)
 {
+    GL_ASSERT(gl_step_is_bound(st));
     st->r.beacon_at = c->now;
     if (timeout_ms > 0) {
         set_heartbeat(c, st, timeout_ms);
@@ -97,6 +107,7 @@ static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
     struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
 
+    GL_ASSERT(why != GL_STOP_NONE);
     if (unit == NULL || unit->mail == NULL || unit->mail->now != l) {
         return;
     }
@@ -112,6 +123,7 @@ static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
 
 void gl_bound_fail(struct gl_core *c, struct gl_step *st, gl_str why)
 {
+    GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status != GL_STEP_RUNNING) {
         return;
     }
@@ -124,6 +136,7 @@ void gl_bound_ended(struct gl_core *c, struct gl_step *st)
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
     struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
 
+    GL_ASSERT(gl_step_status_is_terminal(st->r.status));
     /* Skipped or failed by others while its worker is at it; one that says so itself is left. */
     if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
         unit->r.status != GL_STEP_RUNNING && unit->r.status != GL_STEP_BLOCKED &&
@@ -146,6 +159,7 @@ static bool is_reviewed(const struct gl_step *st)
     const struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
     const struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     return unit != NULL && unit->mail != NULL && unit->mail->now == l &&
            unit->r.status == GL_STEP_BLOCKED && unit->r.blocked_on == GL_BLOCK_REVIEW;
 }
@@ -154,6 +168,7 @@ void gl_bound_on_timer(struct gl_core *c, struct gl_step *st)
 {
     gl_str why;
 
+    GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status == GL_STEP_RETRY_WAIT) {
         gl_ledger_move(c, st, GL_STEP_READY);
         gl_bound_again(c, st);
@@ -188,6 +203,8 @@ void gl_bound_again(struct gl_core *c, struct gl_step *st)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
 
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     if (l != NULL && l->r.status == GL_LETTER_KEPT) {
         st->mail->now = NULL;
         gl_list_push(st->mail->letters.next, &l->link);
@@ -204,6 +221,7 @@ static bool sends_itself(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
+    GL_ASSERT(gl_step_is_bound(st));
     switch ((enum gl_rule)spec->rule) {
     case GL_RULE_ONE_FAILED:
         return true;
@@ -223,6 +241,7 @@ bool gl_bound_is_managed(const struct gl_step *st)
     const struct gl_region *r = b->dynamic.regions.items;
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
+    GL_ASSERT(gl_step_is_bound(st));
     if (spec->template_id.n > 0) {
         return true;
     }
@@ -236,6 +255,8 @@ bool gl_bound_is_managed(const struct gl_step *st)
 
 void gl_bound_ready(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     if (st->mail != NULL && st->mail->n > 0) {
         gl_mail_release(c, st);
     } else if (sends_itself(st)) {
@@ -255,6 +276,7 @@ static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     const struct gl_step_edge *edges = spec->edges.items;
 
+    GL_ASSERT(gl_step_is_bound(st));
     (void)c;
     gl_jw_key(w, "parents");
     gl_jw_array(w);
@@ -284,6 +306,7 @@ void gl_bound_send(struct gl_core *c, struct gl_step *st, const char *type, gl_s
 {
     struct gl_message m = {0};
 
+    GL_ASSERT(gl_step_is_bound(st));
     gl_message_defaults(&m);
     m.from = GL_S("workflow_ledger");
     m.type = gl_str_of(type);
@@ -299,6 +322,8 @@ void gl_bound_trigger(struct gl_core *c, struct gl_step *st)
     struct gl_buf buf = {0};
     struct gl_jw w;
 
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     gl_jw_init(&w, &buf);
     gl_jw_object(&w);
     gl_jw_key(&w, "trigger_rule");

@@ -1,4 +1,5 @@
 /* emit.c - where messages go. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
@@ -28,6 +29,7 @@ void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *ty
 {
     gl_str id = gl_flow_agent(unit->job->spec->flow, unit->of)->id;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     gl_txn_log(c, unit->job, NULL, type, reason,
                payload.n > 0 ? gl_str_fmt(c->out->arena, "\"agent_id\":\"%.*s\",\"payload\":%.*s",
                                           GL_STR_ARG(id), GL_STR_ARG(payload))
@@ -48,6 +50,7 @@ static struct gl_message make(struct gl_core *c, const struct gl_turn_end *t,
     }
     m.attempt = 1;
     m.from = t->agent->id;
+    GL_ASSERT(m.from.n > 0);
     return m;
 }
 
@@ -56,6 +59,7 @@ static void send(struct gl_core *c, const struct gl_turn_end *t, const struct gl
 {
     struct gl_message m = make(c, t, shape);
 
+    GL_ASSERT(to < gl_flow_agents_n(t->unit->job->spec->flow));
     gl_agents_deliver(c, t->unit->job, &m, to, NULL, t->step);
 }
 
@@ -67,6 +71,7 @@ static bool fits(const struct gl_route *r, gl_str type)
 static void log_route(struct gl_core *c, const struct gl_turn_end *t, const char *what,
                       const struct gl_route *r, gl_str type)
 {
+    GL_ASSERT(r->to < gl_flow_agents_n(t->unit->job->spec->flow));
     gl_agents_log(c, t->unit, what, (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"edge_id\":\"%.*s\",\"to\":\"%.*s\",\"type\":\"%.*s\"}",
@@ -80,6 +85,7 @@ void gl_route_emit(struct gl_core *c, const struct gl_turn_end *t, const struct 
     struct gl_route_facts facts = {.payload = shape->body, .incoming = &t->in, .state = t->state};
     bool only_first = false, any = false;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     for (uint32_t i = 0; i < t->agent->routes_n; i++) {
         const struct gl_route *r = &routes[t->agent->routes[i]];
 
@@ -112,6 +118,7 @@ void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
     int64_t to = gl_flow_find_agent(j->spec->flow, shape->to);
     struct gl_message m;
 
+    GL_ASSERT(shape->to.n > 0);
     if (to >= 0) {
         send(c, t, shape, (uint32_t)to);
         return;

@@ -61,6 +61,7 @@ static gl_str cut(gl_str s, size_t max)
            at + n <= max) {
         at += n;
     }
+    GL_ASSERT(at <= s.n);
     return (gl_str){.p = s.p, .n = at};
 }
 
@@ -71,6 +72,7 @@ gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit,
     struct gl_worker_result r = {0};
     gl_str said;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     if (how->end != GL_EXEC_EXITED ||
         gl_worker_result_read(how->output, c->out->arena, &r, NULL) != 0) {
         return why;
@@ -88,6 +90,7 @@ static gl_str result_of(const struct gl_errenv *e, gl_str error, struct gl_arena
     struct gl_jw w;
     gl_str text;
 
+    GL_ASSERT(error.n > 0);
     gl_jw_init(&w, &buf);
     gl_jw_object(&w);
     gl_jw_key(&w, "step_id");
@@ -124,6 +127,7 @@ void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why)
     };
     gl_str error = gl_errenv_text(&e, c->out->arena);
 
+    GL_ASSERT(is_unit || gl_step_is_bound(st));
     gl_core_set(c, &j->r.error, error);
     gl_core_set(c, &j->r.result, result_of(&e, error, c->out->arena));
 }

@@ -2,6 +2,7 @@
  *
  * A job whose flow has been changed has a compiled flow of its own, kept as the record
  * "patch"/<job>/graph beside the patches it has seen. Numbers of steps never change. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "base/sha256.h"
@@ -53,6 +54,7 @@ static void remember(struct gl_graph *g, gl_str id, gl_str hash)
     }
     all[g->seen.n++] =
         (struct seen){.id = gl_str_dup(&g->arena, id), .hash = gl_str_dup(&g->arena, hash)};
+    GL_ASSERT(g->seen.n <= g->cap);
 }
 
 static const struct seen *find(const struct gl_job *j, gl_str id)
@@ -72,6 +74,7 @@ static gl_str hash_of(struct gl_core *c, gl_str text)
     char hex[65];
 
     gl_sha256_hex(text, hex);
+    GL_ASSERT(hex[64] == '\0');
     return gl_str_dup(c->out->arena, gl_str_of(hex));
 }
 
@@ -81,6 +84,8 @@ static gl_str hash_of(struct gl_core *c, gl_str text)
  * leaves stays until the end of the step: whoever has called us may still look into it. */
 static void adopt(struct gl_core *c, struct gl_job *j, struct gl_spec *own)
 {
+    GL_ASSERT(own->refs == 1);
+    GL_ASSERT(own->jobs == 0);
     GL_ASSERT(own->shared == NULL);
     own->is_stored = true;
     own->jobs = 1;
@@ -94,10 +99,12 @@ static void adopt(struct gl_core *c, struct gl_job *j, struct gl_spec *own)
         own->shared = j->spec; /* our reference, and our count of its jobs, go with it */
     }
     j->spec = own;
+    GL_ASSERT(j->spec->jobs == 1);
 }
 
 int gl_grow_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     return gl_grow_read(c, j, rec->value, c->out->arena);
 }
 
@@ -129,6 +136,7 @@ void gl_grow_write(const struct gl_job *j, struct gl_buf *out)
     const struct seen *all = j->graph->seen.items;
     struct gl_jw w;
 
+    GL_ASSERT(j->graph->seen.n <= j->graph->cap);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_jw_key(&w, "patches");
@@ -151,6 +159,7 @@ static void save(struct gl_core *c, struct gl_job *j)
 {
     struct gl_buf buf = {0};
 
+    GL_ASSERT(j->r.patches_n > 0);
     gl_grow_write(j, &buf);
     gl_txn_write(c, j, GL_WRITE_PUT, GL_S("patch"),
                  gl_str_fmt(c->out->arena, "%.*s/graph", GL_STR_ARG(j->id)))
@@ -164,6 +173,7 @@ static bool has_started(void *owner, uint32_t number)
 {
     struct gl_step *st = gl_step_find(owner, number);
 
+    GL_ASSERT(number < ((struct gl_job *)owner)->spec->flow->steps.n);
     return st != NULL && !GL_PLANT(47) && /* planted: what has started can be changed */
            (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
 }
@@ -173,6 +183,7 @@ static bool is_ready(void *owner, uint32_t number)
 {
     struct gl_step *st = gl_step_find(owner, number);
 
+    GL_ASSERT(number < ((struct gl_job *)owner)->spec->flow->steps.n);
     return st != NULL && st->r.status != GL_STEP_PENDING;
 }
 
@@ -186,11 +197,13 @@ static uint32_t active_steps(struct gl_job *j)
 
         n += st != NULL && !gl_step_status_is_terminal(st->r.status);
     }
+    GL_ASSERT(n <= j->spec->flow->steps.n);
     return n;
 }
 
 static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
 {
+    GL_ASSERT(gl_step_is_unit(t->unit));
     GL_MARK(c->trace, "grow.rejected");
     if (GL_PLANT(46)) { /* planted: what is refused counts */
         t->unit->job->r.graph_revision++;
@@ -208,6 +221,7 @@ static void retire(struct gl_core *c, struct gl_job *j, gl_str patch)
 {
     const struct gl_flow *f = j->spec->flow;
 
+    GL_ASSERT(patch.n > 0);
     for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n && !GL_PLANT(56); i++) {
         struct gl_step *st = gl_flow_step(f, i)->is_removed ? gl_step_get(c, j, i) : NULL;
 
@@ -225,6 +239,7 @@ static void retire(struct gl_core *c, struct gl_job *j, gl_str patch)
 static void introduce(struct gl_core *c, struct gl_job *j, uint32_t first,
                       const struct gl_patch_report *report)
 {
+    GL_ASSERT(first + report->added_n <= j->spec->flow->steps.n);
     for (uint32_t i = 0; i < report->added_n; i++) {
         struct gl_step *st = gl_step_get(c, j, first + i);
 
@@ -240,12 +255,14 @@ static void introduce(struct gl_core *c, struct gl_job *j, uint32_t first,
             gl_ledger_consider(c, st);
         }
     }
+    GL_ASSERT(j->r.roots_spread == j->spec->flow->roots_n);
 }
 
 static void readdress(struct gl_link *list, const struct gl_flow *flow)
 {
     for (struct gl_link *k = list->next; k != list; k = k->next) {
         struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
+        GL_ASSERT(l->unit < gl_flow_agents_n(flow));
 
         l->r.to = gl_flow_agent(flow, l->unit)->id;
     }
@@ -254,6 +271,7 @@ static void readdress(struct gl_link *list, const struct gl_flow *flow)
 /* What is in memory names its steps and its receivers with the flow's own words. */
 static void rename_all(struct gl_job *j, const struct gl_flow *flow)
 {
+    GL_ASSERT(flow->steps.n >= j->spec->flow->steps.n);
     gl_step_rename(j, flow);
     for (struct gl_link *k = j->live.next; k != &j->live; k = k->next) {
         struct gl_mail *m = GL_CONTAINER(k, struct gl_step, live)->mail;
@@ -278,6 +296,8 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
     struct gl_why why;
     int rc;
 
+    GL_ASSERT(gl_step_is_bound(t->step));
+    GL_ASSERT(t->step->r.status == GL_STEP_RUNNING);
     gl_flow_encode(flow, &text);
     rc = gl_spec_new(j->spec->hash, gl_buf_view(&text), &own, &why);
     gl_buf_done(&text);
@@ -292,6 +312,7 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
     j->r.graph_revision++;
     j->r.patches_n++;
     j->r.steps_n += report->added_n;
+    GL_ASSERT(j->r.patches_n <= j->r.graph_revision);
     save(c, j);
     gl_txn_log(c, j, t->step, "workflow_graph_patch_applied", (gl_str){0},
                gl_str_fmt(c->out->arena,
@@ -318,6 +339,8 @@ void gl_grow_ended(struct gl_core *c, struct gl_step *st)
     struct gl_buf ids = {0};
     bool is_fanout = false, all = true;
 
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(gl_step_status_is_terminal(st->r.status));
     for (size_t i = 0; i < flow->bundle->dynamic.regions.n; i++) {
         is_fanout |= r[i].is_fanout && gl_str_eq(r[i].id, spec->region_id);
     }
@@ -344,6 +367,7 @@ static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str i
 {
     const struct seen *before = find(t->unit->job, id);
 
+    GL_ASSERT(hash.n == 64);
     if (before == NULL) {
         return false;
     }
@@ -384,6 +408,7 @@ void gl_grow_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payl
     struct gl_flow *flow;
     struct gl_why why;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     if (!j->spec->flow->bundle->dynamic.enabled) {
         reject(c, t, GL_S("this workflow is not dynamic"));
         return;

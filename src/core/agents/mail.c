@@ -1,5 +1,6 @@
 #include "core/agents/mail.h"
 
+#include "base/check.h"
 #include "base/sha256.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
@@ -48,6 +49,7 @@ struct gl_mail *gl_mail_of(struct gl_core *c, struct gl_step *st)
         gl_list_init(&st->mail->due);
         gl_list_init(&st->mail->idle);
     }
+    GL_ASSERT(st->mail->unit == st);
     return st->mail;
 }
 
@@ -55,14 +57,18 @@ void gl_mail_call(struct gl_core *c, struct gl_step *unit)
 {
     struct gl_mail *m = gl_mail_of(c, unit);
 
+    GL_ASSERT(gl_step_is_unit(unit));
     gl_txn_touch(c, unit->job);
     if (!gl_list_empty(&m->idle)) {
         gl_list_remove(&m->idle);
+        GL_ASSERT(c->idle_n > 0);
         c->idle_n--;
     }
     if (gl_list_empty(&m->due)) {
         gl_list_push(&unit->job->mailed, &m->due);
     }
+    GL_ASSERT(gl_list_empty(&m->idle));
+    GL_ASSERT(!gl_list_empty(&m->due));
 }
 
 /* ---- records ---- */
@@ -78,6 +84,8 @@ static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *
     struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("letter"), id_of(c, j, l->r.number));
     struct gl_jw jw;
 
+    GL_ASSERT(l->r.status != GL_LETTER_HANDLING);
+    GL_ASSERT(l->r.number > 0);
     gl_jw_init(&jw, &buf);
     gl_jw_object(&jw);
     gl_schema_write(&gl_letter_schema, &l->r, &jw, GL_FOR_STORE);
@@ -89,6 +97,7 @@ static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *
 
 static void letter_free(struct gl_core *c, struct gl_letter *l)
 {
+    GL_ASSERT(l->r.number > 0);
     gl_list_remove(&l->link);
     gl_body_let_go(c, l->body);
     gl_core_set(c, &l->r.from, (gl_str){0});
@@ -104,6 +113,7 @@ struct gl_letter *gl_mail_letter(struct gl_core *c, struct gl_job *j, uint32_t u
 {
     struct gl_letter *l = gl_pool_alloc(&c->mem, sizeof(*l));
 
+    GL_ASSERT(unit < gl_flow_agents_n(j->spec->flow));
     gl_list_init(&l->link);
     l->unit = unit;
     l->r = (struct gl_letter_record){.number = r->number,
@@ -131,6 +141,7 @@ static void press(struct gl_core *c, struct gl_step *unit)
     struct gl_mail *m = unit->mail;
     bool was = m->is_pressed;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     if (a->high_mark == 0) {
         return;
     }
@@ -174,6 +185,7 @@ static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
     if (name.n > GL_WORD_BYTES_MAX) { /* it is kept in memory: as good as the name itself */
         name = gl_str_dup(c->out->arena, gl_sha256_hex(name, hex));
     }
+    GL_ASSERT(name.n <= GL_WORD_BYTES_MAX);
     return name;
 }
 
@@ -184,6 +196,8 @@ static void bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m
     struct gl_buf buf = {0};
     struct gl_jw jw;
 
+    GL_ASSERT(number > 0);
+    GL_ASSERT(why.n > 0);
     GL_MARK(c->trace, "mail.dead");
     gl_jw_init(&jw, &buf);
     gl_jw_object(&jw);
@@ -205,6 +219,7 @@ static void bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m
     w->value = gl_str_dup(c->out->arena, gl_buf_view(&buf));
     gl_buf_done(&buf);
     j->r.dead_n++;
+    GL_ASSERT(j->r.dead_n > 0);
     if (j->r.dead_n > GL_DEAD_LETTERS_MAX && j->r.verdict == GL_VERDICT_NONE) {
         gl_ledger_sentence(c, j, GL_VERDICT_FAILED,
                            GL_S("more than 10000 of its messages could not be delivered"));
@@ -233,6 +248,7 @@ static const char *cannot_take(const struct gl_job *j, const struct gl_step *uni
 /* A dead letter has it from now on. */
 static void keep_body(struct gl_core *c, struct gl_body *b)
 {
+    GL_ASSERT(b == NULL || b->refs > 0);
     if (b != NULL) {
         b->is_kept = true;
         gl_body_let_go(c, b);
@@ -241,6 +257,8 @@ static void keep_body(struct gl_core *c, struct gl_body *b)
 
 static void log_queued(struct gl_core *c, const struct gl_step *unit, const struct gl_message *m)
 {
+    GL_ASSERT(gl_step_is_unit(unit));
+    GL_ASSERT(m->message_id.n > 0);
     gl_agents_log(c, unit, "message_queued", (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"message_id\":\"%.*s\",\"type\":\"%.*s\",\"from\":\"%.*s\"}",
@@ -252,6 +270,8 @@ static void log_queued(struct gl_core *c, const struct gl_step *unit, const stru
 static gl_str seal(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint64_t number,
                    struct gl_body **ret_body)
 {
+    GL_ASSERT(number > 0);
+    GL_ASSERT(number <= j->r.letters_n);
     m->message_id =
         gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(j->id), (unsigned long long)number);
     m->job_id = j->id;
@@ -263,6 +283,7 @@ static gl_str seal(struct gl_core *c, struct gl_job *j, struct gl_message *m, ui
 static void bury_sealed(struct gl_core *c, struct gl_job *j, const struct gl_message *m,
                         gl_str text, uint64_t number, gl_str why, struct gl_body *body)
 {
+    GL_ASSERT(number <= j->r.letters_n);
     bury(c, j, m, text.n <= GL_MESSAGE_BYTES_MAX ? text : GL_S("null"), number, why);
     keep_body(c, body);
 }
@@ -273,7 +294,9 @@ void gl_mail_lose(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_
     struct gl_body *body;
     gl_str text = seal(c, j, m, number, &body);
 
+    GL_ASSERT(why.n > 0);
     bury_sealed(c, j, m, text, number, why, body);
+    GL_ASSERT(j->r.dead_n > 0);
 }
 
 /* What does not fit into memory is a record of its own. */
@@ -282,6 +305,8 @@ static void set_text(struct gl_core *c, struct gl_job *j, const struct gl_messag
 {
     struct gl_message head = *m;
 
+    GL_ASSERT(r->number > 0);
+    GL_ASSERT(text.n > 0);
     r->large = text.n > GL_LETTER_BYTES_MAX;
     r->message = text;
     if (r->large) {
@@ -307,6 +332,8 @@ struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_me
     const char *bad;
     gl_str text;
 
+    GL_ASSERT(to < gl_flow_agents_n(j->spec->flow));
+    GL_ASSERT(step == NULL || gl_step_is_bound(step));
     r.sender = a->kind == GL_AGENT_AGGREGATOR ? sender_of(c, m) : (gl_str){0};
     m->to = a->id;
     text = seal(c, j, m, r.number, &body);
@@ -330,6 +357,10 @@ struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_me
     log_queued(c, unit, m);
     press(c, unit);
     gl_mail_call(c, unit);
+    GL_ASSERT(unit->mail->n > 0);
+    GL_ASSERT(unit->mail->n <= GL_INBOX_MAX);
+    GL_ASSERT(j->r.waiting_n > 0);
+    GL_ASSERT(l->unit == unit->of);
     return l;
 }
 
@@ -338,6 +369,7 @@ struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_me
 void gl_mail_set(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
                  enum gl_letter_status status)
 {
+    GL_ASSERT(status != GL_LETTER_HANDLING);
     if (l->r.status != status) {
         l->r.status = (uint8_t)status;
         write_letter(c, j, l);
@@ -346,6 +378,8 @@ void gl_mail_set(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
 
 void gl_mail_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
 {
+    GL_ASSERT(unit->mail->n > 0);
+    GL_ASSERT(l->unit == unit->of);
     gl_list_remove(&l->link);
     unit->mail->n--;
     press(c, unit);
@@ -370,6 +404,7 @@ void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_s
 {
     struct gl_message m = {.to = l->r.to, .from = l->r.from, .type = l->r.type};
 
+    GL_ASSERT(why.n > 0);
     bury(c, j, &m, l->r.large ? GL_S("null") : l->r.message, l->r.number, why);
     l->r.large = false; /* its text stays where it is */
     keep_body(c, l->body);
@@ -379,15 +414,19 @@ void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_s
 
 void gl_mail_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
+    GL_ASSERT(gl_step_is_bound(step));
     gl_mail_set(c, step->job, l, GL_LETTER_HELD);
     gl_list_push(&gl_mail_of(c, step)->letters, &l->link);
     step->mail->n++;
+    GL_ASSERT(l->r.status == GL_LETTER_HELD);
+    GL_ASSERT(step->mail->n > 0);
 }
 
 void gl_mail_release(struct gl_core *c, struct gl_step *step)
 {
     struct gl_job *j = step->job;
 
+    GL_ASSERT(gl_step_is_bound(step));
     /* The last first, each before the others: in the end they stand in their order, in front. */
     while (step->mail != NULL && step->mail->n > 0) {
         struct gl_letter *l = GL_CONTAINER(step->mail->letters.prev, struct gl_letter, link);
@@ -407,6 +446,7 @@ void gl_mail_release(struct gl_core *c, struct gl_step *step)
 
 void gl_mail_discard(struct gl_core *c, struct gl_step *step)
 {
+    GL_ASSERT(gl_step_is_bound(step));
     if (step->mail == NULL) {
         return;
     }
@@ -420,6 +460,7 @@ void gl_mail_discard(struct gl_core *c, struct gl_step *step)
         gl_mail_drop(c, step->job, step->mail->now);
     }
     step->mail->now = NULL;
+    GL_ASSERT(gl_list_empty(&step->mail->letters));
 }
 
 struct gl_step *gl_mail_step(struct gl_core *c, struct gl_job *j, const struct gl_letter *l)
@@ -440,6 +481,7 @@ static void free_letters(struct gl_core *c, struct gl_link *list)
     for (struct gl_link *k; (k = gl_list_first(list)) != NULL;) {
         letter_free(c, GL_CONTAINER(k, struct gl_letter, link));
     }
+    GL_ASSERT(gl_list_empty(list));
 }
 
 /* The step it is for must not find it any more. */
@@ -470,9 +512,11 @@ void gl_mail_free_step(struct gl_core *c, struct gl_step *st)
     free_letters(c, &m->counted);
     if (!gl_list_empty(&m->idle)) {
         gl_list_remove(&m->idle);
+        GL_ASSERT(c->idle_n > 0);
         c->idle_n--;
     }
     gl_list_remove(&m->due);
+    GL_ASSERT(st->job->asked_n >= (m->asked != 0));
     st->job->asked_n -= m->asked != 0;
     gl_pool_free(&c->mem, m, sizeof(*m));
     st->mail = NULL;
@@ -486,6 +530,7 @@ int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
     struct gl_step *unit;
     int64_t to;
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
         gl_schema_read(&gl_letter_schema, &json, gl_json_root(&json), false, c->out->arena, &r,
                        NULL) != 0) {
@@ -508,6 +553,7 @@ int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
 
 static bool has_letter(const struct gl_step *unit)
 {
+    GL_ASSERT(unit->r.letter != 0);
     for (const struct gl_link *k = unit->mail != NULL ? unit->mail->letters.next : NULL;
          k != NULL && k != &unit->mail->letters; k = k->next) {
         if (GL_CONTAINER(k, struct gl_letter, link)->r.number == unit->r.letter) {
@@ -537,6 +583,8 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
     struct gl_job *j = unit->job;
     struct gl_step *step = NULL;
 
+    GL_ASSERT(unit->mail->n > 0);
+    GL_ASSERT(l->unit == unit->of);
     switch ((enum gl_letter_status)l->r.status) {
     case GL_LETTER_QUEUED:
     case GL_LETTER_HANDLING:
@@ -582,6 +630,7 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
 
 void gl_mail_revive(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     for (uint32_t i = 0; i < gl_flow_agents_n(j->spec->flow); i++) {
         struct gl_step *unit = gl_step_find(j, i);
         struct gl_link *next;

@@ -1,4 +1,5 @@
 /* notes.c - events an agent reports, and those of them that the ledger acts on. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -70,6 +71,7 @@ static void branch(struct gl_core *c, struct gl_step *st, const struct gl_json *
     struct gl_buf selected = {0}, skipped = {0};
     gl_str reason;
 
+    GL_ASSERT(gl_step_is_bound(st));
     list = list != NULL ? list : gl_json_get(json, gl_json_root(json), "branch");
     reason = gl_str_fmt(c->out->arena, "not selected by branch %.*s", GL_STR_ARG(st->r.step_id));
     for (uint32_t i = 0; i < spec->children_n; i++) {
@@ -113,6 +115,7 @@ static void skip_behind(struct gl_core *c, struct gl_step *st, gl_str why)
             }
             seen[number] = true;
             stack[n++] = number;
+            GL_ASSERT(n <= flow->steps.n);
             child = gl_step_get(c, st->job, number);
             if (!gl_step_status_is_terminal(child->r.status)) {
                 gl_ledger_skip(c, child, why);
@@ -125,6 +128,7 @@ static void skip(struct gl_core *c, struct gl_step *st, const struct gl_json *js
 {
     gl_str why = text_at(c, json, "reason");
 
+    GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     why = why.n > 0 ? why : GL_S("skipped by its agent");
     gl_ledger_skip(c, st, why);
     if (is_true(json, "skip_downstream")) {
@@ -138,6 +142,7 @@ static void fail(struct gl_core *c, struct gl_step *st, const struct gl_json *js
 {
     gl_str why = text_at(c, json, "reason");
 
+    GL_ASSERT(gl_step_is_bound(st));
     why = why.n > 0 ? why : text_at(c, json, "error");
     gl_bound_fail(c, st, why.n > 0 ? why : GL_S("its agent reported a failure"));
 }
@@ -145,6 +150,7 @@ static void fail(struct gl_core *c, struct gl_step *st, const struct gl_json *js
 /* An event about a step that has ended changes nothing. */
 static bool is_stale(struct gl_core *c, const struct gl_turn_end *t, const struct gl_step *st)
 {
+    GL_ASSERT(gl_step_is_bound(st));
     if (!gl_step_status_is_terminal(st->r.status)) {
         return false;
     }
@@ -163,6 +169,7 @@ static bool is_other(struct gl_core *c, const struct gl_turn_end *t, const struc
                                GL_STR_ARG(st->r.step_id), st->r.attempt_count);
     bool runs = st->r.status == GL_STEP_RUNNING;
 
+    GL_ASSERT(st->r.attempt_count > 0 || st->r.status != GL_STEP_RUNNING);
     if ((named.n == 0 || (runs && gl_str_eq(named, current))) &&
         (key.n == 0 || (runs && gl_str_starts(key, prefix)))) {
         return false;
@@ -241,6 +248,7 @@ void gl_notes_take(struct gl_core *c, const struct gl_turn_end *t, gl_str type, 
     bool is_patch = gl_str_is(type, "workflow_graph_patch");
     const char *name = gl_str_dup(c->out->arena, gl_agents_plain(c, type)).p;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     gl_agents_log(c, t->unit, name, (gl_str){0}, is_patch ? patch_head(c, payload) : payload);
     act(c, t, type, payload);
 }

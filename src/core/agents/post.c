@@ -1,4 +1,5 @@
 /* post.c - messages from outside: a person, a program, and letters that are sent again. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
@@ -9,6 +10,7 @@ static int64_t receiver(struct gl_core *c, struct gl_job *j, const struct gl_eve
     int64_t to = gl_flow_find_agent(j->spec->flow, name);
     const struct gl_step *unit;
 
+    GL_ASSERT(ev->type == GL_EV_COMMAND);
     if (j->spec->flow->bundle == NULL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_NO_AGENTS, "job %.*s has no agents",
                      GL_STR_ARG(j->id));
@@ -42,6 +44,7 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
 {
     uint32_t dead = j->r.dead_n;
 
+    GL_ASSERT(to < gl_flow_agents_n(j->spec->flow));
     if (!GL_PLANT(40)) { /* planted: it is said to be sent */
         gl_agents_deliver(c, j, m, to, NULL, NULL);
     }
@@ -59,6 +62,7 @@ void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_even
     struct gl_message m;
     struct gl_why why;
 
+    GL_ASSERT(ev->command.verb == GL_CMD_SEND);
     if (to < 0) {
         return;
     }
@@ -79,6 +83,7 @@ void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_even
  */
 static bool is_taken(const struct gl_job *j, gl_str id)
 {
+    GL_ASSERT(j->extra_n <= j->extra_cap);
     for (size_t i = 0; i < j->extra_n; i++) {
         const struct gl_write *w = &j->extra[i];
 
@@ -100,6 +105,7 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     int64_t to;
     gl_str id;
 
+    GL_ASSERT(ev->command.verb == GL_CMD_REDRIVE);
     if (!gl_str_u64(ev->command.step, &number) ||
         gl_message_read(ev->command.output, c->out->arena, &m, &why) != 0) {
         gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_UNUSABLE,

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -40,6 +41,7 @@ static bool may_seed(const struct gl_job *j)
         !gl_list_empty(&j->mailed) || j->asked_n > 0 ||
         j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] > 0;
 
+    GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
     /* What an aggregator has got and what the ledger holds waits, too: there may be no end to that
      * before all are sent. */
     return j->r.seeds_n < j->spec->flow->bundle->seeds.n &&
@@ -50,11 +52,13 @@ static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     const struct gl_items *seeds = &j->spec->flow->bundle->seeds;
 
+    GL_ASSERT(budget <= GL_SPREAD_MAX);
     while (may_seed(j) && budget > 0) {
         send_seed(c, j, &((const struct gl_seed *)seeds->items)[j->r.seeds_n++]);
         gl_txn_changed(c, j);
         budget--;
     }
+    GL_ASSERT(j->r.seeds_n <= seeds->n);
     return budget;
 }
 
@@ -75,6 +79,7 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
     const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, to);
     struct gl_message_ledger l = {.run_id = j->r.run_id, .has_revision = true};
 
+    GL_ASSERT(to < gl_flow_agents_n(j->spec->flow));
     if (step == NULL && a->step >= 0) {
         step = gl_step_get(c, j, (uint32_t)a->step);
     }
@@ -95,6 +100,7 @@ enum verdict { HANDLE, HOLD, IGNORE };
 
 static enum verdict ask(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
+    GL_ASSERT(gl_step_is_bound(step));
     switch ((enum gl_step_status)step->r.status) {
     case GL_STEP_PENDING:
     case GL_STEP_BLOCKED:
@@ -113,6 +119,7 @@ static enum verdict ask(struct gl_core *c, struct gl_step *step, struct gl_lette
 
 static void hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
+    GL_ASSERT(gl_step_is_bound(step));
     if (step->r.status == GL_STEP_PENDING) {
         gl_ledger_block(c, step, GL_BLOCK_DEPENDENCY,
                         gl_str_fmt(c->out->arena, "%u of %u steps before it have ended",
@@ -127,6 +134,8 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 {
     struct gl_effect *e = gl_txn_effect(c, unit->job, GL_FX_RESOLVE);
 
+    GL_ASSERT(gl_step_is_unit(unit));
+    GL_ASSERT(wants != 0);
     GL_ASSERT(unit->mail->asked == 0);
     unit->mail->asked = e->start_number = ++c->last_start;
     unit->job->asked_n++;
@@ -142,6 +151,7 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 
 void gl_agents_gather(struct gl_core *c, struct gl_step *unit)
 {
+    GL_ASSERT(gl_step_is_unit(unit));
     if (unit->r.status != GL_STEP_READY) { /* so that whoever loads it gathers again */
         gl_ledger_move(c, unit, GL_STEP_READY);
         gl_list_remove(&unit->work);
@@ -151,6 +161,7 @@ void gl_agents_gather(struct gl_core *c, struct gl_step *unit)
 
 static bool has_process(const struct gl_step *unit)
 {
+    GL_ASSERT(gl_step_is_unit(unit));
     return !gl_str_is(gl_step_spec_of(unit)->driver, "relay");
 }
 
@@ -159,6 +170,8 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
 {
     struct gl_mail *m = unit->mail;
 
+    GL_ASSERT(m->asked == 0);
+    GL_ASSERT(l->unit == unit->of);
     m->now = l;
     unit->r.letter = l->r.number;
     unit->r.tries = 0;
@@ -188,6 +201,7 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
 
 static bool is_free(const struct gl_step *unit)
 {
+    GL_ASSERT(gl_step_is_unit(unit));
     return (unit->r.status == GL_STEP_PENDING || unit->r.status == GL_STEP_WAITING) &&
            unit->mail->asked == 0;
 }
@@ -199,6 +213,8 @@ static void next(struct gl_core *c, struct gl_step *unit)
     struct gl_letter *l = GL_CONTAINER(unit->mail->letters.next, struct gl_letter, link);
     struct gl_step *step = gl_mail_step(c, j, l);
 
+    GL_ASSERT(is_free(unit));
+    GL_ASSERT(unit->mail->n > 0);
     gl_mail_take(c, unit, l);
     if (l->r.expires_at != 0 && l->r.expires_at <= c->now && !GL_PLANT(36)) {
         GL_MARK(c->trace, "agents.message_expired");
@@ -230,6 +246,7 @@ static bool is_known(struct gl_core *c, struct gl_step *unit)
 {
     const struct gl_job *j = unit->job;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     if (!unit->mail->is_fetched && unit->r.status == GL_STEP_PENDING && j->known != NULL &&
         (j->known[unit->of / 8] & (1u << (unit->of % 8))) == 0) {
         unit->mail->is_fetched = true;
@@ -243,6 +260,8 @@ static bool is_known(struct gl_core *c, struct gl_step *unit)
 
 uint32_t gl_agents_pump(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
+    GL_ASSERT(budget <= GL_SPREAD_MAX);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     budget = send_seeds(c, j, budget);
     for (struct gl_link *k; budget > 0 && (k = gl_list_first(&j->mailed)) != NULL;) {
         struct gl_mail *m = GL_CONTAINER(k, struct gl_mail, due);
@@ -271,6 +290,8 @@ static bool wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
     struct gl_step_record r;
     struct gl_json json;
 
+    GL_ASSERT(gl_step_is_unit(unit));
+    GL_ASSERT(unit->mail->asked == 0);
     if (record.n == 0) { /* its first message */
         unit->mail->is_fetched = true;
         return true;
@@ -300,6 +321,7 @@ static void hold_for_state(struct gl_core *c, struct gl_step *unit)
 {
     gl_str agent = gl_flow_agent(unit->job->spec->flow, unit->of)->id;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     GL_MARK(c->trace, "agents.state_damaged");
     gl_safety_pause(
         c, unit->job,
@@ -312,6 +334,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     struct gl_json json;
     gl_str text;
 
+    GL_ASSERT(ev->type == GL_EV_RESOLVED);
     /* The job may have been loaded again meanwhile, and the unit be at another message. */
     if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0) {
         return;
@@ -328,6 +351,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         return;
     }
     unit->mail->asked = 0;
+    GL_ASSERT(j->asked_n > 0);
     j->asked_n--;
     gl_txn_touch(c, j);
     if (j->r.verdict != GL_VERDICT_NONE) { /* it has been closed with its job */
@@ -370,6 +394,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
 
 bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
 {
+    GL_ASSERT(gl_step_is_unit(unit));
     if (has_process(unit) || unit->mail == NULL || unit->mail->now == NULL) {
         return false;
     }
@@ -383,6 +408,7 @@ bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
 
 void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
 {
+    GL_ASSERT(gl_step_is_unit(unit));
     if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_reread(c, unit)) {
         gl_mail_call(c, unit);
     }
@@ -392,6 +418,7 @@ void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
 
 static bool is_quiet(const struct gl_job *j)
 {
+    GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
     return j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] +
                    j->units[GL_STEP_RETRY_WAIT] + j->units[GL_STEP_BLOCKED] ==
                0 &&
@@ -420,6 +447,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
     const struct gl_policies *p = &j->spec->flow->bundle->policies;
     bool is_done = gl_job_ended_steps(&j->r) == j->r.steps_n;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (j->r.verdict != GL_VERDICT_NONE || j->r.status != GL_JOB_RUNNING) {
         return;
     }
@@ -446,10 +474,12 @@ static uint32_t drop_counted(struct gl_core *c, struct gl_step *unit, uint32_t b
 {
     uint32_t n = 0;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     while (unit->mail != NULL && unit->mail->now == NULL && n < budget &&
            !gl_list_empty(&unit->mail->counted)) {
         gl_mail_drop(c, unit->job,
                      GL_CONTAINER(gl_list_first(&unit->mail->counted), struct gl_letter, link));
+        GL_ASSERT(unit->mail->counted_n > 0);
         unit->mail->counted_n--;
         n++;
     }
@@ -461,6 +491,8 @@ uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t bud
 {
     uint32_t n = gl_step_is_unit(st) ? drop_counted(c, st, budget) : 0;
 
+    GL_ASSERT(st->job->r.verdict != GL_VERDICT_NONE);
+    GL_ASSERT(budget > 0);
     if (n == budget) {
         return n; /* the rest of it in the next step of the core */
     }
@@ -499,4 +531,5 @@ void gl_agents_trim(struct gl_core *c)
 
         gl_step_free(c, unit);
     }
+    GL_ASSERT(c->idle_n <= GL_IDLE_AGENTS_MAX);
 }

@@ -1,4 +1,5 @@
 /* relay.c - agents that need no process: aggregator, router, sensor. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
@@ -9,6 +10,7 @@ static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *uni
     struct gl_letter *l = unit->mail->now;
     struct gl_body_ref ref;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     *t = (struct gl_turn_end){.unit = unit,
                               .agent = gl_flow_agent(unit->job->spec->flow, unit->of),
                               .step = gl_mail_step(c, unit->job, l),
@@ -34,9 +36,11 @@ static gl_str key_of(struct gl_core *c, const struct gl_step *unit, gl_str sende
 
 void gl_relay_count(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
 {
+    GL_ASSERT(l->unit == unit->of);
     gl_str key;
     gl_str *kept;
 
+    GL_ASSERT(gl_step_is_unit(unit));
     unit->mail->counted_n++;
     if (l->r.sender.n == 0) {
         return;
@@ -60,12 +64,14 @@ void gl_relay_forget(struct gl_core *c, struct gl_job *j)
     }
     gl_map_done(&j->seen);
     gl_map_init(&j->seen);
+    GL_ASSERT(gl_map_count(&j->seen) == 0);
 }
 
 static void complete(struct gl_core *c, struct gl_turn_end *t, gl_str result)
 {
     struct gl_message shape = {.type = t->agent->output_type, .body = result};
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     gl_apply_step(c, t, result, true);
     if (t->agent->output == GL_OUTPUT_TYPED) {
         gl_route_emit(c, t, &shape);
@@ -119,6 +125,7 @@ static void aggregate(struct gl_core *c, struct gl_turn_end *t)
     struct gl_letter *l = unit->mail->now;
     gl_str result;
 
+    GL_ASSERT(t->agent->kind == GL_AGENT_AGGREGATOR);
     if (!GL_PLANT(33) && l->r.sender.n > 0 &&
         gl_map_find(&unit->job->seen, key_of(c, unit, l->r.sender)) != NULL) {
         gl_agents_log(c, unit, "aggregator_duplicate_ignored", (gl_str){0}, (gl_str){0});
@@ -145,6 +152,7 @@ void gl_relay_gathered(struct gl_core *c, struct gl_step *unit, gl_str text, gl_
 {
     struct gl_turn_end t;
 
+    GL_ASSERT(result.n > 0);
     recall(c, &t, unit, text);
     complete(c, &t, result);
 }
@@ -155,6 +163,7 @@ static void pass_on(struct gl_core *c, struct gl_turn_end *t, gl_str type)
 {
     struct gl_message shape = t->in;
 
+    GL_ASSERT(t->agent->kind != GL_AGENT_AGGREGATOR);
     shape.type = type;
     shape.job_id = t->unit->job->id;
     shape.causation_id = t->in.message_id;
@@ -169,6 +178,7 @@ bool gl_relay_is_blind(const struct gl_step *unit, const struct gl_letter *l)
     const struct gl_agent_spec *a = gl_flow_agent(flow, unit->of);
     const struct gl_route *routes = flow->bundle->routes.items;
 
+    GL_ASSERT(l->unit == unit->of);
     if (l->r.large || l->body == NULL || a->kind == GL_AGENT_AGGREGATOR || a->step >= 0 ||
         unit->r.waits_for.n > 0) {
         return false; /* a step's agent completes it with the body */
@@ -187,6 +197,7 @@ void gl_relay_handle(struct gl_core *c, struct gl_step *unit, gl_str text)
 {
     struct gl_turn_end t;
 
+    GL_ASSERT(unit->mail->asked == 0);
     recall(c, &t, unit, text);
     switch ((enum gl_agent_kind)t.agent->kind) {
     case GL_AGENT_AGGREGATOR:

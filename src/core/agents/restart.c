@@ -1,4 +1,5 @@
 /* restart.c - an agent that is no step's fails: its restart policy decides. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -10,6 +11,7 @@ static const struct gl_restart *policy_of(const struct gl_step *st)
 {
     const struct gl_agent_spec *a = gl_flow_agent(st->job->spec->flow, st->of);
 
+    GL_ASSERT(gl_step_is_unit(st));
     return a->has_restart ? &a->restart : &st->job->spec->flow->bundle->policies.restart;
 }
 
@@ -33,6 +35,7 @@ static size_t read_history(struct gl_core *c, const struct gl_step *st, gl_ms si
             ret[n++] = at;
         }
     }
+    GL_ASSERT(n <= HISTORY_MAX);
     return n;
 }
 
@@ -40,6 +43,7 @@ static gl_ms delay_after(const struct gl_restart *p, size_t earlier)
 {
     gl_ms delay = p->delay_ms, before = p->delay_ms, sum;
 
+    GL_ASSERT(earlier <= HISTORY_MAX);
     for (size_t i = 0; i < earlier && delay < p->max_delay_ms; i++) {
         switch ((enum gl_delay)p->delay_function) {
         case GL_DELAY_CONSTANT:
@@ -64,6 +68,7 @@ static void note(struct gl_core *c, struct gl_step *st, const gl_ms *history, si
     struct gl_buf buf = {0};
     struct gl_jw w;
 
+    GL_ASSERT(n <= HISTORY_MAX);
     gl_jw_init(&w, &buf);
     gl_jw_object(&w);
     gl_jw_key(&w, "restarts");
@@ -91,6 +96,7 @@ static void note(struct gl_core *c, struct gl_step *st, const gl_ms *history, si
 static void again_at(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why,
                      const char *event)
 {
+    GL_ASSERT(wait >= 0);
     gl_unit_release(c, st); /* it begins anew */
     st->r.tries = 0;
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
@@ -105,6 +111,7 @@ static void review(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(gl_step_is_unit(st));
     gl_core_set(c, &j->r.recovery_status, GL_S("paused_for_review"));
     j->r.recovery_requires_review = true;
     gl_txn_log(c, j, NULL, "job_paused_for_manual_restart", why, (gl_str){0});
@@ -120,6 +127,8 @@ void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_str id = gl_flow_agent(st->job->spec->flow, st->of)->id;
     bool was_judged = st->r.status == GL_STEP_BLOCKED; /* a person has just said that it failed */
 
+    GL_ASSERT(gl_step_is_unit(st));
+    GL_ASSERT(st->job->r.verdict == GL_VERDICT_NONE);
     if (job->recovery_mode == GL_RECOVERY_MANUAL_RECOVER && !was_judged) {
         note(c, st, history, n, why, "review", 0);
         review(c, st, why);

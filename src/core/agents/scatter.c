@@ -3,6 +3,7 @@
  * The step itself counts as skipped (outcome mapped) and goes on counting its parents; when its
  * rule holds its instances are made, a bounded number at a time, each with a message of its own.
  * Its children have them as parents in its stead. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -102,6 +103,10 @@ static void map(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_job *j = st->job;
 
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(mine > 0);
+    GL_ASSERT(mine <= items_n);
+    GL_ASSERT(first < stride);
     for (uint32_t i = 0; i < spec->children_n; i++) {
         struct gl_step *child = gl_step_get(c, j, spec->children[i]);
 
@@ -121,6 +126,7 @@ static void map(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_
     j->r.steps_n += mine;
     gl_txn_dirty(c, st);
     gl_list_push(&j->making, &st->work);
+    GL_ASSERT(j->r.items_n <= GL_JOB_ITEMS_MAX);
 }
 
 /* What the event tells. Of very many instances only the first are named. */
@@ -130,6 +136,7 @@ static gl_str told(struct gl_core *c, const struct wish *w)
     struct gl_buf out = {0};
     gl_str text;
 
+    GL_ASSERT(w->targets_n > 0);
     gl_buf_fmt(&out, "\"count\":%u,\"targets\":[", w->items_n);
     for (uint32_t i = 0; i < w->targets_n; i++) {
         gl_buf_fmt(&out, "%s\"%.*s\"", i > 0 ? "," : "", GL_STR_ARG(w->targets[i]->r.step_id));
@@ -152,6 +159,7 @@ void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str p
     struct wish w = {0};
     gl_str items;
 
+    GL_ASSERT(gl_step_is_unit(t->unit));
     if (gl_json_parse(&json, payload, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
         return;
     }
@@ -182,6 +190,8 @@ static void make_one(struct gl_core *c, struct gl_step *st, uint32_t item, gl_st
 {
     struct gl_step *made = gl_step_item(c, st->job, st->of, item, st->r.items_at + item);
 
+    GL_ASSERT(item < st->r.items_n);
+    GL_ASSERT(is_mapped(st));
     made->r.map_index = item;
     made->r.up_ended = st->r.up_ended;
     made->r.more_needs = st->r.more_needs; /* else that would be more than it has parents */
@@ -209,6 +219,7 @@ uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget)
     gl_jnode list, e;
     uint32_t at = 0;
 
+    GL_ASSERT(is_mapped(st));
     if (answer == GL_RULE_WAIT) {
         gl_list_remove(&st->work); /* its parents call it again */
         return budget;
@@ -233,5 +244,6 @@ uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget)
         gl_list_remove(&st->work);
         gl_core_set(c, &st->r.asked, (gl_str){0});
     }
+    GL_ASSERT(st->r.items_made <= st->r.items_n);
     return budget;
 }

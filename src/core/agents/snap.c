@@ -2,6 +2,7 @@
  *
  * Units come first, then the ledger, so that a step of the ledger finds the message its agent is
  * handling. What aggregators have seen follows from the messages they have counted. */
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/snapshot.h"
 
@@ -37,6 +38,7 @@ void gl_snap_job(const struct gl_job *j, struct gl_buf *out)
     if (j->known == NULL && j->graph == NULL) {
         return;
     }
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     for (size_t i = 0; j->known != NULL && i < known_bytes(j); i++) {
         gl_buf_fmt(&known, "%02x", j->known[i]);
     }
@@ -123,6 +125,7 @@ static void save_letter(const struct gl_step *st, const struct gl_letter *l, uin
                              .body_is_kept = l->body != NULL && l->body->is_kept,
                              .r = l->r};
 
+    GL_ASSERT(place <= GATHERED);
     gl_snapshot_put(out, "letter", &letter_schema, &s);
 }
 
@@ -148,6 +151,7 @@ static void save_mail(const struct gl_step *st, struct gl_buf *out)
                            .now = m->now != NULL && !is_own ? m->now->r.number : 0,
                            .unit = m->now != NULL && !is_own ? m->now->unit : 0};
 
+    GL_ASSERT(m->unit == st);
     gl_snapshot_put(out, "mail", &mail_schema, &s);
     save_letters(st, &m->letters, INBOX, out);
     save_letters(st, &m->counted, COUNTED, out);
@@ -223,6 +227,7 @@ int gl_snap_restore_mail(struct gl_core *c, struct gl_snapshot_line *l)
 
 static void put_letter(struct gl_core *c, struct gl_step *st, struct gl_letter *x, uint8_t place)
 {
+    GL_ASSERT(place <= GATHERED);
     if (place == NOW) {
         st->mail->now = x;
     } else if (place == COUNTED || place == GATHERED) {
@@ -300,6 +305,7 @@ void gl_snap_idle(const struct gl_core *c, struct gl_buf *out)
 {
     for (const struct gl_link *k = c->idle.next; k != &c->idle; k = k->next) {
         const struct gl_step *st = GL_CONTAINER(k, struct gl_mail, idle)->unit;
+        GL_ASSERT(st->mail->n == 0);
         struct saved_idle s = {.job = st->job->id, .number = st->number};
 
         gl_snapshot_put(out, "idle", &idle_schema, &s);

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/ledger.h"
@@ -8,6 +9,7 @@
 
 static const struct gl_agent_spec *agent_of(const struct gl_step *st)
 {
+    GL_ASSERT(gl_step_is_unit(st));
     return gl_flow_agent(st->job->spec->flow, st->of);
 }
 
@@ -37,6 +39,7 @@ static void queue(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_agent_spec *a = agent_of(st);
 
+    GL_ASSERT(st->r.letter != 0);
     if (a->kind == GL_AGENT_EXECUTOR) {
         gl_agents_log(c, st, "executor_lease_requested", (gl_str){0},
                       gl_str_fmt(c->out->arena, "{\"pool\":\"%.*s\",\"slots\":%u}",
@@ -49,6 +52,8 @@ void gl_unit_start(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_agent_spec *a = agent_of(st);
 
+    GL_ASSERT(st->r.letter != 0);
+    GL_ASSERT(st->r.mail_attempt == 0 || st->r.waits_for.n > 0);
     if (a->startup_delay_ms > 0 && st->r.processed == 0 && st->r.attempt_count == 0) {
         gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
         st->r.retry_at = c->now + a->startup_delay_ms;
@@ -63,6 +68,7 @@ bool gl_unit_may_queue(const struct gl_core *c, const struct gl_step *st, struct
     const struct gl_agent_spec *a = agent_of(st);
     size_t n = gl_slots_waiting(c, st);
 
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     if (a->kind != GL_AGENT_EXECUTOR || st->r.keeps_slots || n < a->lease_queue_max) {
         return true;
     }
@@ -79,6 +85,7 @@ void gl_unit_leased(struct gl_core *c, struct gl_step *st)
 {
     struct gl_step *step = step_of(c, st);
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (step != NULL && agent_of(st)->beacon_required) { /* it has the whole time to begin */
         gl_bound_beacon(c, step, agent_of(st)->beacon_timeout_ms);
     }
@@ -106,6 +113,8 @@ void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
     struct gl_step *step = step_of(c, st);
     struct gl_turn *t = GL_NEW(a, struct gl_turn);
 
+    GL_ASSERT(e->type == GL_FX_START);
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_ASSERT(l != NULL);
     if (l->r.large) {
         GL_MARK(c->trace, "agents.large_message");
@@ -161,6 +170,8 @@ void gl_unit_rest(struct gl_core *c, struct gl_step *st)
     }
     st->mail->is_fetched = true;
     gl_mail_call(c, st);
+    GL_ASSERT(st->r.letter == 0);
+    GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING);
 }
 
 /* The message has been handled: gone, unless the ledger may want to give it again. */
@@ -171,6 +182,7 @@ void gl_unit_ack(struct gl_core *c, struct gl_step *st)
     struct gl_step *step = gl_mail_step(c, j, l);
     bool is_its = step != NULL && step->mail != NULL && step->mail->now == l;
 
+    GL_ASSERT(l->unit == st->of);
     st->r.processed++;
     st->r.beacon_at = c->now;
     gl_agents_log(c, st, "message_acked", (gl_str){0},
@@ -194,6 +206,7 @@ static void stale(struct gl_core *c, struct gl_step *st)
 {
     struct gl_step *step = gl_mail_step(c, st->job, st->mail->now);
 
+    GL_ASSERT(st->r.mail_attempt > 0);
     GL_MARK(c->trace, "agents.stale_output");
     gl_txn_log(c, st->job, step, "workflow_step_stale_output_ignored",
                GL_S("its attempt is not the current one"), (gl_str){0});
@@ -208,6 +221,7 @@ static bool is_stale(struct gl_core *c, struct gl_step *st)
 
 static void log_completed(struct gl_core *c, struct gl_step *st, int64_t exit_code)
 {
+    GL_ASSERT(agent_of(st)->kind == GL_AGENT_EXECUTOR);
     gl_agents_log(c, st, "sandbox_job_completed", (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"exit_code\":%lld,\"attempts\":%u,\"lease_id\":\"%.*s\","
@@ -218,6 +232,7 @@ static void log_completed(struct gl_core *c, struct gl_step *st, int64_t exit_co
 
 gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st)
 {
+    GL_ASSERT(st->r.letter != 0);
     return gl_str_fmt(c->out->arena, "%.*s:%.*s:%llu", GL_STR_ARG(st->job->id),
                       GL_STR_ARG(agent_of(st)->id), (unsigned long long)st->r.letter);
 }
@@ -235,6 +250,7 @@ void gl_unit_release(struct gl_core *c, struct gl_step *st)
     st->r.keeps_slots = false;
     gl_txn_dirty(c, st);
     gl_slots_return(c, st);
+    GL_ASSERT(!st->r.keeps_slots);
 }
 
 static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
@@ -243,6 +259,8 @@ static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event
     struct gl_letter *l = st->mail->now;
     gl_str why = {0};
 
+    GL_ASSERT(how->end == GL_EXEC_EXITED);
+    GL_ASSERT(how->exit_code == 0);
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
         log_completed(c, st, how->exit_code);
     }
@@ -294,6 +312,7 @@ static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_eve
     gl_agents_log(c, st, "message_retry_scheduled", why,
                   gl_str_fmt(c->out->arena, "{\"attempt\":%u,\"retry_in_ms\":%lld}",
                              st->r.tries + 1, (long long)wait));
+    GL_ASSERT(st->r.tries > 0);
     return true;
 }
 
@@ -344,6 +363,7 @@ void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_even
 {
     struct gl_step *step = step_of(c, st);
 
+    GL_ASSERT(gl_step_is_unit(st));
     gl_core_set(c, &st->r.last_error, why);
     if (st->job->r.verdict != GL_VERDICT_NONE) {
         gl_unit_ack(c, st);
@@ -366,6 +386,7 @@ void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
 
 static void again(struct gl_core *c, struct gl_step *st, gl_str why)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     gl_unit_release(c, st);
     st->r.tries = 0; /* with a new lease */
     gl_ledger_again(c, st, why);
@@ -400,6 +421,7 @@ void gl_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
                    "resume the job, or cancel it",
                    GL_STR_ARG(agent_of(st)->id), (unsigned long long)st->r.letter, GL_STR_ARG(why));
 
+    GL_ASSERT(st->r.letter != 0);
     if (st->r.status == GL_STEP_RUNNING) {
         hold(c, st, why, told);
     } else { /* a relay: it is read again when the job goes on */
@@ -411,6 +433,8 @@ void gl_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
 void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
                        gl_str why)
 {
+    GL_ASSERT(gl_step_is_unit(st));
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.status == GL_STEP_BLOCKED);
     if (st->mail == NULL || st->mail->now == NULL) { /* records that contradict each other */
         gl_ledger_move(c, st, GL_STEP_WAITING);
         return;
@@ -454,6 +478,7 @@ void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output)
     struct gl_worker_result r = {.stdout_text = output.n > 0 ? output : GL_S("{}")};
     struct gl_buf buf = {0};
 
+    GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
         gl_worker_result_write(&r, &buf);
         how.output = gl_str_dup(c->out->arena, gl_buf_view(&buf));
@@ -502,6 +527,7 @@ static void beacon(struct gl_core *c, struct gl_step *st, const char *status)
 
 void gl_unit_on_beacon(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     beacon(c, st, "working");
 }
 
@@ -519,6 +545,7 @@ void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
     gl_jnode type, payload;
     int64_t timeout = 0;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (st->mail == NULL || st->mail->now == NULL ||
         gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
         !gl_json_is(gl_json_root(&json), GL_JSON_OBJECT)) {
@@ -550,6 +577,7 @@ void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
 
 void gl_unit_refused(struct gl_core *c, struct gl_step *st, gl_str why)
 {
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     gl_agents_log(c, st, "executor_lease_rejected", why, (gl_str){0});
     gl_unit_give_up(c, st, NULL, why);
 }
@@ -569,10 +597,12 @@ void gl_unit_idle(struct gl_core *c, struct gl_step *st)
 {
     struct gl_mail *m = st->mail;
 
+    GL_ASSERT(m->unit == st);
     if (m->n > 0 || m->now != NULL || m->asked != 0 || m->counted_n > 0 ||
         st->r.status != GL_STEP_WAITING || !gl_list_empty(&m->idle)) {
         return;
     }
     gl_list_push(&c->idle, &m->idle);
     c->idle_n++;
+    GL_ASSERT(c->idle_n > 0);
 }

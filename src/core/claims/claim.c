@@ -116,6 +116,9 @@ static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32
 {
     gl_ms lease_ms = wish->lease_ms != 0 ? wish->lease_ms : GL_LEASE_MS_DEFAULT;
 
+    GL_ASSERT(attempt > 0);
+    GL_ASSERT(fence > 0);
+    GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
     return (struct gl_claim){.state = GL_CLAIM_CLAIMED,
                              .owner = wish->owner,
                              .lease_until = now + lease_ms,
@@ -132,6 +135,7 @@ static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_
 {
     struct gl_claim c = *found;
 
+    GL_ASSERT(found->state == GL_CLAIM_CLAIMED);
     c.lease_ms = lease_ms != 0 ? lease_ms : c.lease_ms;
     c.lease_until = now + c.lease_ms;
     c.last_heartbeat_at = now;
@@ -150,6 +154,7 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wis
 {
     char span[GL_WHEN_BYTES];
 
+    GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
     if (found == NULL) {
         *ret = grant(wish, now, 1, 1);
         return 0;
@@ -195,6 +200,8 @@ static int finish(const struct gl_claim *found, const struct gl_claim_wish *wish
 {
     uint8_t state = wish->act == GL_CLAIM_COMPLETE ? GL_CLAIM_DONE : GL_CLAIM_FAILED;
 
+    GL_ASSERT(wish->act == GL_CLAIM_COMPLETE || wish->act == GL_CLAIM_FAIL);
+    GL_ASSERT(found->fence == wish->fence);
     if (found->state == state) {
         *ret = *found;
         return 0;
@@ -246,6 +253,8 @@ void gl_claim_encode(const struct gl_claim *c, struct gl_buf *out)
 {
     struct gl_jw w;
 
+    GL_ASSERT(c->fence > 0);
+    GL_ASSERT(c->state <= GL_CLAIM_EXPIRED);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_schema_write(&gl_claim_schema, c, &w, GL_FOR_STORE);

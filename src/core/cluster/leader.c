@@ -3,6 +3,7 @@
  * every moment, nor on there being only one: what a leader does is guarded by itself. */
 #include "core/cluster/leader.h"
 
+#include "base/check.h"
 #include "core/cluster/peers.h"
 #include "core/component.h"
 
@@ -21,6 +22,8 @@ static void on_time(struct gl_core *c)
 {
     struct gl_key key = {.kind = GL_S("lease"), .id = GL_S("leader")};
 
+    GL_ASSERT(c->leader.call == 0);
+    GL_ASSERT(c->shared);
     c->leader.due = INT64_MAX;
     c->leader.is_standing = false;
     c->leader.call = gl_component_get(c, GL_COMPONENT_LEADER, &key, 1);
@@ -40,6 +43,8 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
     struct gl_tx *tx;
     size_t n = 1;
 
+    GL_ASSERT(!c->leader.leads);
+    GL_ASSERT(c->shared);
     if (lease->rev == 0) {
         guards[n++] =
             (struct gl_guard){.type = GL_GUARD_ABSENT, .kind = write.kind, .id = write.id};
@@ -61,12 +66,15 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
 
 static void lead(struct gl_core *c)
 {
+    GL_ASSERT(!c->leader.is_standing);
     c->leader.leads = true;
     c->leader.due = INT64_MAX;
+    GL_ASSERT(c->leader.due == INT64_MAX);
 }
 
 static void on_stood(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.code == 0) { /* one whose outcome is unknown shows itself with the next look */
         lead(c);
         GL_TRACE(c->trace, NODE, .what = "leads");
@@ -78,6 +86,7 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *lease = ev->answer.records.items;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.code != 0 || ev->answer.records.n == 0) {
         return;
     }
@@ -93,6 +102,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     bool has_stood = c->leader.is_standing;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.number != c->leader.call) {
         return;
     }

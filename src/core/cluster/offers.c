@@ -1,5 +1,6 @@
 #include "core/cluster/offers.h"
 
+#include "base/check.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/session.h"
 #include "core/cluster/spread.h"
@@ -26,6 +27,7 @@ static bool next_pool(gl_str *text, gl_str *ret_name, uint32_t *ret_slots)
     one = gl_str_cut(*text, ',', text);
     *ret_name = gl_str_cut(one, ':', &slots);
     *ret_slots = gl_str_u64(slots, &n) && n <= GL_SLOTS_MAX ? (uint32_t)n : GL_SLOTS_MAX;
+    GL_ASSERT(*ret_slots <= GL_SLOTS_MAX);
     return true;
 }
 
@@ -128,6 +130,7 @@ gl_str gl_offers_needs(struct gl_arena *a, const struct gl_flow *flow)
     for (size_t k = 0; k < n; k++) {
         gl_buf_fmt(&out, "%s%.*s:%u", k > 0 ? "," : "", GL_STR_ARG(names[k]), slots[k]);
     }
+    GL_ASSERT(n <= GL_POOLS_MAX);
     text = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
     return text;
@@ -149,6 +152,7 @@ static gl_str set_of(struct gl_arena *a, const struct gl_event_peer *s)
     struct gl_buf out = {0};
     gl_str set;
 
+    GL_ASSERT(s->has_pools);
     for (size_t i = 0; i < s->pools.n; i++) {
         gl_buf_fmt(&out, "%s%.*s:%llu", i > 0 ? "," : "", GL_STR_ARG(pools[i].name),
                    (unsigned long long)pools[i].slots);
@@ -171,6 +175,7 @@ static size_t insert(gl_str *sets, size_t n, gl_str set)
     }
     memmove(&sets[at + 1], &sets[at], (n - at) * sizeof(*sets));
     sets[at] = set;
+    GL_ASSERT(n == 0 || gl_str_cmp(sets[0], set) <= 0);
     return n + 1;
 }
 
@@ -187,6 +192,7 @@ static void set_offers(struct gl_core *c, gl_str all)
         }
     }
     c->offers_heard = true;
+    GL_ASSERT(c->offers_heard);
 }
 
 void gl_offers_on_listed(struct gl_core *c, const struct gl_event *ev)
@@ -196,6 +202,7 @@ void gl_offers_on_listed(struct gl_core *c, const struct gl_event *ev)
     struct gl_buf all = {0};
     size_t n = 0;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     c->offers_unknown = false;
     for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         if (!gl_peers_lives(c, s[i].id) || s[i].left_ms < 0) {
@@ -209,6 +216,7 @@ void gl_offers_on_listed(struct gl_core *c, const struct gl_event *ev)
     for (size_t i = 0; i < n && i < OFFERS_MAX; i++) {
         gl_buf_fmt(&all, "%s%.*s", i > 0 ? "\n" : "", GL_STR_ARG(sets[i]));
     }
+    GL_ASSERT(n <= ev->answer.sessions.n);
     set_offers(c, gl_buf_view(&all));
     gl_buf_done(&all);
 }
@@ -258,6 +266,7 @@ int gl_offers_may_submit(const struct gl_core *c, const struct gl_flow *flow, st
 
 void gl_offers_lack(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     GL_ASSERT(c->shared && st->wait == NULL);
     GL_MARK(c->trace, "offers.lacking");
     st->r.queued_at = 0;
@@ -274,6 +283,7 @@ static bool is_lacking(const struct gl_core *c, const struct gl_step *st)
 /* Its wait for slots begins where there are any. */
 static void forget_waits(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -290,6 +300,8 @@ static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
 {
     bool waits_here = false, is_offered = false, lacks = false;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(j->lacks);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         const struct gl_step *st = GL_CONTAINER(l, const struct gl_step, live);
 
@@ -349,6 +361,7 @@ void gl_offers_move(struct gl_core *c)
         gl_spread_give(c, j, GL_S("another node offers the pool that it needs"));
         moved++;
     }
+    GL_ASSERT(moved <= MOVES_MAX);
 }
 
 gl_ms gl_offers_next_due(const struct gl_core *c)

@@ -1,5 +1,6 @@
 #include "core/cluster/peers.h"
 
+#include "base/check.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/renewal.h"
 #include "core/cluster/room.h"
@@ -46,6 +47,7 @@ static void forget_all(struct gl_core *c, struct gl_map *m)
     }
     gl_map_done(m);
     gl_map_init(m);
+    GL_ASSERT(gl_map_count(m) == 0);
 }
 
 void gl_peers_init(struct gl_core *c)
@@ -132,6 +134,7 @@ bool gl_peers_mind(const struct gl_core *c, gl_str owner, bool runs, bool is_wan
 
 static void hunt(struct gl_core *c, uint8_t parts)
 {
+    GL_ASSERT(parts != 0);
     c->sweep.hunts |= parts;
     c->sweep.hunt_due = c->now;
 }
@@ -154,6 +157,7 @@ static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
     add(c, &p->dead, session)->heard = heard;
     GL_MARK(c->trace, "peers.dead");
     hunt(c, GL_HUNT_RUNNING | GL_HUNT_READY | GL_HUNT_DUE);
+    GL_ASSERT(gl_map_count(&p->dead) <= DEAD_KEPT);
 }
 
 void gl_peers_note_dead(struct gl_core *c, gl_str session)
@@ -168,6 +172,7 @@ void gl_peers_note_dead(struct gl_core *c, gl_str session)
         p->unsure = p->asked_n;
         p->due = c->now;
     }
+    GL_ASSERT(gl_map_count(&c->peers.dead) > 0);
 }
 
 void gl_peers_on_given(struct gl_core *c)
@@ -182,6 +187,8 @@ void gl_peers_on_changed(struct gl_core *c)
     forget_all(c, &c->peers.alive);
     forget_all(c, &c->peers.dead);
     c->peers.due = c->now;
+    GL_ASSERT(gl_map_count(&c->peers.alive) == 0);
+    GL_ASSERT(gl_map_count(&c->peers.dead) == 0);
 }
 
 /* ---- declaring sessions dead, one after the other ---- */
@@ -190,6 +197,7 @@ static void declare_next(struct gl_core *c)
 {
     const struct gl_peer *p;
 
+    GL_ASSERT(c->peers.call == 0);
     if (!gl_renewal_may_judge(c)) {
         return;
     }
@@ -206,6 +214,8 @@ static void on_declared(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_peer *p = gl_map_find(&c->peers.alive, ev->answer.session);
 
+    GL_ASSERT(c->peers.is_declaring);
+    GL_ASSERT(c->peers.call == 0);
     if (p != NULL) {
         p->is_over = false;
     }
@@ -226,6 +236,7 @@ static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *ov
 {
     struct gl_peer *p;
 
+    GL_ASSERT(c->peers.listed_n > 0);
     if (s->dead) {
         note_dead(c, s->id, c->peers.listed_n - 1);
         return;
@@ -245,6 +256,7 @@ static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_peer *all = ev->answer.sessions.items;
     gl_ms next = c->renewal.ttl_ms / 3;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         bool is_next = !all[i].dead && all[i].left_ms >= 0 && all[i].left_ms + LATE_MS < next &&
                        !gl_str_eq(all[i].id, c->session);
@@ -260,6 +272,8 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     struct gl_peers_state *p = &c->peers;
     size_t over_n = 0;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(!c->peers.is_declaring);
     if (ev->answer.code != 0) {
         p->due = c->now + c->renewal.ttl_ms / 3;
         return;
@@ -290,6 +304,8 @@ static gl_ms due(const struct gl_core *c)
 
 static void on_time(struct gl_core *c)
 {
+    GL_ASSERT(c->shared);
+    GL_ASSERT(c->peers.call == 0);
     c->peers.due = INT64_MAX;
     c->peers.asked_n++;
     c->peers.is_declaring = false;
@@ -298,6 +314,7 @@ static void on_time(struct gl_core *c)
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.number != c->peers.call) {
         return;
     }
@@ -361,6 +378,7 @@ static struct gl_items list(const struct gl_map *m, struct gl_arena *a)
     for (size_t i = 0; (p = gl_map_next(m, &i)) != NULL;) {
         all[ret.n++] = *p;
     }
+    GL_ASSERT(ret.n == gl_map_count(m));
     return ret;
 }
 

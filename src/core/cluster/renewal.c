@@ -1,5 +1,6 @@
 #include "core/cluster/renewal.h"
 
+#include "base/check.h"
 #include "core/component.h"
 
 enum {
@@ -12,12 +13,14 @@ static void hold_until(struct gl_core *c, gl_ms until)
 {
     c->renewal.valid_until = until;
     gl_effect_add(c->out, GL_FX_VALID, 0)->deadline_at = until;
+    GL_ASSERT(c->out->items[c->out->n - 1].deadline_at == until);
 }
 
 static void is_good(struct gl_core *c)
 {
     struct gl_renewal_state *r = &c->renewal;
 
+    GL_ASSERT(r->ttl_ms > 0);
     GL_ASSERT(r->sent_at <= c->now);
     if (c->shared) {
         /* Counted from the answer: the request may have waited for a connection meanwhile. One that
@@ -33,6 +36,7 @@ static void is_good(struct gl_core *c)
 
 void gl_renewal_begin(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_SESSION);
     if (gl_components_are_on(c)) {
         c->renewal.sent_at = ev->session.sent_at;
         is_good(c);
@@ -68,6 +72,7 @@ static void lose(struct gl_core *c, gl_str why)
 {
     struct gl_renewal_state *r = &c->renewal;
 
+    GL_ASSERT(!r->is_lost);
     r->is_lost = true;
     r->due = INT64_MAX;
     hold_until(c, c->now < r->valid_until ? c->now : r->valid_until);
@@ -76,6 +81,7 @@ static void lose(struct gl_core *c, gl_str why)
     GL_TRACE(c->trace, NODE, .what = "session lost");
     gl_effect_add(c->out, GL_FX_LOST, 0)->why =
         gl_str_dup(c->out->arena, why.n > 0 ? why : GL_S("this node's session was declared dead"));
+    GL_ASSERT(r->valid_until <= c->now);
 }
 
 static gl_ms due(const struct gl_core *c)
@@ -85,6 +91,8 @@ static gl_ms due(const struct gl_core *c)
 
 static void on_time(struct gl_core *c)
 {
+    GL_ASSERT(c->renewal.call == 0);
+    GL_ASSERT(c->renewal.ttl_ms > 0);
     c->renewal.due = INT64_MAX;
     c->renewal.sent_at = c->now;
     c->renewal.call = gl_component_renew(c, GL_COMPONENT_RENEWAL);
@@ -94,6 +102,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_renewal_state *r = &c->renewal;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.number != r->call) {
         return;
     }

@@ -1,5 +1,6 @@
 #include "core/cluster/room.h"
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "core/component.h"
 
@@ -15,12 +16,14 @@ static void shut(struct gl_core *c)
     struct gl_room_state *r = &c->room;
     bool is_soon = r->opened_at != 0 && c->now - r->opened_at < r->quiet_ms * SOON_FACTOR;
 
+    GL_ASSERT(!r->is_shut);
     r->quiet_ms = !is_soon                         ? QUIET_MS_MIN
                   : r->quiet_ms * 2 < QUIET_MS_MAX ? r->quiet_ms * 2
                                                    : QUIET_MS_MAX;
     r->is_shut = true;
     r->since = c->now;
     GL_MARK(c->trace, "room.shut");
+    GL_ASSERT(r->quiet_ms <= QUIET_MS_MAX);
 }
 
 void gl_room_on_refused(struct gl_core *c, gl_str why)
@@ -35,6 +38,8 @@ void gl_room_on_refused(struct gl_core *c, gl_str why)
     }
     gl_core_set(c, &r->why, why);
     r->due = c->now + r->quiet_ms;
+    GL_ASSERT(r->is_shut);
+    GL_ASSERT(r->due > c->now);
 }
 
 void gl_room_doubt(struct gl_core *c)
@@ -67,6 +72,7 @@ static void ask(struct gl_core *c, bool is_removing)
                              .id = c->node,
                              .rev = 1};
 
+    GL_ASSERT(c->room.call == 0);
     if (!is_removing) {
         write.value = something_large(c);
     }
@@ -84,6 +90,7 @@ static void on_time(struct gl_core *c)
 {
     struct gl_room_state *r = &c->room;
 
+    GL_ASSERT(r->call == 0);
     r->due = INT64_MAX; /* the answer says when again */
     if (r->is_shut || r->is_doubted) {
         ask(c, false);
@@ -96,6 +103,8 @@ static void on_kept(struct gl_core *c, int64_t code)
 {
     struct gl_room_state *r = &c->room;
 
+    GL_ASSERT(r->call == 0);
+    GL_ASSERT(!r->is_removing);
     r->is_left = r->is_left || code == 0 || code == GL_E_UNKNOWN;
     if (code == 0) {
         r->due = c->now; /* to be removed */
@@ -106,6 +115,7 @@ static void on_kept(struct gl_core *c, int64_t code)
 
 static void on_removed(struct gl_core *c, int64_t code)
 {
+    GL_ASSERT(c->room.is_removing);
     if (code == 0) {
         c->room.is_left = false;
         c->room.due = INT64_MAX;
@@ -116,6 +126,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_room_state *r = &c->room;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.number != r->call) {
         return;
     }

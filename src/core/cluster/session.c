@@ -1,5 +1,6 @@
 #include "core/cluster/session.h"
 
+#include "base/check.h"
 #include "core/cluster/renewal.h"
 #include "core/heal/sweep.h"
 #include "core/retention/retention.h"
@@ -8,6 +9,7 @@ void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
 {
     struct gl_arena a = {0};
 
+    GL_ASSERT(config->orphan_grace_ms >= 0);
     c->shared = config->shared;
     c->guest = config->guest;
     c->orphan_grace_ms = config->orphan_grace_ms;
@@ -27,6 +29,7 @@ bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope
 
 void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_SESSION);
     GL_ASSERT(ev->session.session.n > 0);
     /* A node that loses its session ends; it does not get a second one. */
     GL_ASSERT(c->session.n == 0);

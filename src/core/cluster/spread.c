@@ -1,5 +1,6 @@
 #include "core/cluster/spread.h"
 
+#include "base/check.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/session.h"
@@ -36,6 +37,7 @@ void gl_spread_on_listed(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_peer *all = ev->answer.sessions.items;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     for (size_t i = 0; i < c->pools_n; i++) {
         uint64_t n = 0;
 
@@ -80,6 +82,9 @@ bool gl_spread_may_give(const struct gl_core *c, const struct gl_job *j)
 
 void gl_spread_give(struct gl_core *c, struct gl_job *j, gl_str why)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);
+    GL_ASSERT(gl_job_running(j) == 0);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         gl_slots_unqueue(c, GL_CONTAINER(l, struct gl_step, live));
     }
@@ -94,6 +99,7 @@ static struct gl_job *find_last(struct gl_core *c, size_t pool)
     struct gl_wait *w;
     size_t at = SIZE_MAX;
 
+    GL_ASSERT(pool < c->pools_n);
     for (unsigned i = 0; i < LOOKED_AT_MAX && (w = gl_map_prev(&c->waits, &at)) != NULL; i++) {
         if (w->pool == pool && w->step != NULL && gl_spread_may_give(c, w->step->job) &&
             gl_offers_elsewhere(c, w->step->job->r.pools)) {
@@ -121,6 +127,7 @@ void gl_spread_out(struct gl_core *c)
             }
             GL_MARK(c->trace, "peers.released");
             gl_spread_give(c, j, GL_S("another node has room for it"));
+            GL_ASSERT(p->others_free > 0);
             p->others_free--;
         }
     }

@@ -17,6 +17,7 @@ gl_ms gl_backoff_after(const struct gl_retry *retry, uint32_t failures)
             break;
         }
     }
+    GL_ASSERT(wait >= 0);
     return wait < retry->backoff_max_ms ? wait : retry->backoff_max_ms;
 }
 
@@ -24,8 +25,11 @@ gl_ms gl_backoff_jitter(const struct gl_retry *retry, gl_ms wait, uint64_t chanc
 {
     gl_ms span = wait / 100 * retry->jitter_pct + wait % 100 * retry->jitter_pct / 100;
 
+    GL_ASSERT(wait >= 0);
+    GL_ASSERT(retry->jitter_pct <= 100);
     if (span == 0) {
         return wait;
     }
+    GL_ASSERT(span <= wait);
     return wait - span + (gl_ms)(chance % (uint64_t)(span * 2 + 1));
 }

@@ -1,5 +1,6 @@
 #include "core/flow/command.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
 #include "core/flow/gate.h"
@@ -14,6 +15,7 @@ static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const ch
 {
     gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
 
+    GL_ASSERT(ev->type == GL_EV_COMMAND);
     if (ev->command.reason.n == 0) {
         return gl_str_fmt(c->out->arena, "%s by %.*s", what, GL_STR_ARG(who));
     }
@@ -24,6 +26,8 @@ static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const ch
 /* Steps in every state have to know that the job's state has changed: queues and timers follow. */
 static void pause_steps(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->r.status == GL_JOB_PAUSING);
+    GL_ASSERT(j->r.hold == GL_HOLD_PERSON);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -42,6 +46,8 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
 
 static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->command.verb == GL_CMD_PAUSE);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.status == GL_JOB_CANCELLING || j->r.verdict != GL_VERDICT_NONE) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
@@ -62,6 +68,7 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
 
 static void queue_again(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     if (gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
         st->r.queued_at = gl_step_is_unit(st) ? c->now : st->r.queued_at;
         gl_slots_queue(c, st);
@@ -72,6 +79,7 @@ static void queue_again(struct gl_core *c, struct gl_step *st)
 
 static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 {
+    GL_ASSERT(j->r.status == GL_JOB_PAUSING || j->r.status == GL_JOB_PAUSED);
     j->r.hold = GL_HOLD_NONE;
     j->r.recovery_requires_review = false;
     gl_core_set(c, &j->r.recovery_status, (gl_str){0});
@@ -95,6 +103,8 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 
 static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->command.verb == GL_CMD_RESUME);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.status == GL_JOB_CANCELLING) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is being cancelled",
                      GL_STR_ARG(j->id));
@@ -109,6 +119,8 @@ static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event
 
 static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->command.verb == GL_CMD_CANCEL);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.verdict == GL_VERDICT_FAILED) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is failing already",
                      GL_STR_ARG(j->id));
@@ -129,6 +141,8 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     gl_str why = who_and_why(c, ev, "decided");
     bool approves = st->r.blocked_on == GL_BLOCK_APPROVAL;
 
+    GL_ASSERT(gl_step_asks_a_person(&st->r));
+    GL_ASSERT(ev->command.verb == GL_CMD_RESPOND);
     gl_core_set(c, &st->r.decision, ev->command.decision);
     gl_core_set(c, &st->r.decided_by, ev->command.who);
     st->r.decided_at = c->now;
@@ -159,6 +173,7 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
 
 static bool is_decision(const struct gl_step *st, gl_str s)
 {
+    GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     if (st->r.blocked_on == GL_BLOCK_APPROVAL) {
         return gl_gate_offers(gl_step_spec_of(st), s);
     }
@@ -172,6 +187,7 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
     bool exists = gl_step_split_id(j->spec->flow, ev->command.step, &of, &item);
     struct gl_step *st = exists ? gl_step_by_id(j, ev->command.step) : NULL;
 
+    GL_ASSERT(ev->command.verb == GL_CMD_RESPOND);
     if (!exists) {
         gl_txn_reply(c, j, ev->command.request, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step));
@@ -195,6 +211,8 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
 /* It came through the job's inbox: it leaves it with what it does, or does nothing. */
 static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->command.inbox.n > 0);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     GL_MARK(c->trace, "command.from_inbox");
     if (GL_PLANT(28)) {
         return; /* planted: it stays, and is done as often as it is found */
@@ -211,6 +229,8 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j;
 
+    GL_ASSERT(ev->type == GL_EV_COMMAND);
+    GL_ASSERT(ev->command.verb < GL_CMD_COUNT);
     if (!gl_load_ready(c, ev, &j)) {
         return;
     }

@@ -1,5 +1,6 @@
 #include "core/flow/gate.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/items.h"
 #include "core/flow/ledger.h"
@@ -17,6 +18,7 @@ static void sleep_until(struct gl_core *c, struct gl_step *st, gl_ms at)
 {
     char when[GL_WHEN_BYTES];
 
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     if (at <= c->now) {
         gl_ledger_succeed(c, st, (gl_str){0});
         return;
@@ -32,12 +34,14 @@ static void give_it_time(struct gl_core *c, struct gl_step *st)
 {
     gl_ms timeout = gl_step_spec_of(st)->timeout_ms;
 
+    GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     st->r.due_at = timeout > 0 ? c->now + timeout : 0;
     gl_step_set_due(c, st);
 }
 
 static void wait_for_signal(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     if (gl_signals_take(c, st)) {
         return;
     }
@@ -70,11 +74,13 @@ static gl_str shorten(struct gl_core *c, gl_str question)
     while (question.n > 0 && ((unsigned char)question.p[question.n] & 0xc0) == 0x80) {
         question.n--; /* not in the middle of a character */
     }
+    GL_ASSERT(question.n <= room);
     return gl_str_fmt(c->out->arena, "%.*s [... %zu bytes in all]", GL_STR_ARG(question), n);
 }
 
 static void ask_a_person(struct gl_core *c, struct gl_step *st, gl_str question)
 {
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     gl_core_set(c, &st->r.asked, shorten(c, question));
     gl_core_set(c, &st->r.choices, gl_gate_choices(c, gl_step_spec_of(st)));
     gl_ledger_block(c, st, GL_BLOCK_APPROVAL, st->r.asked);
@@ -105,6 +111,8 @@ static int begin_to_wait(struct gl_core *c, struct gl_step *st, const struct gl_
                                          : spec->approval,
                      facts, &text, why);
 
+    GL_ASSERT(gl_flow_waits(spec));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     if (rc != 0) {
         return rc;
     }
@@ -146,6 +154,8 @@ void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_s
     struct gl_buf text = {0};
     struct gl_jw w;
 
+    GL_ASSERT(spec->decisions.n > 0);
+    GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     if (!gl_str_eq(spec->decisions.items[0], decision) && !GL_PLANT(18)) {
         gl_ledger_fail(c, st,
                        gl_str_fmt(c->out->arena, "the decision was '%.*s': %.*s",
@@ -174,6 +184,8 @@ static void time_is_over(struct gl_core *c, struct gl_step *st)
     char span[GL_WHEN_BYTES];
     gl_str within = gl_when_span(spec->timeout_ms, span);
 
+    GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
+    GL_ASSERT(st->r.due_at == 0);
     if (st->r.blocked_on == GL_BLOCK_TIMER) {
         gl_ledger_succeed(c, st, (gl_str){0});
     } else if (st->r.blocked_on == GL_BLOCK_SIGNAL) {
@@ -199,6 +211,7 @@ void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
     if (st->r.status == GL_STEP_READY) { /* facts were not to be had: ask again */
         st->probe_at = 0;
         st->resolving = false;
+        GL_ASSERT(gl_list_empty(&st->work));
         gl_list_push(&st->job->ready, &st->work);
         gl_step_set_due(c, st);
         return;
@@ -230,6 +243,7 @@ bool gl_gate_is_same(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
 
+    GL_ASSERT(st->job->memory == GL_MEM_HOT);
     if (r->retry_of.n == 0 || !is_of_a_flow(st) || r->verdict != GL_VERDICT_NONE || st->item >= 0 ||
         st->r.attempt_count > 0 || gl_str_eq(r->retry_from, st->r.step_id)) {
         return false;
@@ -253,6 +267,8 @@ static void ask(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     struct gl_effect *e = gl_txn_effect(c, j, GL_FX_RESOLVE);
 
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    GL_ASSERT(!st->resolving);
     gl_list_remove(&st->work);
     st->resolving = true;
     e->spec = j->spec;
@@ -275,6 +291,8 @@ static bool reuse(struct gl_core *c, struct gl_step *st, const struct gl_json *f
     gl_jnode list = gl_json_get(facts, gl_json_root(facts), "earlier_output"); /* of foreach */
     gl_str from = gl_json_str(facts, gl_json_get(facts, earlier, "reused_from"), c->out->arena);
 
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    GL_ASSERT(st->job->r.retry_of.n > 0);
     if (!gl_str_is(status, "completed")) {
         return false;
     }
@@ -293,6 +311,7 @@ static int check_when(struct gl_core *c, struct gl_step *st, const struct gl_jso
     size_t at;
     int rc = gl_cond_parse(gl_step_spec_of(st)->when, c->out->arena, &cond, &at, why);
 
+    GL_ASSERT(gl_step_spec_of(st)->when.n > 0);
     if (rc == 0) {
         rc = gl_cond_eval(cond, facts, c->out->arena, ret_yes, why);
     }
@@ -308,6 +327,8 @@ static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_js
     struct gl_json list;
     int rc = 0;
 
+    GL_ASSERT(st->item < 0);
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     if (gl_ref_has(text)) {
         rc = gl_ref_json(text, facts, c->out->arena, &text, why);
     }
@@ -338,6 +359,7 @@ static int find_limit(struct gl_core *c, struct gl_step *st, const struct gl_jso
     gl_str key = {0};
     int rc = text_of(c, gl_step_spec_of(st)->limit_key, facts, &key, why);
 
+    GL_ASSERT(gl_step_spec_of(st)->limit_key.n > 0);
     if (rc == 0 && key.n > GL_KEY_BYTES_MAX) {
         rc = gl_why(why, GL_E_LIMIT, "concurrency: a key has at most %d bytes", GL_KEY_BYTES_MAX);
     }
@@ -356,6 +378,8 @@ static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json
     uint32_t items_n = 0;
     int rc = 0;
 
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    GL_ASSERT((st->r.gate & GL_GATE_OPEN) == 0);
     *ret_queue = false;
     if (st->item < 0) {
         if (spec->when.n > 0) {
@@ -396,6 +420,8 @@ bool gl_gate_pass(struct gl_core *c, struct gl_step *st)
     struct gl_why why = {0};
     bool queue;
 
+    GL_ASSERT(!st->resolving);
+    GL_ASSERT(st->job->r.status == GL_JOB_RUNNING);
     GL_ASSERT(st->r.status == GL_STEP_READY);
     if ((st->r.gate & GL_GATE_OPEN) != 0) {
         return true;
@@ -426,6 +452,9 @@ static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_ev
     bool queue = false;
     int rc = gl_json_parse(&facts, ev->resolved.facts, GL_RECORD_BYTES_MAX, c->out->arena, &why);
 
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    GL_ASSERT(!st->resolving);
+    GL_ASSERT(st->job->r.verdict == GL_VERDICT_NONE);
     if (rc == 0 && may_be_reused(st)) {
         gl_jnode earlier = gl_json_get(&facts, gl_json_root(&facts), "earlier");
 
@@ -457,6 +486,7 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     struct gl_step *st =
         j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, ev->resolved.step_number) : NULL;
 
+    GL_ASSERT(ev->type == GL_EV_RESOLVED);
     if (st != NULL && gl_step_is_unit(st)) {
         gl_agents_on_resolved(c, j, ev);
         return;

@@ -1,5 +1,6 @@
 #include "core/flow/items.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -15,6 +16,7 @@ static uint32_t alive_max(const struct gl_step *st)
 
 static bool may_make(const struct gl_step *st)
 {
+    GL_ASSERT(st->r.items_made <= st->r.items_n);
     return st->r.items_made < st->r.items_n && st->r.items_made - st->r.items_ended < alive_max(st);
 }
 
@@ -22,6 +24,8 @@ void gl_items_begin(struct gl_core *c, struct gl_step *st, uint32_t items_n)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(st->item < 0);
+    GL_ASSERT(st->r.status == GL_STEP_READY);
     GL_ASSERT(items_n > 0);
     st->r.items_n = items_n;
     st->r.items_at = j->r.items_n;
@@ -32,10 +36,14 @@ void gl_items_begin(struct gl_core *c, struct gl_step *st, uint32_t items_n)
     gl_txn_log(c, j, st, "workflow_step_scattered", (gl_str){0},
                gl_str_fmt(c->out->arena, "\"count\":%u", items_n));
     gl_list_push(&j->making, &st->work);
+    GL_ASSERT(j->r.items_n <= GL_JOB_ITEMS_MAX);
+    GL_ASSERT(st->r.items_at + items_n == j->r.items_n);
 }
 
 void gl_items_revive(struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_WAITING);
+    GL_ASSERT(gl_list_empty(&st->work));
     if (may_make(st)) {
         gl_list_push(&st->job->making, &st->work);
     }
@@ -43,6 +51,8 @@ void gl_items_revive(struct gl_step *st)
 
 uint32_t gl_items_make(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
+    GL_ASSERT(budget <= GL_SPREAD_MAX);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->making)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
 
@@ -68,6 +78,8 @@ uint32_t gl_items_make(struct gl_core *c, struct gl_job *j, uint32_t budget)
 
 static void on_last(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_WAITING);
+    GL_ASSERT(st->r.items_ended == st->r.items_n);
     if (st->r.items_failed == 0) {
         gl_ledger_succeed(c, st, (gl_str){0});
         return;
@@ -83,6 +95,8 @@ void gl_items_on_end(struct gl_core *c, struct gl_step *item)
     struct gl_job *j = item->job;
     struct gl_step *st = gl_step_find(j, item->of);
 
+    GL_ASSERT(item->item >= 0);
+    GL_ASSERT(gl_step_status_is_terminal(item->r.status));
     if (st == NULL || st->r.status != GL_STEP_WAITING) {
         GL_MARK(c->trace, "items.outlived_their_step");
         return; /* the job is ending, and its step has ended before it */

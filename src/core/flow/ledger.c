@@ -1,5 +1,6 @@
 #include "core/flow/ledger.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
 #include "core/flow/backoff.h"
@@ -23,6 +24,7 @@ enum {
 
 static bool may_move(const struct gl_step *st, enum gl_step_status next)
 {
+    GL_ASSERT(next < GL_STEP_STATUS_COUNT);
     if (gl_step_is_unit(st)) {
         return gl_unit_may_move(st->r.status, (uint8_t)next);
     }
@@ -32,6 +34,7 @@ static bool may_move(const struct gl_step *st, enum gl_step_status next)
 
 static void leave_running(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (!gl_step_is_bound(st)) {
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
@@ -68,6 +71,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     struct gl_job *j = st->job;
     bool is_bound = gl_step_is_bound(st);
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_ASSERT(may_move(st, next));
     GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
@@ -101,6 +105,9 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     }
     gl_txn_dirty(c, st);
     gl_step_set_due(c, st);
+    GL_ASSERT(st->r.status == (uint8_t)next);
+    GL_ASSERT(!gl_list_empty(&st->dirty));
+    GL_ASSERT(GL_IMPLIES(st->hold != NULL, next == GL_STEP_RUNNING || st->r.keeps_slots));
 }
 
 void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status next)
@@ -110,6 +117,7 @@ void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status 
              .from = gl_job_status_words[j->r.status], .to = gl_job_status_words[next]);
     j->r.status = (uint8_t)next;
     gl_txn_changed(c, j);
+    GL_ASSERT(j->changed);
 }
 
 /* ---- how steps end ---- */
@@ -119,6 +127,8 @@ static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status statu
 {
     struct gl_job_record *r = &st->job->r;
 
+    GL_ASSERT(gl_step_status_is_terminal((uint8_t)status));
+    GL_ASSERT(outcome != GL_OUTCOME_NONE);
     gl_slots_unqueue(c, st);
     gl_ledger_move(c, st, status);
     st->r.terminal_outcome = (uint8_t)outcome;
@@ -138,6 +148,8 @@ static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status statu
 void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
                    enum gl_outcome outcome, gl_str output)
 {
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(status != GL_STEP_FAILED);
     st->r.counted += st->r.status == GL_STEP_RUNNING;
     gl_core_set(c, &st->r.output, output);
     end(c, st, status, outcome, (gl_str){0});
@@ -151,6 +163,7 @@ void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status st
 /* An instance of foreach has ended: its step hears of it. */
 static void tell_group(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(gl_step_status_is_terminal(st->r.status));
     if (st->item >= 0 && !gl_step_is_bound(st)) {
         gl_items_on_end(c, st);
     }
@@ -158,6 +171,7 @@ static void tell_group(struct gl_core *c, struct gl_step *st)
 
 static gl_str extra(struct gl_core *c, const struct gl_step *st)
 {
+    GL_ASSERT(GL_IMPLIES((st->r.gate & GL_GATE_REUSED) != 0, st->r.reused_from.n > 0));
     return (st->r.gate & GL_GATE_REUSED) == 0
                ? (gl_str){0}
                : gl_str_fmt(c->out->arena, "\"reused_from\":\"%.*s\"",
@@ -166,6 +180,7 @@ static gl_str extra(struct gl_core *c, const struct gl_step *st)
 
 void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 {
+    GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (gl_step_is_unit(st)) {
         gl_unit_done(c, st, output);
         return;
@@ -180,6 +195,7 @@ void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
 {
+    GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (gl_step_is_unit(st)) {
         gl_unit_fail(c, st, why);
         return;
@@ -198,6 +214,7 @@ static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
     struct gl_job *j = st->job;
     gl_str handled = GL_S("\"handled\":true");
 
+    GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (st->item >= 0 && !gl_step_is_bound(st)) { /* what it does to the job, its step decides */
         end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
         gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
@@ -241,6 +258,7 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     gl_ms wait;
 
+    GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (gl_step_is_unit(st)) {
         gl_unit_fail(c, st, why);
         return;
@@ -272,10 +290,12 @@ void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ledger_move(c, st, GL_STEP_READY);
     gl_txn_log(c, st->job, st, "workflow_step_attempt_retry_scheduled", why,
                GL_S("\"retry_in_ms\":0,\"counted\":false"));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
 }
 
 void gl_ledger_wait(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why)
 {
+    GL_ASSERT(wait >= 0);
     gl_core_set(c, &st->r.last_error, why);
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
     st->r.retry_at = c->now + wait;
@@ -287,6 +307,7 @@ void gl_ledger_wait(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str wh
 
 void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, gl_str why)
 {
+    GL_ASSERT(kind != GL_BLOCK_NONE);
     gl_ledger_move(c, st, GL_STEP_BLOCKED);
     st->r.blocked_on = (uint8_t)kind;
     st->job->reviews_n += kind == GL_BLOCK_REVIEW;
@@ -304,6 +325,8 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     struct gl_effect *e = gl_txn_attempt(c, st, GL_FX_START);
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(st->starting == 0);
     e->spec = j->spec;
     gl_spec_ref(j->spec);
     e->step_number = st->number;
@@ -358,10 +381,13 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
         gl_unit_leased(c, st);
     }
     gl_ledger_emit_start(c, st);
+    GL_ASSERT(st->r.attempt_count > 0);
+    GL_ASSERT(st->starting == c->last_start);
 }
 
 void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why)
 {
+    GL_ASSERT(why != GL_STOP_NONE);
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (st->r.stopping == why || st->r.stopping == GL_STOP_JOB_ENDS) {
         return;
@@ -405,6 +431,7 @@ void gl_ledger_consider(struct gl_core *c, struct gl_step *st)
     case GL_RULE_WAIT:
         break;
     }
+    GL_ASSERT(parents.ended <= parents.all);
 }
 
 /* Does the child's rule accept such an end? */
@@ -416,6 +443,8 @@ static bool accepts(const struct gl_step *parent, uint32_t k)
                                    [GL_STEP_FAILED] = GL_ACCEPT_FAILED};
     const uint8_t *tells = gl_step_spec_of(parent)->tells;
 
+    GL_ASSERT(gl_step_status_is_terminal(parent->r.status));
+    GL_ASSERT(k < gl_step_spec_of(parent)->children_n);
     if (tells == NULL) {
         return parent->r.status == GL_STEP_COMPLETED || parent->r.status == GL_STEP_PARTIAL;
     }
@@ -428,6 +457,7 @@ static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t k)
     struct gl_step *child = gl_step_get(c, parent->job, gl_step_spec_of(parent)->children[k]);
     uint8_t status = parent->r.status, outcome = parent->r.terminal_outcome;
 
+    GL_ASSERT(gl_step_status_is_terminal(status));
     if (child->r.up_ended == gl_step_needs(child)) {
         return; /* records that contradict each other: it has been told by all of them */
     }
@@ -438,12 +468,15 @@ static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t k)
     child->r.up_reused += (parent->r.gate & (GL_GATE_REUSED | GL_GATE_SAME)) != 0;
     gl_txn_dirty(c, child);
     gl_ledger_consider(c, child);
+    GL_ASSERT(child->r.up_ended <= gl_step_needs(child));
 }
 
 static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     const struct gl_flow *flow = j->spec->flow;
 
+    GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);
+    GL_ASSERT(budget <= GL_SPREAD_MAX);
     while (j->r.roots_spread < flow->roots_n && budget > 0) {
         struct gl_step *st = gl_step_get(c, j, flow->roots[j->r.roots_spread++]);
 
@@ -459,6 +492,7 @@ static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->spread)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
         const struct gl_step_spec *spec = gl_step_spec_of(st);
+        GL_ASSERT(gl_step_status_is_terminal(st->r.status));
 
         while (st->r.spread < spec->children_n && budget > 0) {
             tell(c, st, st->r.spread++);
@@ -479,6 +513,7 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
     struct gl_why why;
     bool is_possible;
 
+    GL_ASSERT(j->r.status == GL_JOB_RUNNING);
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->ready)) != NULL; budget--) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
 
@@ -507,6 +542,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     struct gl_link *next;
 
+    GL_ASSERT(j->r.verdict != GL_VERDICT_NONE);
     for (struct gl_link *l = j->live.next; l != &j->live && budget > 0; l = next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -544,6 +580,7 @@ static void finish(struct gl_core *c, struct gl_job *j)
                                 : j->r.verdict == GL_VERDICT_FAILED  ? GL_JOB_FAILED
                                                                      : GL_JOB_COMPLETED;
 
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     GL_ASSERT(gl_job_running(j) == 0);
     c->counts.jobs_completed += status == GL_JOB_COMPLETED;
     c->counts.jobs_failed += status == GL_JOB_FAILED;
@@ -580,6 +617,8 @@ static void hold_for_review(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = j->live.next;
 
+    GL_ASSERT(j->reviews_n > 0);
+    GL_ASSERT(j->r.status == GL_JOB_RUNNING);
     while (GL_CONTAINER(l, struct gl_step, live)->r.blocked_on != GL_BLOCK_REVIEW) {
         l = l->next;
     }
@@ -598,6 +637,9 @@ static void conclude(struct gl_core *c, struct gl_job *j)
 {
     bool is_bundle = j->spec->flow->bundle != NULL;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
+    GL_ASSERT(j->reviews_n <= j->count[GL_STEP_BLOCKED]);
     GL_ASSERT(gl_job_ended_steps(&j->r) <= j->r.steps_n);
     if (is_bundle && j->r.verdict == GL_VERDICT_NONE) {
         gl_agents_conclude(c, j);
@@ -645,11 +687,14 @@ static bool must_wait(const struct gl_core *c, struct gl_job *j)
         return false;
     }
     j->is_deferred = true;
+    GL_ASSERT(c->shared);
     return true;
 }
 
 static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
+    GL_ASSERT(budget > 0);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (j->r.verdict != GL_VERDICT_NONE) {
         return budget;
     }
@@ -684,6 +729,8 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
 {
     uint32_t budget = GL_SPREAD_MAX;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(!gl_list_empty(&j->touched));
     if (gl_job_status_is_terminal(j->r.status) || j->releases ||
         (j->is_damaged && j->r.verdict == GL_VERDICT_NONE)) {
         return;
@@ -720,10 +767,12 @@ void gl_ledger_settle(struct gl_core *c)
             gl_load_forget(c, j);
         }
     }
+    GL_ASSERT(gl_list_empty(&c->touched));
 }
 
 static void stop_running(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->r.verdict != GL_VERDICT_NONE);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -743,6 +792,8 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
 
 void gl_ledger_sentence(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict, gl_str why)
 {
+    GL_ASSERT(verdict != GL_VERDICT_NONE);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);
     j->r.verdict = (uint8_t)verdict;
     gl_core_set(c, &j->r.reason, why);

@@ -6,6 +6,7 @@ static bool is_satisfied(enum gl_rule rule, uint32_t quorum, const struct gl_rul
 {
     bool all_ended = p->ended == p->all;
 
+    GL_ASSERT(rule < GL_RULE_COUNT);
     switch (rule) {
     case GL_RULE_ALL_SUCCESS:
         return p->accepted == p->all;
@@ -29,6 +30,7 @@ static bool is_satisfied(enum gl_rule rule, uint32_t quorum, const struct gl_rul
 
 enum gl_rule_answer gl_rule_ask(enum gl_rule rule, uint32_t quorum, const struct gl_rule_parents *p)
 {
+    GL_ASSERT(p->failed <= p->ended);
     GL_ASSERT(p->ended <= p->all);
     GL_ASSERT(p->success <= p->ended);
     GL_ASSERT(p->accepted <= p->ended);

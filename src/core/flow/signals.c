@@ -1,5 +1,6 @@
 #include "core/flow/signals.h"
 
+#include "base/check.h"
 #include "base/near.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -26,6 +27,7 @@ static struct signal *keep(struct gl_core *c, struct gl_job *j, gl_str id, gl_st
 
 static void drop(struct gl_core *c, struct gl_job *j, struct signal *s)
 {
+    GL_ASSERT(j->signals_n > 0);
     gl_core_set(c, &s->id, (gl_str){0});
     gl_core_set(c, &s->name, (gl_str){0});
     gl_core_set(c, &s->data, (gl_str){0});
@@ -39,12 +41,15 @@ void gl_signals_clear(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l; (l = gl_list_first(&j->signals)) != NULL;) {
         drop(c, j, GL_CONTAINER(l, struct signal, link));
     }
+    GL_ASSERT(j->signals_n == 0);
 }
 
 bool gl_signals_take(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    GL_ASSERT(gl_step_spec_of(st)->signal.n > 0);
     for (struct gl_link *l = j->signals.next; l != &j->signals; l = l->next) {
         struct signal *s = GL_CONTAINER(l, struct signal, link);
 
@@ -81,6 +86,7 @@ static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_
     struct gl_buf value = {0};
     struct gl_jw w;
 
+    GL_ASSERT(j->signals_n < GL_SIGNALS_MAX);
     gl_jw_init(&w, &value);
     gl_jw_object(&w);
     gl_jw_key(&w, "name");
@@ -114,6 +120,7 @@ static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_near *ne
 static void refuse_unknown(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                            const struct gl_near *near)
 {
+    GL_ASSERT(ev->command.verb == GL_CMD_SIGNAL);
     if (near->best.n > 0) {
         gl_txn_reply(c, j, ev->command.request, GL_R_SIGNAL_UNWANTED,
                      "no step of job %.*s waits for a signal '%.*s'; did you mean '%.*s'?",
@@ -131,6 +138,8 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
     struct gl_near near;
 
+    GL_ASSERT(ev->type == GL_EV_COMMAND);
+    GL_ASSERT(ev->command.verb == GL_CMD_SIGNAL);
     if (j->r.verdict != GL_VERDICT_NONE) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
@@ -164,6 +173,7 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     gl_jnode name, data;
     int rc = gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL);
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (rc != 0) {
         return rc;
     }
@@ -196,6 +206,7 @@ GL_SNAPSHOT_SCHEMA(signal);
 
 void gl_signals_save(const struct gl_job *j, struct gl_buf *out)
 {
+    GL_ASSERT(GL_IMPLIES(j->signals_n == 0, gl_list_empty(&j->signals)));
     for (const struct gl_link *l = j->signals.next; l != &j->signals; l = l->next) {
         const struct signal *s = GL_CONTAINER(l, struct signal, link);
         struct saved_signal saved = {.id = s->id, .name = s->name, .data = s->data};
@@ -209,7 +220,7 @@ int gl_signals_restore_kept(struct gl_core *c, struct gl_snapshot_line *l)
     struct saved_signal s;
     int rc = gl_snapshot_get(l, &signal_schema, &s);
 
-    if (rc == 0 && (l->job == NULL || l->job->memory != GL_MEM_HOT)) {
+    if (rc == 0 && (l->job == NULL || l->job->memory != GL_MEM_HOT || s.id.n == 0)) {
         rc = gl_snapshot_bad(l, "a signal belongs to no job");
     }
     if (rc == 0) {

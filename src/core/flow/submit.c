@@ -1,5 +1,6 @@
 #include "core/flow/submit.h"
 
+#include "base/check.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/spread.h"
 #include "core/flow/ledger.h"
@@ -17,6 +18,7 @@ static void trim_specs(struct gl_core *c)
         return;
     }
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
+        GL_ASSERT(s->refs > 0);
         if (s->jobs == 0) {
             (void)gl_map_remove(&c->specs, s->hash); /* it is the one just visited */
             gl_spec_unref(s);
@@ -29,6 +31,7 @@ void gl_submit_forget(struct gl_core *c, gl_str hash)
     struct gl_spec *s = gl_map_find(&c->specs, hash);
 
     if (s != NULL && s->jobs == 0) {
+        GL_ASSERT(s->refs > 0);
         (void)gl_map_remove(&c->specs, hash); /* it is `s` */
         gl_spec_unref(s);
     }
@@ -50,6 +53,7 @@ int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec *
     }
     gl_spec_ref(s);
     *ret = s;
+    GL_ASSERT(s->refs > 1);
     return 0;
 }
 
@@ -57,6 +61,9 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
 {
     struct gl_job *j = gl_job_new(c, ev->job);
 
+    GL_ASSERT(ev->type == GL_EV_SUBMIT);
+    GL_ASSERT(c->session.n > 0);
+    GL_ASSERT(spec->refs > 1);
     j->memory = GL_MEM_HOT;
     j->hot_at = c->now;
     c->jobs_loading--;
@@ -83,6 +90,9 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     if (spec->flow->bundle != NULL) {
         j->known = gl_pool_alloc(&c->mem, gl_flow_agents_n(spec->flow) / 8 + 1);
     }
+    GL_ASSERT(j->rev == 0);
+    GL_ASSERT(j->r.steps_n <= spec->flow->steps.n);
+    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
     return j;
 }
 
@@ -94,6 +104,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     gl_str inputs = {0};
     int rc;
 
+    GL_ASSERT(ev->type == GL_EV_SUBMIT);
     GL_ASSERT(ev->job.n == GL_ULID_BYTES);
     GL_ASSERT(gl_job_find(c, ev->job) == NULL);
     if (c->session.n == 0 || c->stopping) {

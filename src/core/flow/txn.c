@@ -1,5 +1,6 @@
 #include "core/flow/txn.h"
 
+#include "base/check.h"
 #include "core/cluster/session.h"
 #include "core/flow/ledger.h"
 #include "core/heal/sweep.h"
@@ -19,12 +20,14 @@ void gl_txn_touch(struct gl_core *c, struct gl_job *j)
         j->demands_n = j->demands_cap = 0;
         gl_list_push(&c->touched, &j->touched);
     }
+    GL_ASSERT(!gl_list_empty(&j->touched));
 }
 
 void gl_txn_changed(struct gl_core *c, struct gl_job *j)
 {
     gl_txn_touch(c, j);
     j->changed = true;
+    GL_ASSERT(!gl_list_empty(&j->touched));
 }
 
 void gl_txn_dirty(struct gl_core *c, struct gl_step *st)
@@ -33,10 +36,12 @@ void gl_txn_dirty(struct gl_core *c, struct gl_step *st)
     if (gl_list_empty(&st->dirty)) {
         gl_list_push(&st->job->dirty, &st->dirty);
     }
+    GL_ASSERT(!gl_list_empty(&st->dirty));
 }
 
 static gl_str attempt_id(struct gl_core *c, const struct gl_step *st)
 {
+    GL_ASSERT(st->r.attempt_count > 0);
     return gl_str_fmt(c->out->arena, "%.*s:attempt:%u", GL_STR_ARG(st->r.step_id),
                       st->r.attempt_count);
 }
@@ -47,6 +52,7 @@ void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, c
     char when[GL_WHEN_BYTES];
     struct gl_jw w;
 
+    GL_ASSERT(st == NULL || st->job == j);
     gl_txn_changed(c, j);
     gl_jw_init(&w, &j->log);
     gl_jw_object(&w);
@@ -83,6 +89,8 @@ void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, c
     }
     gl_jw_end(&w);
     gl_buf_char(&j->log, '\n');
+    GL_ASSERT(j->log.n > 0);
+    GL_ASSERT(j->r.last_seq > 0);
 }
 
 struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write_type type,
@@ -90,6 +98,8 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
 {
     struct gl_write *w;
 
+    GL_ASSERT(kind.n > 0);
+    GL_ASSERT(id.n > 0);
     gl_txn_changed(c, j);
     if (j->extra_n == j->extra_cap) {
         struct gl_write *more = GL_NEW_ARRAY(c->out->arena, struct gl_write, j->extra_cap * 2 + 4);
@@ -103,12 +113,15 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
     w = &j->extra[j->extra_n++];
     *w = (struct gl_write){
         .type = type, .kind = kind, .id = gl_str_dup(c->out->arena, id), .rev = 1};
+    GL_ASSERT(j->extra_n <= j->extra_cap);
     return w;
 }
 
 struct gl_guard *gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
                                gl_str kind, gl_str id)
 {
+    GL_ASSERT(kind.n > 0);
+    GL_ASSERT(id.n > 0);
     gl_txn_changed(c, j);
     if (j->demands_n == j->demands_cap) {
         struct gl_guard *more =
@@ -122,6 +135,7 @@ struct gl_guard *gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guar
     }
     j->demands[j->demands_n] =
         (struct gl_guard){.type = type, .kind = kind, .id = gl_str_dup(c->out->arena, id)};
+    GL_ASSERT(j->demands_n < j->demands_cap);
     return &j->demands[j->demands_n++];
 }
 
@@ -129,6 +143,8 @@ struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_eff
 {
     struct gl_effect *e;
 
+    GL_ASSERT(type < GL_FX_COUNT);
+    GL_ASSERT(type != GL_FX_COMMIT);
     gl_txn_touch(c, j);
     e = gl_effect_add(&j->pend, type, 0);
     e->context = gl_str_dup(c->out->arena, c->context);
@@ -141,6 +157,7 @@ struct gl_effect *gl_txn_attempt(struct gl_core *c, struct gl_step *st, enum gl_
 {
     struct gl_effect *e = gl_txn_effect(c, st->job, type);
 
+    GL_ASSERT(type == GL_FX_START || type == GL_FX_ATTACH || type == GL_FX_STOP);
     GL_ASSERT(st->r.attempt_count > 0);
     e->attempt = attempt_id(c, st);
     e->attempt_number = st->r.attempt_count;
@@ -153,6 +170,9 @@ static void fill_reply(struct gl_core *c, struct gl_effect *e, uint64_t request,
 {
     char text[GL_WHY_BYTES];
 
+    GL_ASSERT(request != 0);
+    GL_ASSERT(e->type == GL_FX_REPLY);
+    GL_ASSERT(GL_IMPLIES(code != 0, fmt != NULL));
     e->request = request;
     e->code = gl_err_code(code);
     e->reason = gl_err_reason(code);
@@ -179,6 +199,7 @@ void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fm
 {
     va_list args;
 
+    GL_ASSERT(code != 0);
     if (request == 0) {
         return;
     }
@@ -191,6 +212,7 @@ bool gl_txn_is_over(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
+    GL_ASSERT(st->job->memory == GL_MEM_HOT);
     /* A step that ended before its last parent (one_success, quorum, ...) must stay known until
      * that parent has told it, or it would be born again as pending. */
     if (gl_step_is_unit(st)) {
@@ -220,6 +242,8 @@ static struct gl_write *add_write(struct builder *b, enum gl_write_type type, gl
 {
     struct gl_write *w = &b->writes[b->writes_n++];
 
+    GL_ASSERT(kind.n > 0);
+    GL_ASSERT(id.n > 0);
     GL_ASSERT(b->writes_n <= b->writes_cap);
     *w = (struct gl_write){.type = type, .kind = kind, .id = id};
     return w;
@@ -230,6 +254,7 @@ static struct gl_guard *add_guard(struct builder *b, enum gl_guard_type type, gl
 {
     struct gl_guard *g = &b->guards[b->guards_n++];
 
+    GL_ASSERT(GL_IMPLIES(type == GL_GUARD_OWNED || type == GL_GUARD_AT, id.n > 0));
     *g = (struct gl_guard){.type = type, .kind = kind, .id = id};
     return g;
 }
@@ -254,6 +279,7 @@ static void write_human(struct gl_step *st, struct builder *b, gl_str id)
 {
     bool waits = gl_step_asks_a_person(&st->r);
 
+    GL_ASSERT(id.n > 0);
     if (waits != st->is_listed) {
         (void)add_write(b, waits ? GL_WRITE_INDEX : GL_WRITE_UNINDEX, GL_S("human"), id);
         st->is_listed = waits;
@@ -264,6 +290,7 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
 {
     for (struct gl_link *l; (l = gl_list_first(&j->dirty)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, dirty);
+        GL_ASSERT(st->job == j);
         gl_str id = gl_str_fmt(b->arena, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
         struct gl_write *w = add_write(b, GL_WRITE_PUT, GL_S("step"), id);
 
@@ -276,6 +303,7 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
             gl_step_free(c, st);
         }
     }
+    GL_ASSERT(gl_list_empty(&j->dirty));
 }
 
 /* The names under which a live job stands alone: taken when it is created, given back when it ends.
@@ -285,6 +313,8 @@ static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str
 {
     struct gl_write *w;
 
+    GL_ASSERT(j->rev > 0);
+    GL_ASSERT(!is_new || j->rev == 1);
     if (id.n == 0 || (!is_new && !ends)) {
         return;
     }
@@ -306,6 +336,7 @@ static void write_request(const struct gl_job *j, struct builder *b)
     gl_str id = gl_str_dup(b->arena, j->r.request_key);
     struct gl_write *w;
 
+    GL_ASSERT(j->rev == 1);
     if (id.n == 0) {
         return;
     }
@@ -325,6 +356,7 @@ static void write_retry(const struct gl_core *c, struct gl_job *j, struct builde
     gl_str earlier = gl_str_dup(b->arena, j->r.retry_of);
     struct gl_write *w;
 
+    GL_ASSERT(!is_new || j->rev == 1);
     if (earlier.n == 0) {
         return;
     }
@@ -358,6 +390,7 @@ static void write_wake(const struct gl_core *c, struct gl_job *j, struct builder
     int64_t wake = gl_sweep_wake_of(j);
     gl_str index;
 
+    GL_ASSERT((wake == GL_WAKE_NONE) == gl_job_status_is_terminal(j->r.status));
     if (wake == j->r.wake) {
         return;
     }
@@ -380,6 +413,7 @@ static void write_log(struct gl_job *j, struct builder *b, gl_str id)
     if (j->log.n == 0) {
         return;
     }
+    GL_ASSERT(j->r.last_seq > 0);
     w = add_write(b, GL_WRITE_LOG, GL_S("events"), id);
     w->seq = j->r.last_seq;
     w->value = gl_str_dup(b->arena, gl_buf_view(&j->log));
@@ -392,6 +426,8 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
 {
     struct gl_guard *g;
 
+    GL_ASSERT(c->session.n > 0);
+    GL_ASSERT(b->guards_n == 0);
     if (j->rev == 0) {
         /* Who has a successor makes no new jobs: the successor may have removed the flow. */
         add_guard(b, GL_GUARD_ALIVE, (gl_str){0}, (gl_str){0})->owner =
@@ -430,6 +466,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
     gl_core_set(c, &j->owner, c->session);
     j->token_in_flight = true;
     GL_TRACE(c->trace, OWNER, .job = j->id, .token = j->token, .what = "taken");
+    GL_ASSERT(j->token > 0);
 }
 
 static void add_blob(struct gl_map *seen, struct gl_arena *a, gl_str blob, gl_str *all, size_t *n)
@@ -483,6 +520,7 @@ static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, st
 static void guard_kept(struct gl_core *c, const struct gl_job *j, struct builder *b,
                        const gl_str *blobs, size_t blobs_n)
 {
+    GL_ASSERT(j->rev == 0);
     if (!c->shared) {
         return;
     }
@@ -502,6 +540,8 @@ static void write_flow(const struct gl_core *c, const struct gl_job *j, struct b
     struct gl_write *w = add_write(b, c->shared ? GL_WRITE_PUT : GL_WRITE_PUT_NEW, GL_S("flow"),
                                    gl_str_dup(b->arena, j->spec->hash));
 
+    GL_ASSERT(!j->spec->is_stored);
+    GL_ASSERT(j->spec->hash.n > 0);
     w->rev = GL_KEPT_WHOLE;
     w->value = gl_str_dup(b->arena, j->spec->text);
 }
@@ -519,6 +559,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     struct gl_write *w;
     size_t dirty_n = 0;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
         dirty_n++;
     }
@@ -573,6 +614,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
                          .confirm = j->confirms && !GL_PLANT(29), /* planted: never */
                          .wake = j->releases ? GL_S("ready") : (gl_str){0}};
     j->releases = j->confirms = false;
+    GL_ASSERT(b.writes_n > 0);
+    GL_ASSERT(j->rev > 0);
+    GL_ASSERT(tx->id == c->last_op);
     return tx;
 }
 
@@ -580,12 +624,14 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
  * nobody hears a token that is: the executor would refuse the true owner's. */
 static bool must_wait(const struct gl_job *j, const struct gl_effect *e)
 {
+    GL_ASSERT(e->type < GL_FX_COUNT);
     return j->token_in_flight || e->type == GL_FX_REPLY || e->type == GL_FX_START ||
            e->type == GL_FX_ACK || e->type == GL_FX_RESOLVE;
 }
 
 static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
 {
+    GL_ASSERT(GL_IMPLIES(op != 0, op == j->last_op));
     for (size_t i = 0; i < j->pend.n; i++) {
         struct gl_effect *e = gl_effect_add(c->out, j->pend.items[i].type, 0);
 
@@ -612,6 +658,7 @@ void gl_txn_flush(struct gl_core *c, struct gl_job *j)
         move_effects(c, j, 0);
         return;
     }
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     j->changed = false;
     tx = build(c, j);
     j->inflight_n++;
@@ -627,4 +674,6 @@ void gl_txn_flush(struct gl_core *c, struct gl_job *j)
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, j->id);
     e->ended = gl_job_status_is_terminal(j->r.status);
+    GL_ASSERT(c->inflight_n >= j->inflight_n);
+    GL_ASSERT(j->pend.n == 0);
 }

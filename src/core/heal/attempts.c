@@ -1,5 +1,6 @@
 #include "core/heal/attempts.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -59,6 +60,7 @@ static struct gl_step *current(struct gl_job *j, gl_str attempt)
 
 static void attach(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (c->exec_up) {
         (void)gl_txn_attempt(c, st, GL_FX_ATTACH);
     }
@@ -132,6 +134,7 @@ static void cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
     bool is_asked = spec->safety == GL_SAFETY_UNSAFE && spec->retry.on.n == 0 &&
                     !gl_step_is_unit(st) && !GL_PLANT(65); /* planted: as any other */
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (is_asked && may_retry && st->r.counted + 1 < spec->retry.attempts &&
         st->job->r.verdict == GL_VERDICT_NONE) {
         GL_MARK(c->trace, "attempts.cut_off_for_review");
@@ -149,6 +152,7 @@ static void stopped(struct gl_core *c, struct gl_step *st)
 {
     gl_str why;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     switch ((enum gl_stop)st->r.stopping) {
     case GL_STOP_NONE:
         gl_safety_lost(c, st);
@@ -178,6 +182,7 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event_
     gl_str why = describe(c, how);
     bool again = st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, how);
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (how->end == GL_EXEC_STOPPED || how->end == GL_EXEC_ORPHANED) {
         stopped(c, st);
         return;
@@ -194,6 +199,7 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event_
 
 static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     gl_txn_effect(c, j, GL_FX_ACK)->attempt = gl_str_dup(c->out->arena, attempt);
 }
 
@@ -202,6 +208,7 @@ static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
  * taken over first, which fails if our memory is not the truth. */
 static bool may_discard(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (j->inflight_n > 0) {
         return false; /* should that transaction fail, it would be needed: next time */
     }
@@ -228,6 +235,7 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
 {
     struct gl_step *st = current(j, attempt);
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (st == NULL) {
         GL_MARK(c->trace, "attempts.stale_result");
         if (may_discard(c, j)) {
@@ -263,6 +271,7 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j;
 
+    GL_ASSERT(ev->type == GL_EV_ENDED);
     if (c->session.n > 0 && gl_load_ready(c, ev, &j)) {
         if (ev->ended.token > j->token) {
             gl_load_outbid(c, j, ev->ended.token);
@@ -289,6 +298,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     struct gl_step *st =
         j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->started.attempt) : NULL;
 
+    GL_ASSERT(ev->type == GL_EV_STARTED);
     if (st == NULL || st->starting != ev->started.number) {
         return; /* of an earlier start: the one that counts is still on its way */
     }
@@ -315,6 +325,8 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
 /* It never started, and with an older token it cannot any more. */
 static void on_never(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(st->starting == 0);
     switch ((enum gl_stop)st->r.stopping) {
     case GL_STOP_JOB_ENDS:
         gl_ledger_skip(c, st, st->job->r.reason);
@@ -351,6 +363,7 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
     struct gl_step *st =
         j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attached.attempt) : NULL;
 
+    GL_ASSERT(ev->type == GL_EV_ATTACHED);
     if (st == NULL || j->token != ev->attached.token || st->starting != 0) {
         return;
     }
@@ -390,6 +403,7 @@ void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
     struct gl_step *st =
         j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->beacon.attempt) : NULL;
 
+    GL_ASSERT(ev->type == GL_EV_BEACON);
     if (st != NULL && gl_step_is_unit(st)) {
         gl_unit_on_beacon(c, st);
     } else if (st != NULL && st->heartbeat_at != 0) {
@@ -403,6 +417,7 @@ void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->said.attempt) : NULL;
 
+    GL_ASSERT(ev->type == GL_EV_SAID);
     /* Who was adopted speaks under the token it was started with. */
     if (st != NULL && gl_step_is_unit(st) &&
         (GL_PLANT(44) ? j->token == ev->said.token : ev->said.token <= j->token) &&
@@ -433,6 +448,8 @@ void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st)
 
 void gl_attempts_adopt(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(!gl_safety_is_foreign(c, st));
     GL_MARK(c->trace, "attempts.adopted");
     attach(c, st);
 }
@@ -441,6 +458,7 @@ void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j;
 
+    GL_ASSERT(ev->type == GL_EV_EXEC_UP);
     gl_core_set(c, &c->epoch, ev->exec_up.epoch);
     c->exec_up = true;
     GL_TRACE(c->trace, NODE, .what = "executor up");
@@ -464,6 +482,7 @@ void gl_attempts_on_down(struct gl_core *c)
 {
     c->exec_up = false;
     GL_TRACE(c->trace, NODE, .what = "executor down");
+    GL_ASSERT(!c->exec_up);
 }
 
 void gl_attempts_list(struct gl_core *c)
@@ -479,6 +498,7 @@ void gl_attempts_list_soon(struct gl_core *c)
     if (c->shared && c->list_due > c->now + LIST_AGAIN_MS) {
         c->list_due = c->now + LIST_AGAIN_MS;
     }
+    GL_ASSERT(!c->shared || c->list_due <= c->now + LIST_AGAIN_MS);
 }
 
 const struct gl_event_info *gl_attempts_info(const struct gl_event *ev)
@@ -492,6 +512,7 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t 
     bool runs = info != NULL && info->state == GL_EXEC_RUNNING;
     struct gl_effect *e;
 
+    GL_ASSERT(ev->job.n == GL_ULID_BYTES);
     if (ev->type != GL_EV_ENDED && info == NULL) {
         return;
     }
@@ -511,6 +532,7 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
 {
     struct gl_step *st = current(j, info->attempt);
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (info->token > j->token) {
         gl_load_outbid(c, j, info->token);
         return;
@@ -543,6 +565,7 @@ static void see(struct gl_core *c, const struct gl_event *list, const struct gl_
                            .listed = {.infos = {.items = (void *)info, .n = 1}}};
     struct gl_job *j;
 
+    GL_ASSERT(list->type == GL_EV_LISTED);
     if (gl_str_eq(info->context, c->context) && gl_load_ready(c, &one, &j)) {
         on_seen(c, j, info);
     }
@@ -552,6 +575,7 @@ void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_info *infos = ev->listed.infos.items;
 
+    GL_ASSERT(ev->type == GL_EV_LISTED);
     if (ev->job.n == 0) { /* the answer itself, not a part of it that was parked */
         c->listing = false;
         if (ev->listed.code != 0) {

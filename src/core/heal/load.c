@@ -1,5 +1,6 @@
 #include "core/heal/load.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/peers.h"
@@ -40,6 +41,7 @@ struct gl_job *gl_load_job(struct gl_core *c, gl_str id)
 {
     struct gl_job *j = gl_job_find(c, id);
 
+    GL_ASSERT(id.n == GL_ULID_BYTES);
     if (j == NULL) {
         j = gl_job_new(c, id);
         emit_load(c, j);
@@ -52,6 +54,7 @@ struct gl_job *gl_load_job(struct gl_core *c, gl_str id)
 
 void gl_load_again(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory != GL_MEM_HOT);
     if (j->memory == GL_MEM_LOADING) {
         emit_load(c, j);
     }
@@ -69,6 +72,7 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     struct parked *p;
     int rc;
 
+    GL_ASSERT(j->memory != GL_MEM_HOT);
     if (j->parked_n >= GL_PARKED_MAX) {
         gl_txn_refuse(c, request_of(ev), GL_R_TOO_MANY_REQUESTS,
                       "too many requests wait for job %.*s", GL_STR_ARG(j->id));
@@ -81,6 +85,7 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     gl_buf_done(&text);
     gl_list_push(&j->parked, &p->link);
     j->parked_n++;
+    GL_ASSERT(j->parked_n <= GL_PARKED_MAX);
 }
 
 /* A person takes the risk. */
@@ -111,6 +116,7 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
 {
     struct gl_job *j;
 
+    GL_ASSERT(ev->type < GL_EV_COUNT);
     if (ev->job.n != GL_ULID_BYTES) {
         gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
                       GL_STR_ARG(ev->job));
@@ -187,6 +193,7 @@ int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l)
     }
     gl_list_push(&l->job->parked, &p->link);
     l->job->parked_n++;
+    GL_ASSERT(l->job->parked_n <= GL_PARKED_MAX);
     return 0;
 }
 
@@ -196,12 +203,14 @@ static void adopted(struct gl_core *c, struct gl_job *j)
 {
     if (j->is_adopted) {
         j->is_adopted = false;
+        GL_ASSERT(c->adopting_n > 0);
         c->adopting_n--;
     }
 }
 
 static void drop(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->inflight_n == 0);
     adopted(c, j);
     gl_slots_settle(c, j); /* after gl_job_clear() no step claims anything: all is given back */
     gl_job_drop(c, j);
@@ -209,6 +218,7 @@ static void drop(struct gl_core *c, struct gl_job *j)
 
 void gl_load_distrust(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_MARK(c->trace, "load.distrusted");
     gl_txn_touch(c, j);
     j->is_suspect = true;
@@ -228,10 +238,12 @@ void gl_load_on_changed(struct gl_core *c)
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
         s->is_stored = false;
     }
+    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
 }
 
 void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token)
 {
+    GL_ASSERT(token >= j->token);
     j->outbid = c->shared && token > j->outbid ? token : j->outbid;
     gl_load_distrust(c, j);
 }
@@ -246,10 +258,14 @@ void gl_load_forget(struct gl_core *c, struct gl_job *j)
     } else {
         emit_load(c, j);
     }
+    GL_ASSERT(j->memory != GL_MEM_HOT);
+    GL_ASSERT(!j->is_suspect);
 }
 
 static void failed_ones_are_through(struct gl_core *c, struct gl_job *j, bool unavailable)
 {
+    GL_ASSERT(j->memory == GL_MEM_FAILED);
+    GL_ASSERT(j->inflight_n == 0);
     j->memory = GL_MEM_LOADING;
     if (!j->is_created) {
         drop(c, j);
@@ -264,6 +280,8 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
 
+    GL_ASSERT(ev->type == GL_EV_DONE);
+    GL_ASSERT(c->inflight_n > 0);
     GL_ASSERT(j != NULL); /* a job with transactions in flight stays in memory */
     GL_ASSERT(j->inflight_n > 0);
     j->inflight_n--;
@@ -303,6 +321,7 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
 
 static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     (void)j;
     if (ev->type == GL_EV_LISTED) {
         gl_attempts_list_soon(c);
@@ -325,6 +344,7 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
 {
     struct gl_effect *e;
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (!c->shared) {
         gl_txn_refuse(c, request_of(ev), GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
                       GL_STR_ARG(j->id));
@@ -346,6 +366,7 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
  * elsewhere. Nobody speaks for what runs: the executor ends it in time for those elsewhere. */
 static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (ev->type == GL_EV_COMMAND) {
         deny_parked(c, j, ev);
     }
@@ -353,6 +374,7 @@ static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
 
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_txn_refuse(c, request_of(ev), GL_R_JOB_DAMAGED,
                   "the record of job %.*s, or of its flow, is damaged: " GL_JOB_DAMAGED_ADVICE,
                   GL_STR_ARG(j->id));
@@ -361,6 +383,7 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
 /* There is no such job: what the executor has of it is of no use to anybody. */
 static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
     /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
      * can be harmed by one above all others. */
@@ -373,6 +396,8 @@ static void revive_lease(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(st->r.keeps_slots);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE ||
         !gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
         gl_unit_release(c, st);
@@ -392,6 +417,7 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
 {
     gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
         gl_slots_take(c, st);
     }
@@ -411,6 +437,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (gl_step_is_bound(st)) {
         gl_bound_revive(c, st);
         return;
@@ -474,6 +501,7 @@ static void inherit(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = c->shared && gl_job_running(j) > 0 ? j->live.next : &j->live;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     while (l != &j->live) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -493,6 +521,9 @@ static void inherit(struct gl_core *c, struct gl_job *j)
 
 static void enter(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    GL_ASSERT(j->inflight_n == 0);
+    GL_ASSERT(c->jobs_loading > 0);
     j->memory = GL_MEM_HOT;
     j->hot_at = c->now;
     j->is_created = true;
@@ -506,6 +537,7 @@ static void enter(struct gl_core *c, struct gl_job *j)
 
 static void become_hot(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     enter(c, j);
     if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
@@ -529,6 +561,7 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
         gl_txn_changed(c, j); /* an entry of the index that is not true any more */
     }
+    GL_ASSERT(GL_IMPLIES(j->outbid > 0, gl_job_is_mine(c, j)));
 }
 
 static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
@@ -540,6 +573,7 @@ static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
 static void give_up(struct gl_core *c, struct gl_job *j,
                     void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     GL_MARK(c->trace, "load.not_usable");
     gl_load_unpark(c, j, each);
     drop(c, j);
@@ -550,6 +584,8 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
     uint32_t tries = j->load_tries < 5 ? j->load_tries++ : 5;
     gl_ms wait = (gl_ms)RETRY_MS << tries;
 
+    GL_ASSERT(code != 0);
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (code == GL_E_UNAVAILABLE) {
         gl_load_unpark(c, j, refuse_parked);
         gl_sweep_set_load_due(c, j, c->now + (wait < RETRY_MS_MAX ? wait : RETRY_MS_MAX));
@@ -572,6 +608,7 @@ static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl
 /* It has ended, whatever else can be read of it: nothing that runs of it is wanted. */
 static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     damaged_parked(c, j, ev);
     discard(c, j, ev);
 }
@@ -592,6 +629,7 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     const struct gl_event_record *job = ev->loaded.records.items;
     bool is_readable, has_ended;
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_job_clear(c, j);
     is_readable = gl_restore_head(c, j, ev) == 0;
     has_ended = is_readable && gl_job_status_is_terminal(j->r.status);
@@ -646,6 +684,7 @@ static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event
     const struct gl_event_record *rec = ev->loaded.records.items;
     bool ended;
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_job_clear(c, j);
     ended = is_left_behind(c, rec) && gl_restore_head(c, j, ev) == 0 &&
             gl_job_status_is_terminal(j->r.status);
@@ -657,6 +696,7 @@ static bool may_be_ours(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *rec = ev->loaded.records.items;
 
+    GL_ASSERT(ev->loaded.records.n > 0);
     if (gl_str_eq(rec->owner, c->session)) {
         return true;
     }
@@ -669,6 +709,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j = gl_job_find(c, ev->job);
     const struct gl_event_record *rec = ev->loaded.records.items, *bad;
 
+    GL_ASSERT(ev->type == GL_EV_LOADED);
     if (j == NULL || j->memory != GL_MEM_LOADING) {
         return;
     }
@@ -710,6 +751,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 
 static bool may_leave(const struct gl_core *c, const struct gl_job *j)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (j->is_damaged) {
         return j->inflight_n == 0 && !j->changed;
     }
@@ -743,4 +785,5 @@ void gl_load_trim(struct gl_core *c)
         gl_job_drop(c, j);
     }
     gl_sweep_continue(c);
+    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
 }

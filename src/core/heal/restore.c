@@ -1,5 +1,6 @@
 #include "core/heal/restore.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/signals.h"
 #include "core/flow/submit.h"
@@ -11,6 +12,7 @@
 
 static bool times_are_sound(const struct gl_schema *schema, const void *record)
 {
+    GL_ASSERT(schema->fields_n > 0);
     for (size_t i = 0; i < schema->fields_n; i++) {
         const struct gl_field *f = &schema->fields[i];
         gl_ms t;
@@ -94,6 +96,7 @@ static bool fit_together(struct gl_job *j)
 {
     uint64_t open = 0;
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (j->spec->flow->bundle != NULL) {
         return GL_PLANT(54) || gl_mail_is_whole(j);
     }
@@ -123,6 +126,7 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
     struct gl_job_record r;
     int rc = read_record(c, &gl_job_schema, rec->value, &r);
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (rc == 0) {
         rc = gl_submit_spec(c, r.flow, flow, &j->spec, NULL);
     }
@@ -152,6 +156,7 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
     int32_t item = -1;
     struct gl_step *st;
 
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (rc != 0) {
         return rc;
     }
@@ -178,6 +183,9 @@ int gl_restore_head(struct gl_core *c, struct gl_job *j, const struct gl_event *
 {
     const struct gl_event_record *recs = ev->loaded.records.items;
 
+    GL_ASSERT(ev->type == GL_EV_LOADED);
+    GL_ASSERT(ev->loaded.records.n > 0);
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
     return recs[0].damaged ? GL_E_DAMAGED : restore_record(c, j, &recs[0], ev->loaded.flow);
 }
 
@@ -187,6 +195,7 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
     const struct gl_event_record *recs = ev->loaded.records.items;
     int rc = gl_restore_head(c, j, ev);
 
+    GL_ASSERT(ev->loaded.records.n > 0);
     *ret_bad = &recs[0];
     for (size_t i = 1; i < ev->loaded.records.n && rc == 0; i++) { /* the flow, before its steps */
         if (gl_str_is(recs[i].kind, "patch")) {

@@ -1,5 +1,6 @@
 #include "core/heal/safety.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -10,6 +11,7 @@ static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
 {
     gl_ms oldest = st->r.lost_at_3;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     static_assert(GL_LOSSES_MAX == 3, "three times are kept in the record");
     st->r.lost_at_3 = st->r.lost_at_2;
     st->r.lost_at_2 = st->r.lost_at_1;
@@ -88,6 +90,7 @@ bool gl_safety_keeps_seat(const struct gl_core *c, const struct gl_step *st,
 {
     bool may_run = st->r.status != GL_STEP_RUNNING || gl_safety_is_foreign(c, st);
 
+    GL_ASSERT(next < GL_STEP_STATUS_COUNT);
     return may_run && (next == GL_STEP_RETRY_WAIT || next == GL_STEP_BLOCKED) &&
            !GL_PLANT(67); /* planted: the seat of a lost attempt is free at once */
 }
@@ -104,6 +107,7 @@ static void wait_for_end(struct gl_core *c, struct gl_step *st)
 {
     gl_ms grace = grace_of(c, st);
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     st->r.orphan_grace_ms = grace;
     gl_ledger_wait(
         c, st, grace,
@@ -118,6 +122,8 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
     bool has_seat = st->r.seat > 0;
     bool is_ending = st->job->r.verdict != GL_VERDICT_NONE;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(c->shared);
     GL_MARK(c->trace, "safety.inherited");
     if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: as if it were idempotent */
         gl_ledger_again(c, st, GL_S("planted"));
@@ -153,6 +159,7 @@ static bool is_waiting_for_end(const struct gl_core *c, const struct gl_step *st
 {
     gl_ms waits = st->r.retry_at - st->r.lost_at_1;
 
+    GL_ASSERT(st->r.status == GL_STEP_RETRY_WAIT);
     if (!c->shared || st->r.lost_at_1 == 0 || !gl_safety_needs_session(c, st)) {
         return false;
     }
@@ -175,6 +182,7 @@ void gl_safety_wait_on(struct gl_core *c, struct gl_step *st)
 
 void gl_safety_on_timer(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RETRY_WAIT);
     if (st->r.is_given_up) {
         st->r.is_given_up = false;
         gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
@@ -195,6 +203,8 @@ gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st)
 
 void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why)
 {
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(why.n > 0);
     if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
         return; /* held already, or ending */
     }

@@ -1,5 +1,6 @@
 #include "core/heal/sweep.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/peers.h"
@@ -37,6 +38,7 @@ int64_t gl_sweep_wake_of(const struct gl_job *j)
     const struct gl_heap_item *top = gl_heap_top(&j->timers);
     gl_ms due;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (gl_job_status_is_terminal(j->r.status)) {
         return GL_WAKE_NONE;
     }
@@ -72,12 +74,14 @@ static void set_due(struct gl_core *c, struct gl_job *j, gl_ms due)
     if (due != INT64_MAX) {
         gl_heap_push(&c->timers, &j->timer);
     }
+    GL_ASSERT(gl_heap_has(&j->timer) == (due != INT64_MAX));
 }
 
 void gl_sweep_set_due(struct gl_core *c, struct gl_job *j)
 {
     const struct gl_heap_item *top = gl_heap_top(&j->timers);
 
+    GL_ASSERT(j->memory != GL_MEM_FAILED);
     set_due(c, j, top != NULL ? GL_CONTAINER(top, struct gl_step, timer)->due : INT64_MAX);
 }
 
@@ -91,6 +95,7 @@ void gl_sweep_set_load_due(struct gl_core *c, struct gl_job *j, gl_ms due)
 
 static void fire(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->due <= c->now);
     if (gl_step_is_bound(st)) {
         gl_bound_on_timer(c, st);
         return;
@@ -111,6 +116,7 @@ static void fire(struct gl_core *c, struct gl_step *st)
 
 static void fire_job(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->due <= c->now);
     if (j->memory != GL_MEM_HOT) {
         set_due(c, j, INT64_MAX);
         gl_load_again(c, j);
@@ -155,6 +161,7 @@ static void continue_busy(struct gl_core *c)
         gl_txn_touch(c, j);
         j->changed |= !j->is_deferred;
     }
+    GL_ASSERT(gl_list_empty(&c->busy));
 }
 
 /* ---- sweeps ---- */
@@ -163,6 +170,7 @@ static void ask(struct gl_core *c)
 {
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_FIND, 0);
 
+    GL_ASSERT(c->sweep.under_way);
     GL_ASSERT(!c->sweep.asked);
     c->sweep.asked = true;
     e->context = gl_str_dup(c->out->arena, c->context);
@@ -178,6 +186,8 @@ static void ask(struct gl_core *c)
 
 static void sweep(struct gl_core *c, int64_t from, int64_t max)
 {
+    GL_ASSERT(!c->sweep.asked);
+    GL_ASSERT(max < GL_WAKE_NEVER);
     c->sweep.under_way = true;
     c->sweep.after_score = from;
     gl_core_set(c, &c->sweep.after_id, (gl_str){0});
@@ -187,6 +197,7 @@ static void sweep(struct gl_core *c, int64_t from, int64_t max)
 
 void gl_sweep_begin(struct gl_core *c)
 {
+    GL_ASSERT(c->session.n > 0);
     if (c->passive) {
         return;
     }
@@ -198,6 +209,7 @@ void gl_sweep_begin(struct gl_core *c)
 
 void gl_sweep_continue(struct gl_core *c)
 {
+    GL_ASSERT(GL_IMPLIES(c->sweep.asked, c->sweep.under_way));
     if (c->sweep.under_way && !c->sweep.asked && c->jobs_loading < LOADING_MAX &&
         gl_map_count(&c->waits) < GL_WAITING_MAX) {
         ask(c);
@@ -217,6 +229,7 @@ static void hunt_ends(struct gl_core *c)
                    : c->sweep.max == GL_WAKE_READY ? GL_HUNT_READY
                                                    : GL_HUNT_DUE;
 
+    GL_ASSERT(c->sweep.is_hunt);
     c->sweep.is_hunt = false;
     c->sweep.hunt_due = c->sweep.hunts != 0 ? c->now : INT64_MAX;
     if (c->sweep.left) {
@@ -233,6 +246,8 @@ static void sweep_ends(struct gl_core *c)
     if (c->sweep.is_hunt) {
         hunt_ends(c);
     }
+    GL_ASSERT(!c->sweep.under_way);
+    GL_ASSERT(!c->sweep.is_hunt);
 }
 
 /* Jobs that wait for slots are ours and have their place in a queue, or they are left over from
@@ -240,6 +255,7 @@ static void sweep_ends(struct gl_core *c)
  * otherwise a page at a time is looked at. */
 static void sweep_ready(struct gl_core *c)
 {
+    GL_ASSERT(!c->sweep.under_way);
     c->sweep.under_way = true;
     c->sweep.max = GL_WAKE_READY;
     c->sweep.after_score = GL_WAKE_READY;
@@ -261,6 +277,7 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
 {
     struct gl_job *j = gl_job_find(c, e->id);
 
+    GL_ASSERT(e->id.n == GL_ULID_BYTES);
     if (gl_core_is_quarantined(c, e->id)) {
         return;
     }
@@ -354,6 +371,7 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_entry *entries = ev->found.entries.items;
     size_t due_n = 0;
 
+    GL_ASSERT(ev->type == GL_EV_FOUND);
     c->sweep.asked = false;
     if (ev->found.code != 0) {
         /* The store is away: begin again from the same place, a little later. */
@@ -399,6 +417,8 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
 /* Somebody has died, or has given work away. */
 static void hunt(struct gl_core *c)
 {
+    GL_ASSERT(c->sweep.hunts != 0);
+    GL_ASSERT(!c->sweep.under_way);
     c->sweep.is_hunt = true;
     c->sweep.left = false;
     c->sweep.hunt_due = INT64_MAX;
@@ -416,6 +436,7 @@ static void hunt(struct gl_core *c)
 
 static void sweep_regularly(struct gl_core *c)
 {
+    GL_ASSERT(!c->sweep.under_way);
     switch (c->sweep.turn++ % 3) {
     case 0:
         sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);

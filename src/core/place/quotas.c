@@ -1,5 +1,6 @@
 #include "core/place/quotas.h"
 
+#include "base/check.h"
 #include "base/json.h"
 #include "core/flow/txn.h"
 #include "core/place/quotas_parts.h"
@@ -40,6 +41,7 @@ static bool is_active(const struct gl_quota *l)
 /* How many more could start now, as far as this key is concerned. */
 uint32_t gl_quotas_units(const struct gl_core *c, const struct gl_quota *l)
 {
+    GL_ASSERT(l->others_n <= l->seats_n);
     if (l->is_rate) {
         return l->in_use == 0 && l->next_at <= c->now ? 1 : 0;
     }
@@ -50,6 +52,7 @@ static struct gl_quota *limit_new(struct gl_core *c, gl_str key, bool is_rate)
 {
     struct gl_quota *l = gl_pool_alloc(&c->mem, sizeof(*l));
 
+    GL_ASSERT(key.n > 2);
     gl_core_set(c, &l->key, key);
     l->is_rate = is_rate;
     gl_list_init(&l->groups);
@@ -67,11 +70,14 @@ static struct gl_quota *limit_get(struct gl_core *c, bool is_rate, gl_str name)
 
 gl_str gl_quotas_key(const struct gl_quota *l)
 {
+    GL_ASSERT(l->key.n >= 2);
     return (gl_str){.p = l->key.p + 2, .n = l->key.n - 2};
 }
 
 static void limit_free(struct gl_core *c, struct gl_quota *l)
 {
+    GL_ASSERT(!gl_heap_has(&l->timer));
+    GL_ASSERT(gl_list_empty(&l->groups));
     (void)gl_map_remove(&c->quotas->keys, l->key); /* every key is in the map */
     if (l->seats_n > 0) {
         gl_pool_free(&c->mem, l->seats, l->seats_n);
@@ -84,6 +90,7 @@ static void limit_free(struct gl_core *c, struct gl_quota *l)
  * refused first. */
 static void drop_if_idle(struct gl_core *c, struct gl_quota *l)
 {
+    GL_ASSERT(l->others_n <= l->seats_n);
     if (c->shared && l->rev != 0 && gl_map_count(&c->quotas->keys) < GL_LIMITS_MAX) {
         return;
     }
@@ -96,6 +103,8 @@ static void take_unit(struct gl_core *c, struct gl_quota *l)
 {
     c->quotas->active_n += !is_active(l);
     l->in_use++;
+    GL_ASSERT(l->in_use > 0);
+    GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
 }
 
 static void give_unit(struct gl_core *c, struct gl_quota *l)
@@ -103,6 +112,7 @@ static void give_unit(struct gl_core *c, struct gl_quota *l)
     GL_ASSERT(l->in_use > 0);
     l->in_use--;
     c->quotas->active_n -= !is_active(l);
+    GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
 }
 
 static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
@@ -118,6 +128,7 @@ static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
     }
     c->quotas->active_n += is_active(l);
     c->quotas->active_n -= was;
+    GL_ASSERT(gl_heap_has(&l->timer) == (next_at > c->now));
 }
 
 /* ---- refused ---- */
@@ -130,6 +141,7 @@ void gl_quotas_on_refused(struct gl_core *c, gl_str guard)
     uint64_t seat = 0;
     struct gl_quota *l;
 
+    GL_ASSERT(guard.n > 0);
     while (!is_rate && end > skip && guard.p[end - 1] != '/') {
         end--;
     }
@@ -165,12 +177,14 @@ bool gl_quotas_is_short(const struct gl_core *c, const struct gl_quota_group *g)
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
     size_t more = (size_t)(a != NULL && !is_active(a)) + (size_t)(b != NULL && !is_active(b));
 
+    GL_ASSERT(g->concurrency.limit != NULL || g->rate.limit != NULL);
     return more > 0 && c->quotas->active_n + more > GL_LIMITS_MAX;
 }
 
 /* Then it is looked at again when one of them is free. */
 static void note_short(struct gl_core *c, struct gl_quota_group *g)
 {
+    GL_ASSERT(g->called_n <= g->waits_n);
     if (gl_quotas_is_short(c, g) && gl_list_empty(&g->shorted)) {
         GL_MARK(c->trace, "quotas.too_many_keys");
         gl_list_push(&c->quotas->short_of_room, &g->shorted);
@@ -183,6 +197,7 @@ static uint32_t group_units(const struct gl_core *c, const struct gl_quota_group
     uint32_t x = a != NULL ? gl_quotas_units(c, a) : UINT32_MAX;
     uint32_t y = b != NULL ? gl_quotas_units(c, b) : UINT32_MAX;
 
+    GL_ASSERT(g->called_n <= g->waits_n);
     if (gl_quotas_is_short(c, g)) {
         return 0;
     }
@@ -191,6 +206,7 @@ static uint32_t group_units(const struct gl_core *c, const struct gl_quota_group
 
 static void add_side(struct gl_quota_group *g, struct gl_quota_side *side, struct gl_quota *l)
 {
+    GL_ASSERT(GL_IMPLIES(l != NULL, l->key.n > 0));
     gl_list_init(&side->link);
     side->group = g;
     side->limit = l;
@@ -204,6 +220,8 @@ static struct gl_quota_group *group_new(struct gl_core *c, gl_str key, struct gl
 {
     struct gl_quota_group *g = gl_pool_alloc(&c->mem, sizeof(*g));
 
+    GL_ASSERT(pool < c->pools_n);
+    GL_ASSERT(key.n > 0);
     gl_core_set(c, &g->key, key);
     g->pool = pool;
     gl_heap_init(&g->held, gl_slots_before);
@@ -223,6 +241,7 @@ static struct gl_quota_group *group_get(struct gl_core *c, struct gl_quota *conc
         gl_str_fmt(c->out->arena, "%u %zu %.*s%.*s", pool, a.n, GL_STR_ARG(a), GL_STR_ARG(b));
     struct gl_quota_group *g = gl_map_find(&c->quotas->groups, key);
 
+    GL_ASSERT(concurrency != NULL || rate != NULL);
     return g != NULL ? g : group_new(c, key, concurrency, rate, pool);
 }
 
@@ -230,6 +249,7 @@ static void group_free(struct gl_core *c, struct gl_quota_group *g)
 {
     struct gl_quota *limits[] = {g->concurrency.limit, g->rate.limit};
 
+    GL_ASSERT(g->waits_n == 0);
     GL_ASSERT(g->held.n == 0);
     GL_ASSERT(g->called_n == 0);
     (void)gl_map_remove(&c->quotas->groups, g->key); /* every group is in the map */
@@ -257,6 +277,8 @@ void gl_quotas_done(struct gl_core *c)
         }
         limit_free(c, l);
     }
+    GL_ASSERT(gl_map_count(&c->quotas->keys) == 0);
+    GL_ASSERT(gl_list_empty(&c->quotas->short_of_room));
     gl_map_done(&c->quotas->keys);
     gl_map_done(&c->quotas->groups);
     gl_heap_done(&c->quotas->timers);
@@ -271,6 +293,8 @@ static void call(struct gl_core *c, struct gl_quota_group *g)
 {
     struct gl_wait *w = GL_CONTAINER(gl_heap_top(&g->held), struct gl_wait, place);
 
+    GL_ASSERT(g->held.n > 0);
+    GL_ASSERT(w->state == GL_WAIT_HELD);
     gl_heap_remove(&g->held, &w->place);
     gl_heap_push(&c->pools[g->pool].queue, &w->place);
     w->state = GL_WAIT_CALLED;
@@ -279,10 +303,12 @@ static void call(struct gl_core *c, struct gl_quota_group *g)
     if (w->step != NULL) {
         w->step->r.blocked_on = GL_BLOCK_NONE;
     }
+    GL_ASSERT(g->called_n <= g->waits_n);
 }
 
 static bool goes_first(const struct gl_quota_group *g, const struct gl_quota_group *than)
 {
+    GL_ASSERT(g->held.n > 0);
     return than == NULL || gl_slots_before(gl_heap_top(&g->held), gl_heap_top(&than->held));
 }
 
@@ -298,6 +324,7 @@ static bool call_some(struct gl_core *c, struct gl_quota *l)
     for (struct gl_link *k = l->groups.next; k != &l->groups; k = k->next) {
         struct gl_quota_group *g = GL_CONTAINER(k, struct gl_quota_side, link)->group;
 
+        GL_ASSERT(g->pool < c->pools_n);
         called[g->pool] += g->called_n;
         if (g->held.n == 0) {
             continue;
@@ -334,6 +361,7 @@ static void freed(struct gl_core *c, struct gl_quota *l)
     struct gl_quotas *all = c->quotas;
     struct gl_link *k;
 
+    GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
     refill(c, l);
     for (size_t n = all->active_n; n < GL_LIMITS_MAX; n++) {
         struct gl_quota_group *g;
@@ -361,7 +389,9 @@ static struct gl_quota *ask_concurrency(struct gl_core *c, const struct gl_step 
     uint32_t max = gl_step_spec_of(st)->limit_max;
     struct gl_quota *l = limit_get(c, false, concurrency_key(st));
 
+    GL_ASSERT(st->r.limit_key.n > 0);
     l->max = max > 0 ? max : 1;
+    GL_ASSERT(l->max > 0);
     return l;
 }
 
@@ -372,6 +402,7 @@ static struct gl_quota *ask_rate(struct gl_core *c, const struct gl_step *st)
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_quota *l = limit_get(c, true, spec->rate_key);
 
+    GL_ASSERT(spec->rate_key.n > 0);
     l->every_ms = spec->rate_ms;
     if (l->next_at > c->now + l->every_ms) {
         set_next(c, l, c->now + l->every_ms);
@@ -384,6 +415,7 @@ struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st
     struct gl_quota *concurrency = NULL, *rate = NULL;
     struct gl_quota_group *g;
 
+    GL_ASSERT(pool < c->pools_n);
     if (concurrency_key(st).n > 0) {
         concurrency = ask_concurrency(c, st);
     }
@@ -396,6 +428,8 @@ struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st
     g = group_get(c, concurrency, rate, pool);
     g->waits_n++;
     refill_group(c, g); /* it may have raised the limit */
+    GL_ASSERT(g->pool == pool);
+    GL_ASSERT(g->waits_n > 0);
     return g;
 }
 
@@ -407,6 +441,7 @@ void gl_quotas_leave(struct gl_core *c, struct gl_wait *w)
     if (w->state == GL_WAIT_HELD) {
         gl_heap_remove(&g->held, &w->place);
     }
+    GL_ASSERT(g->called_n >= called);
     g->called_n -= called;
     GL_ASSERT(g->waits_n > 0);
     g->waits_n--;
@@ -423,6 +458,7 @@ bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
     struct gl_quota_group *g = gl_quotas_group_of(w);
     bool called = w->state == GL_WAIT_CALLED;
 
+    GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
     if (group_units(c, g) > 0) {
         return true;
     }
@@ -445,6 +481,7 @@ void gl_quotas_use(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_quota_group *g = gl_quotas_group_of(w);
 
+    GL_ASSERT(w->state != GL_WAIT_HELD);
     g->called_n -= w->state == GL_WAIT_CALLED;
     if (g->concurrency.limit != NULL) {
         take_unit(c, g->concurrency.limit);
@@ -458,6 +495,7 @@ void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_quota_group *g = gl_quotas_group_of(w);
 
+    GL_ASSERT(w->state == GL_WAIT_GRANTED);
     if (g->concurrency.limit != NULL) {
         give_unit(c, g->concurrency.limit);
         freed(c, g->concurrency.limit);
@@ -476,6 +514,8 @@ static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rat
     gl_str name = gl_quotas_key(rate);
     struct gl_write *w;
 
+    GL_ASSERT(rate->in_use == 0);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (c->shared) { /* else nobody but us has used it */
         gl_txn_demand(c, j, rate->rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT, GL_S("rate"), name)
             ->rev = rate->rev;
@@ -491,6 +531,7 @@ void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_
     struct gl_quota_group *g = gl_quotas_group_of(w);
     struct gl_quota *rate = g->rate.limit;
 
+    GL_ASSERT(w->state == GL_WAIT_GRANTED);
     h->limit = g->concurrency.limit;
     if (h->limit != NULL && c->shared) {
         gl_seats_sit_down(c, w->step, h);
@@ -504,6 +545,7 @@ void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_
 
 void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
     if (concurrency_key(st).n == 0 || GL_PLANT(12)) { /* planted: not counted after a restart */
         return;
     }
@@ -518,6 +560,7 @@ void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
 {
     struct gl_quota *l = h->limit;
 
+    GL_ASSERT(GL_IMPLIES(l != NULL, l->in_use > 0));
     h->limit = NULL;
     if (l != NULL) {
         if (h->seat > 0 && h->seat <= l->seats_n && l->seats[h->seat - 1] == GL_SEAT_OURS) {
@@ -542,6 +585,7 @@ void gl_quotas_wake(struct gl_core *c)
 {
     for (struct gl_heap_item *top; (top = gl_heap_top(&c->quotas->timers)) != NULL;) {
         struct gl_quota *l = GL_CONTAINER(top, struct gl_quota, timer);
+        GL_ASSERT(gl_heap_has(&l->timer));
 
         if (l->next_at > c->now) {
             break;
@@ -563,6 +607,7 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *records = ev->rates.records.items;
 
+    GL_ASSERT(ev->type == GL_EV_RATES);
     for (size_t i = 0; i < ev->rates.records.n; i++) {
         struct gl_json json;
         int64_t next_at;
@@ -631,6 +676,7 @@ GL_SNAPSHOT_SCHEMA(group);
 
 static gl_str key_of(const struct gl_quota_side *side)
 {
+    GL_ASSERT(GL_IMPLIES(side->limit != NULL, side->limit->key.n > 0));
     return side->limit != NULL ? side->limit->key : (gl_str){0};
 }
 
@@ -641,6 +687,7 @@ static void save_group(const struct gl_quota_group *g, const char *kind, struct 
                             .rate = key_of(&g->rate),
                             .pool = g->pool};
 
+    GL_ASSERT(g->key.n > 0);
     gl_snapshot_put(out, kind, &group_schema, &s);
 }
 
@@ -692,6 +739,7 @@ int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l)
         gl_heap_push(&c->quotas->timers, &limit->timer);
         c->quotas->active_n++;
     }
+    GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
     return 0;
 }
 
@@ -754,6 +802,7 @@ void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w)
     } else if (w->state == GL_WAIT_GRANTED) {
         gl_quotas_use(c, w);
     }
+    GL_ASSERT(g->called_n <= g->waits_n);
 }
 
 bool gl_quotas_restore_hold(struct gl_core *c, struct gl_slot_hold *h, gl_str limit)

@@ -1,8 +1,10 @@
 /* quotas_why.c - why a step is held back by a limit, for people. */
+#include "base/check.h"
 #include "core/place/quotas_parts.h"
 
 static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
 {
+    GL_ASSERT(l->others_n <= l->seats_n);
     gl_buf_fmt(out, "concurrency key '%.*s' (%u of %u in use", GL_STR_ARG(gl_quotas_key(l)),
                l->in_use + l->others_n, l->max);
     if (l->others_n > 0) {
@@ -41,6 +43,7 @@ enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, s
     a = g->concurrency.limit;
     b = g->rate.limit;
     ahead = gl_heap_ahead(&g->held, &w->place, GL_AHEAD_MAX);
+    GL_ASSERT(a != NULL || b != NULL);
     gl_buf_c(out, "waits for ");
     if (gl_quotas_is_short(c, g)) {
         code = GL_BECAUSE_LIMITS_USED_UP;

@@ -1,5 +1,6 @@
 #include "core/place/slots.h"
 
+#include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/heal/load.h"
@@ -19,6 +20,8 @@ bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 
 void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t pools_n)
 {
+    GL_ASSERT(pools_n > 0);
+    GL_ASSERT(pools_n <= GL_POOLS_MAX);
     gl_map_init(&c->waits);
     gl_list_init(&c->granted);
     c->pools_n = pools_n;
@@ -38,12 +41,14 @@ static gl_str wait_key(const struct gl_wait *w)
 
 static void make_key(char key[static GL_WAIT_KEY_BYTES], gl_str job, uint32_t number)
 {
+    GL_ASSERT(job.n == GL_ULID_BYTES);
     memcpy(key, job.p, GL_ULID_BYTES);
     memcpy(key + GL_ULID_BYTES, &number, sizeof(number));
 }
 
 static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
 {
+    GL_ASSERT(!gl_list_empty(&g->link));
     gl_list_remove(&g->link);
     gl_pool_free(&c->mem, g, sizeof(*g));
 }
@@ -65,6 +70,7 @@ static struct gl_wait *wait_new(struct gl_core *c, struct gl_quota_group *group)
 
 static void wait_free(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(w->pool < c->pools_n);
     if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
         gl_heap_remove(&c->pools[w->pool].queue, &w->place);
     }
@@ -88,6 +94,7 @@ static bool wants_none(const struct gl_wait *w)
 /* It was granted, and nobody wants it. */
 static void wait_void(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(c->pools[w->pool].in_use >= w->slots);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     c->pools[w->pool].in_use -= w->slots;
     if (w->limited) {
@@ -99,6 +106,7 @@ static void wait_void(struct gl_core *c, struct gl_wait *w)
 /* Left over, in whatever state. */
 static void wait_forget(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(w->pool < c->pools_n);
     if (w->state != GL_WAIT_GRANTED) {
         wait_free(c, w);
         return;
@@ -124,6 +132,8 @@ void gl_slots_done(struct gl_core *c)
     for (size_t i = 0; (w = gl_map_next(&c->waits, &i)) != NULL;) {
         wait_free(c, w);
     }
+    GL_ASSERT(gl_map_count(&c->waits) == 0);
+    GL_ASSERT(gl_list_empty(&c->granted));
     gl_map_done(&c->waits);
     gl_quotas_done(c);
     for (size_t i = 0; i < c->pools_n; i++) {
@@ -133,6 +143,7 @@ void gl_slots_done(struct gl_core *c)
 
 static int find_pool(const struct gl_core *c, gl_str name)
 {
+    GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < c->pools_n; i++) {
         if (gl_str_eq(c->pools[i].name, name)) {
             return (int)i;
@@ -147,6 +158,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     const char *what = "step", *setting = "GLIA_POOLS";
     int pool = find_pool(c, spec->pool);
 
+    GL_ASSERT(spec->id.n > 0);
     if (gl_str_starts(name, prefix)) { /* a bundle's: it knows other words */
         what = "agent";
         of = (gl_str){.p = of.p + 1, .n = of.n - 1};
@@ -181,6 +193,7 @@ static gl_ms rank_of(struct gl_core *c, struct gl_step *st)
     if (st->r.queued_at == 0) {
         st->r.queued_at = c->now;
     }
+    GL_ASSERT(st->r.queued_at != 0 || c->now == 0);
     return st->r.queued_at - gl_step_spec_of(st)->priority * GL_AGEING_MS;
 }
 
@@ -191,6 +204,8 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     char key[GL_WAIT_KEY_BYTES];
     struct gl_wait *w;
 
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
+    GL_ASSERT(st->job->memory == GL_MEM_HOT);
     GL_ASSERT(pool >= 0);
     GL_ASSERT(st->wait == NULL);
     make_key(key, st->job->id, gl_step_place(st));
@@ -213,6 +228,7 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     w->step = st;
     st->wait = w;
     st->r.blocked_on = w->state == GL_WAIT_HELD ? GL_BLOCK_LIMIT : GL_BLOCK_NONE;
+    GL_ASSERT(w->pool < c->pools_n);
 }
 
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
@@ -238,6 +254,7 @@ static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, int 
 {
     struct gl_slot_hold *h = gl_pool_alloc(&c->mem, sizeof(*h));
 
+    GL_ASSERT(pool < GL_POOLS_MAX);
     h->step_number = gl_step_place(st);
     h->slots = gl_step_spec_of(st)->slots;
     h->pool = pool;
@@ -248,6 +265,7 @@ static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, int 
 
 static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
 {
+    GL_ASSERT(h->pool < (int)c->pools_n);
     if (h->pool >= 0) {
         struct gl_core_pool_state *p = &c->pools[h->pool];
 
@@ -265,6 +283,7 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
 /* Its lease goes on, unless more is held than there is: then who comes last makes way. */
 static void go_on(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->wait->slots == 0);
     GL_ASSERT(st->hold != NULL);
     wait_free(c, st->wait);
     if (!gl_slots_are_over(c, st)) {
@@ -285,6 +304,7 @@ static void grant(struct gl_core *c, struct gl_step *st)
     struct gl_wait *w = st->wait;
     struct gl_slot_hold *h;
 
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     if (wants_none(w)) {
         go_on(c, st);
@@ -304,6 +324,7 @@ static void grant_cold(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_slot_grant *g;
 
+    GL_ASSERT(w->state == GL_WAIT_GRANTED);
     if (gl_load_job(c, (gl_str){.p = w->key, .n = GL_ULID_BYTES})->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "slots.entry_left_over");
         wait_void(c, w);
@@ -319,6 +340,8 @@ static void grant_any(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_core_pool_state *p = &c->pools[w->pool];
 
+    GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
+    GL_ASSERT(p->slots >= w->slots);
     gl_heap_remove(&p->queue, &w->place);
     p->in_use += w->slots;
     if (w->limited) {
@@ -336,6 +359,7 @@ static void grant_any(struct gl_core *c, struct gl_wait *w)
  * limit makes way. */
 static struct gl_wait *next_of(struct gl_core *c, struct gl_core_pool_state *p)
 {
+    GL_ASSERT(p->slots > 0);
     for (struct gl_heap_item *top; (top = gl_heap_top(&p->queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
@@ -354,6 +378,10 @@ static struct gl_wait *next(struct gl_core *c)
 {
     struct gl_wait *best = NULL;
 
+    GL_ASSERT(c->exec_up);
+    GL_ASSERT(!c->stopping);
+    GL_ASSERT(!c->passive);
+    GL_ASSERT(c->adoption_over);
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_wait *w = next_of(c, &c->pools[i]);
 
@@ -383,6 +411,7 @@ void gl_slots_pump(struct gl_core *c)
 
 bool gl_slots_find_hold(struct gl_step *st)
 {
+    GL_ASSERT(st->job->memory == GL_MEM_HOT);
     GL_ASSERT(st->hold == NULL);
     for (struct gl_link *l = st->job->holds.next; l != &st->job->holds; l = l->next) {
         struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
@@ -399,6 +428,7 @@ void gl_slots_take(struct gl_core *c, struct gl_step *st)
 {
     struct gl_slot_hold *h;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
     if (gl_slots_find_hold(st)) {
         return;
     }
@@ -413,6 +443,7 @@ bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
 {
     int pool = st->hold != NULL ? st->hold->pool : -1;
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
     return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) || gl_quotas_are_over(st);
 }
 
@@ -433,6 +464,7 @@ static bool is_claimed(struct gl_job *j, const struct gl_slot_hold *h)
 
 void gl_slots_settle(struct gl_core *c, struct gl_job *j)
 {
+    GL_ASSERT(j->inflight_n == 0 || j->memory == GL_MEM_HOT);
     for (struct gl_link *l = j->holds.next, *next; l != &j->holds; l = next) {
         struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
 
@@ -463,6 +495,7 @@ void gl_slots_release_all(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l; (l = gl_list_first(&j->holds)) != NULL;) {
         hold_free(c, GL_CONTAINER(l, struct gl_slot_hold, link));
     }
+    GL_ASSERT(gl_list_empty(&j->holds));
 }
 
 /* ---- why ---- */
@@ -484,6 +517,7 @@ void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *l
     unsigned told = 0;
     struct gl_job *j;
 
+    GL_ASSERT(pool < (int)c->pools_n);
     for (size_t i = 0; told < HOLDERS_TOLD && (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         for (struct gl_link *l = j->holds.next; l != &j->holds && told < HOLDERS_TOLD;
              l = l->next) {
@@ -507,6 +541,8 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     const struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, number) : NULL;
     gl_str name = st != NULL && gl_step_is_unit(st) ? gl_unit_pool(st) : p->name;
 
+    GL_ASSERT(w->pool < c->pools_n);
+    GL_ASSERT(w->state != GL_WAIT_GRANTED);
     gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
                w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
     gl_slots_tell_holders(c, w->pool, NULL, out);
@@ -593,6 +629,7 @@ static struct saved_wait describe(const struct gl_wait *w)
                            .state = w->state,
                            .has_step = w->step != NULL};
 
+    GL_ASSERT(w->state <= GL_WAIT_GRANTED);
     memcpy(&s.number, w->key + GL_ULID_BYTES, sizeof(s.number));
     return s;
 }
@@ -628,6 +665,7 @@ static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wai
     struct gl_job *j = s->has_step ? gl_job_find(c, s->job) : NULL;
     struct gl_step *st = j != NULL && j->spec != NULL ? gl_step_at(j, s->number) : NULL;
 
+    GL_ASSERT(w->pool < c->pools_n);
     if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
         gl_heap_push(&c->pools[w->pool].queue, &w->place);
     } else if (w->state == GL_WAIT_GRANTED) {
@@ -661,6 +699,7 @@ int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l)
         }
     }
     w = wait_new(c, group);
+    GL_ASSERT(w->limited == (group != NULL));
     make_key(w->key, s.job, s.number);
     w->slots = s.slots;
     w->pool = (uint8_t)s.pool;
@@ -745,6 +784,8 @@ int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
     h->pool = (int)s.pool;
     h->rate_next_at = s.rate_next_at;
     h->seat = s.seat;
+    GL_ASSERT(h->pool >= -1);
+    GL_ASSERT(h->pool < (int)c->pools_n);
     gl_list_push(&l->job->holds, &h->link);
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;
