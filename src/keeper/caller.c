@@ -27,6 +27,7 @@ enum {
 
 static void hang_up(struct gl_keeper *k, struct gl_caller *c)
 {
+    GL_ASSERT(k->callers_n > 0 || c->watch.fd < 0);
     if (c->watch.fd < 0) {
         return;
     }
@@ -50,15 +51,19 @@ static void free_gone(struct gl_keeper *k)
         gl_buf_done(&c->out);
         gl_mem_free(c);
     }
+    GL_ASSERT(gl_list_empty(&k->gone));
 }
 
 static void on_impatience(struct gl_keeper *k, struct gl_timer *t)
 {
+    GL_ASSERT(t->due <= k->now);
     hang_up(k, GL_CONTAINER(t, struct gl_caller, patience));
 }
 
 void gl_caller_activate(struct gl_keeper *k, struct gl_caller *c)
 {
+    GL_ASSERT(c->version != 0);
+    GL_ASSERT(!c->closing);
     if (k->active != NULL && k->active != c) {
         hang_up(k, k->active);
     }
@@ -71,6 +76,7 @@ void gl_caller_activate(struct gl_keeper *k, struct gl_caller *c)
         gl_list_remove(l);
         gl_list_push(&k->unsaid, l);
     }
+    GL_ASSERT(gl_list_empty(&k->said));
 }
 
 /* ---- words in ---- */
@@ -82,6 +88,7 @@ static bool may_hear(const struct gl_caller *c)
 
 static gl_str unread(const struct gl_caller *c)
 {
+    GL_ASSERT(c->in_used <= c->in.n);
     return (gl_str){.p = c->in.p + c->in_used, .n = c->in.n - c->in_used};
 }
 
@@ -94,6 +101,7 @@ static void compact(struct gl_caller *c)
     }
     c->in.n = rest.n;
     c->in_used = 0;
+    GL_ASSERT(c->in_used == 0);
 }
 
 static void take_frames(struct gl_keeper *k, struct gl_caller *c)
@@ -114,6 +122,7 @@ static void take_frames(struct gl_keeper *k, struct gl_caller *c)
             break;
         }
         c->in_used += used;
+        GL_ASSERT(c->in_used <= c->in.n);
         gl_serve_message(k, c, message);
     }
     compact(c);
@@ -123,6 +132,8 @@ static void on_words(struct gl_keeper *k, struct gl_caller *c)
 {
     char bytes[READ_BYTES];
     ssize_t n = recv(c->watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+    GL_ASSERT(c->watch.fd >= 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
@@ -148,11 +159,14 @@ void gl_caller_go_on(struct gl_keeper *k)
 {
     struct gl_caller *all[CALLERS_MAX];
     size_t n = 0;
+
+    GL_ASSERT(k->callers_n <= CALLERS_MAX);
     k->unread = false;
     /* A hello cuts others off, but frees them only when the turn is over. */
     for (struct gl_link *l = k->callers.next; l != &k->callers; l = l->next) {
         all[n++] = GL_CONTAINER(l, struct gl_caller, link);
     }
+    GL_ASSERT(n == k->callers_n);
     for (size_t i = 0; i < n; i++) {
         take_frames(k, all[i]);
     }
@@ -182,8 +196,11 @@ void gl_caller_refuse(struct gl_caller *c, int status, const char *text)
         .status = status,
         .text = gl_str_of(text),
     };
+
+    GL_ASSERT(status < 0);
     gl_caller_send(c, &m);
     c->closing = true;
+    GL_ASSERT(c->closing);
 }
 
 bool gl_caller_hears(const struct gl_keeper *k)
@@ -195,6 +212,8 @@ bool gl_caller_hears(const struct gl_keeper *k)
 static void send_said(struct gl_caller *c, struct gl_heard *h, size_t bytes_high)
 {
     struct gl_said *s;
+
+    GL_ASSERT(bytes_high > 0);
     while (c->out.n < bytes_high && (s = gl_heard_first(h)) != NULL) {
         struct gl_keep_msg m = {
             .type = GL_KEEP_SAID,
@@ -209,6 +228,8 @@ static void send_said(struct gl_caller *c, struct gl_heard *h, size_t bytes_high
 void gl_caller_send_end(struct gl_caller *c, struct gl_charge *charge, uint64_t req)
 {
     struct gl_keep_msg m = gl_charge_ended(charge);
+
+    GL_ASSERT(charge->state == GL_CHARGE_ENDED);
     if (charge->heard != NULL && c->version >= GL_KEEP_VERSION_WORKERS) {
         send_said(c, charge->heard, SIZE_MAX);
     }
@@ -254,6 +275,8 @@ static void report_ends(struct gl_keeper *k)
 static void adjust_watch(struct gl_keeper *k, struct gl_caller *c)
 {
     uint32_t events = (c->out.n > 0 ? EPOLLOUT : 0u) | (may_hear(c) ? EPOLLIN : 0u);
+
+    GL_ASSERT(c->watch.fd >= 0);
     if (events != c->events) {
         c->events = events;
         gl_keeper_set_watch(k, &c->watch, events);
@@ -278,6 +301,7 @@ static void write_out(struct gl_keeper *k, struct gl_caller *c)
         at += (size_t)n;
     }
     if (at > 0) {
+        GL_ASSERT(at <= c->out.n);
         memmove(c->out.p, c->out.p + at, c->out.n - at);
         c->out.n -= at;
     }
@@ -324,6 +348,7 @@ void gl_caller_close_all(struct gl_keeper *k)
     }
     free_gone(k);
     gl_keeper_unwatch(&k->listener);
+    GL_ASSERT(k->callers_n == 0);
 }
 
 /* ---- new ones ---- */
@@ -358,6 +383,7 @@ static void on_knock(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     c->events = EPOLLIN;
     c->patience.fire = on_impatience;
     gl_list_init(&c->link);
+    GL_ASSERT(k->callers_n < CALLERS_MAX);
     gl_list_push(&k->callers, &c->link);
     k->callers_n++;
     if (gl_keeper_watch(k, &c->watch, &why) < 0) {

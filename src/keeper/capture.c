@@ -23,6 +23,7 @@ enum {
 
 static void close_pipe(struct gl_keeper *k, struct gl_pipe *p)
 {
+    GL_ASSERT(gl_list_empty(&p->link));
     gl_keeper_unwatch(&p->watch);
     gl_fs_closep(&p->write_fd);
     gl_list_remove(&p->link);
@@ -36,6 +37,7 @@ void gl_capture_free_closed(struct gl_keeper *k)
         gl_list_remove(&p->link);
         gl_mem_free(p);
     }
+    GL_ASSERT(gl_list_empty(&k->pipes_closed));
 }
 
 static void leave_pipe(struct gl_keeper *k, struct gl_stream *s)
@@ -72,6 +74,7 @@ static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
         close_pipe(k, p);
         return NULL;
     }
+    GL_ASSERT(p->watch.fd >= 0);
     return p;
 }
 
@@ -94,6 +97,7 @@ static void pause_pipe(struct gl_keeper *k, struct gl_pipe *p)
         p->is_paused = true;
         gl_keeper_set_watch(k, &p->watch, 0);
     }
+    GL_ASSERT(p->is_paused);
 }
 
 void gl_capture_go_on(struct gl_keeper *k, struct gl_capture *c)
@@ -132,6 +136,9 @@ int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
                     struct gl_why *reterr_why)
 {
     char *copy = gl_mem_alloc(path.n + 1);
+
+    GL_ASSERT(c->log_fd < 0);
+    GL_ASSERT(path.n > 0);
     memcpy(copy, path.p, path.n);
     c->path = copy;
     c->out.redact.redactor = c->err.redact.redactor = redactor;
@@ -151,6 +158,7 @@ int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
 
 static int write_at(int fd, const char *p, size_t n, uint64_t at)
 {
+    GL_ASSERT(fd >= 0);
     while (n > 0) {
         ssize_t w = pwrite(fd, p, n, (off_t)at);
         if (w < 0 && errno == EINTR) {
@@ -168,6 +176,7 @@ static int write_at(int fd, const char *p, size_t n, uint64_t at)
 
 static int read_at(int fd, char *p, size_t n, uint64_t at)
 {
+    GL_ASSERT(fd >= 0);
     while (n > 0) {
         ssize_t got = pread(fd, p, n, (off_t)at);
         if (got < 0 && errno == EINTR) {
@@ -192,6 +201,9 @@ static int write_shorter(const struct gl_capture *c, int fd, struct gl_capture *
     GL_CLEANUP(gl_buf_done) struct gl_buf kept = {0};
     char *end = gl_buf_reserve(&kept, GL_CAPTURE_PART_BYTES);
     char *head = gl_buf_reserve(&all, c->head_bytes + MARK_BYTES_MAX + GL_CAPTURE_PART_BYTES);
+
+    GL_ASSERT(c->head_bytes > 0);
+    GL_ASSERT(c->log_bytes > GL_CAPTURE_PART_BYTES);
     GL_ASSERT(c->log_bytes - tail > GL_CAPTURE_PART_BYTES);
     if (read_at(c->log_fd, head, c->head_bytes, 0) < 0 ||
         read_at(c->log_fd, end, GL_CAPTURE_PART_BYTES, from) < 0) {
@@ -215,6 +227,9 @@ static int shorten(struct gl_keeper *k, struct gl_capture *c)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf path = {0};
     struct gl_capture shorter = *c;
+
+    GL_ASSERT(c->head_bytes > 0);
+    GL_ASSERT(c->log_fd >= 0);
     gl_buf_fmt(&path, "%s.new", c->path);
     gl_buf_char(&path, '\0');
     GL_CLEANUP(gl_fs_closep)
@@ -241,7 +256,10 @@ static void end_head(struct gl_capture *c, gl_str lines)
     /* A mark of the disk's may have filled it already. */
     size_t room = c->log_bytes < GL_CAPTURE_PART_BYTES ? GL_CAPTURE_PART_BYTES - c->log_bytes : 0;
     const char *newline = memrchr(lines.p, '\n', room);
+
+    GL_ASSERT(c->head_bytes == 0);
     c->head_bytes = c->log_bytes + (newline == NULL ? 0 : (size_t)(newline + 1 - lines.p));
+    GL_ASSERT(c->head_bytes >= c->log_bytes);
 }
 
 static int open_log(struct gl_keeper *k, struct gl_capture *c)
@@ -257,11 +275,15 @@ static int open_log(struct gl_keeper *k, struct gl_capture *c)
 static int write_unwritten(struct gl_capture *c)
 {
     char mark[MARK_BYTES_MAX];
+
+    GL_ASSERT(c->log_fd >= 0);
     if (c->unwritten == 0) {
         return 0;
     }
     int n = snprintf(mark, sizeof(mark), "-- %llu bytes dropped: disk full --\n",
                      (unsigned long long)c->unwritten);
+    GL_ASSERT(n > 0);
+    GL_ASSERT((size_t)n < sizeof(mark));
     int r = write_at(c->log_fd, mark, (size_t)n, c->log_bytes);
     if (r == 0) {
         c->log_bytes += (uint64_t)n;
@@ -289,12 +311,14 @@ static void write_log(struct gl_keeper *k, struct gl_capture *c, gl_str lines)
         c->log_bytes - c->head_bytes - c->mark_bytes > 2ull * GL_CAPTURE_PART_BYTES) {
         (void)shorten(k, c); /* failed: tried again with the next line */
     }
+    GL_ASSERT(c->log_bytes >= c->head_bytes + c->mark_bytes);
 }
 
 /* ---- lines ---- */
 
 static void add_line(struct gl_keeper *k, const struct gl_stream *s, gl_str begin, gl_str rest)
 {
+    GL_ASSERT(s->letter == 'o' || s->letter == 'e');
     gl_buf_i64(&k->lines, gl_keeper_wall(k));
     gl_buf_char(&k->lines, ' ');
     gl_buf_char(&k->lines, s->letter);
@@ -315,11 +339,14 @@ static void hold_partial(struct gl_keeper *k, struct gl_stream *s, gl_str rest)
         rest.n -= n;
     }
     gl_buf_str(&s->partial, rest);
+    GL_ASSERT(s->partial.n < GL_CAPTURE_LINE_BYTES);
 }
 
 static void take_lines(struct gl_keeper *k, struct gl_stream *s, gl_str text)
 {
     const char *newline;
+
+    GL_ASSERT(s->partial.n < GL_CAPTURE_LINE_BYTES);
     while (text.n > 0 && (newline = memchr(text.p, '\n', text.n)) != NULL) {
         size_t n = (size_t)(newline - text.p);
         while (s->partial.n + n > GL_CAPTURE_LINE_BYTES) {
@@ -365,6 +392,7 @@ static void grow_last(struct gl_capture *c, gl_str part)
     if (c->line_kept) {
         gl_buf_str(&c->line, part);
     }
+    GL_ASSERT(c->line.n <= GL_OUTPUT_BYTES_MAX);
 }
 
 static void end_last(struct gl_capture *c)
@@ -380,6 +408,7 @@ static void end_last(struct gl_capture *c)
     gl_buf_reset(&c->line);
     c->line_begun = false;
     c->line_kept = false;
+    GL_ASSERT(!c->line_begun);
 }
 
 static void track_last(struct gl_capture *c, gl_str text)
@@ -397,6 +426,7 @@ static void track_last(struct gl_capture *c, gl_str text)
 
 gl_str gl_capture_last(const struct gl_capture *c)
 {
+    GL_ASSERT(c->last.n <= GL_OUTPUT_BYTES_MAX);
     return gl_buf_view(&c->last);
 }
 
@@ -405,6 +435,7 @@ gl_str gl_capture_last(const struct gl_capture *c)
 /* Of a worker; what is left is for the log. */
 static gl_str hear(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
 {
+    GL_ASSERT(s == &c->out || s == &c->err);
     if (s == &c->err) {
         gl_heard_err(c->heard, text);
         return text;
@@ -419,6 +450,7 @@ static gl_str hear(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *
 
 static void take_text(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
 {
+    GL_ASSERT(s == &c->out || s == &c->err);
     if (c->heard != NULL) {
         text = hear(k, c, s, text);
     } else if (s == &c->out) {
@@ -476,6 +508,7 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
         write_log(k, c, gl_buf_view(&k->lines));
     }
     gl_buf_done(&s->partial);
+    GL_ASSERT(s->partial.n == 0);
 }
 
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
@@ -494,4 +527,5 @@ void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
     }
     gl_fs_closep(&c->log_fd);
     gl_buf_done(&c->line);
+    GL_ASSERT(c->log_fd < 0);
 }

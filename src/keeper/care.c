@@ -24,6 +24,8 @@ enum {
 static void set_timer(struct gl_keeper *k, struct gl_charge *c)
 {
     gl_ms due = c->deadline;
+
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING);
     due = c->kill_at < due ? c->kill_at : due;
     due = c->beacon_at < due ? c->beacon_at : due;
     due = c->clear_at < due ? c->clear_at : due;
@@ -71,12 +73,16 @@ static void redact_output(struct gl_keeper *k, struct gl_charge *c, gl_str path)
     if (from_file) {
         gl_rundir_replace_output(k, path, gl_buf_view(&c->output));
     }
+    GL_ASSERT(c->output.n <= GL_OUTPUT_BYTES_MAX);
 }
 
 static void take_output(struct gl_keeper *k, struct gl_charge *c)
 {
     struct gl_why why;
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
+
+    GL_ASSERT(c->state == GL_CHARGE_CLEARING);
+    GL_ASSERT(c->output.n == 0);
     if (c->capture.log_bytes == 0 && has_succeeded(c) && gl_shelf_put(k, c, path)) {
         return; /* it has said nothing and left nothing */
     }
@@ -102,18 +108,22 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
 static void clear_worker(struct gl_keeper *k, struct gl_charge *c)
 {
     bool is_silent = c->capture.log_bytes == 0;
+
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING);
     gl_workdir_remove(k, gl_rundir_path(&k->scratch, &c->key), is_silent);
     c->floor->has_left = true;
 }
 
 static void end_charge(struct gl_keeper *k, struct gl_charge *c)
 {
+    GL_ASSERT(c->noted_at == 0);
     (void)gl_redact_text(c->redactor, &c->error); /* whether something was found does not matter */
     gl_redact_put(&k->redactors, c->redactor);
     c->redactor = NULL;
     c->result.ended_at = gl_keeper_wall(k);
     k->result_bytes += gl_charge_bytes(c);
     gl_charge_move(k, c, GL_CHARGE_ENDING);
+    GL_ASSERT(k->result_bytes >= GL_CHARGE_BYTES);
 }
 
 /* Its process has been waited for and no descendant is left. */
@@ -142,6 +152,8 @@ static void finish(struct gl_keeper *k, struct gl_charge *c)
 static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, int code,
                              const struct gl_why *why)
 {
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING);
+    GL_ASSERT(code < 0);
     gl_capture_finish(k, &c->capture);
     c->result.end = GL_EXEC_NOT_EXECUTED;
     c->result.exit_code = code == GL_E_DAMAGED ? code : 0;
@@ -160,12 +172,15 @@ static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, int code,
  */
 static void signal_group(const struct gl_charge *c, int sig)
 {
+    GL_ASSERT(c->proc.pid > 1);
     GL_ASSERT(c->state == GL_CHARGE_RUNNING);
     (void)kill(-c->proc.pid, sig);
 }
 
 static void clear(struct gl_keeper *k, struct gl_charge *c, int status)
 {
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING);
+    GL_ASSERT(c->proc.direct);
     c->wait_status = status;
     c->deadline = c->kill_at = INT64_MAX;
     gl_proctree_remove(k, &c->proc);
@@ -176,6 +191,8 @@ static void clear(struct gl_keeper *k, struct gl_charge *c, int status)
 void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why)
 {
     int status;
+
+    GL_ASSERT(why == GL_EXEC_TIMEOUT || why == GL_EXEC_STOPPED || why == GL_EXEC_ORPHANED);
     if (c->state != GL_CHARGE_RUNNING || c->stopping) {
         return;
     }
@@ -198,6 +215,8 @@ void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why
 void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms)
 {
     gl_ms kill_at = gl_keeper_after(k, grace_ms);
+
+    GL_ASSERT(grace_ms >= 0);
     if (c->state != GL_CHARGE_RUNNING) {
         return;
     }
@@ -212,6 +231,7 @@ void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms)
 
 void gl_care_vouch(const struct gl_keeper *k, struct gl_charge *c)
 {
+    GL_ASSERT(k->orphan_grace_ms >= 0);
     c->incarnation = k->epoch.incarnation;
     c->orphan_grace_ms = k->orphan_grace_ms;
 }
@@ -256,12 +276,15 @@ gl_ms gl_care_end_orphans(struct gl_keeper *k)
         gl_care_hurry(k, c, end > k->now ? end - k->now : 0); /* late: we stood still */
         gl_care_stop(k, c, GL_EXEC_ORPHANED);
     }
+    GL_ASSERT(next > k->now);
     return next;
 }
 
 void gl_care_leave(struct gl_keeper *k)
 {
     struct gl_charge *c;
+
+    GL_ASSERT(k->leaving);
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
         if (c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING) {
             c->lost = k->lost = true;
@@ -279,12 +302,16 @@ static void send_beacon(struct gl_keeper *k, const struct gl_charge *c)
         .type = GL_KEEP_BEACON,
         .start = {.key = c->key, .token = c->token},
     };
+
+    GL_ASSERT(c->beacon_ms > 0);
     gl_caller_tell(k, &m);
 }
 
 static void on_due(struct gl_keeper *k, struct gl_timer *t)
 {
     struct gl_charge *c = GL_CONTAINER(t, struct gl_charge, timer);
+
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING);
     if (k->now >= c->deadline) {
         gl_care_stop(k, c, GL_EXEC_TIMEOUT);
     }
@@ -327,6 +354,7 @@ static int may_begin(struct gl_keeper *k, struct gl_why *why)
 
 static void set_times(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec_start *s)
 {
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING);
     c->grace_ms = s->grace_ms;
     c->beacon_ms = s->beacon_ms;
     c->deadline = s->timeout_ms > 0 ? gl_keeper_after(k, s->timeout_ms) : INT64_MAX;
@@ -337,6 +365,7 @@ static void set_times(struct gl_keeper *k, struct gl_charge *c, const struct gl_
 
 static int launch(struct gl_keeper *k, struct gl_charge *c, struct gl_launch *l, struct gl_why *why)
 {
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING);
     l->mark = c->mark = gl_proctree_new_mark(k);
     c->proc = (struct gl_proc){.charge = c, .direct = true};
     c->ticks_min = gl_proctree_ticks();
@@ -392,6 +421,7 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     } else {
         set_times(k, c, s);
     }
+    GL_ASSERT(r == 0 || c->state == GL_CHARGE_ENDING);
     return 0;
 }
 
@@ -400,6 +430,8 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
 static void on_process_end(struct gl_keeper *k, pid_t pid, int status)
 {
     struct gl_proc *p = gl_proctree_find(k, pid);
+
+    GL_ASSERT(pid > 0);
     if (p == NULL) {
         return; /* an orphan that ended before we saw it */
     }
@@ -433,6 +465,7 @@ void gl_care_reap(struct gl_keeper *k)
             set_timer(k, c);
         }
     }
+    GL_ASSERT(!k->reaped);
 }
 
 /* ---- acknowledged ---- */
@@ -450,6 +483,7 @@ void gl_care_ack(struct gl_keeper *k, struct gl_charge *c, bool failed)
         .start = {.key = c->key, .token = c->token},
     };
     (void)gl_journal_add(&k->journal, &m);
+    GL_ASSERT(k->result_bytes >= gl_charge_bytes(c));
     k->result_bytes -= gl_charge_bytes(c);
     gl_charge_bury(k, c);
 }

@@ -36,6 +36,7 @@ void gl_charge_review(struct gl_keeper *k, struct gl_floor *f)
 
 static void forget_floor(struct gl_keeper *k, struct gl_floor *f)
 {
+    GL_ASSERT(k->floors_idle_n > 0);
     GL_ASSERT(f->charges_n == 0);
     gl_list_remove(&f->link);
     k->floors_idle_n--;
@@ -48,6 +49,7 @@ static void forget_floor(struct gl_keeper *k, struct gl_floor *f)
 
 static struct gl_floor *new_floor(struct gl_keeper *k, gl_str key)
 {
+    GL_ASSERT(key.n > 0);
     if (k->floors_idle_n >= GL_KEEPER_FLOORS_MAX) {
         forget_floor(k, GL_CONTAINER(gl_list_first(&k->floors_idle), struct gl_floor, link));
     }
@@ -59,16 +61,19 @@ static struct gl_floor *new_floor(struct gl_keeper *k, gl_str key)
     gl_list_push(&k->floors_idle, &f->link);
     k->floors_idle_n++;
     gl_map_add(&k->floors, f->key, f);
+    GL_ASSERT(k->floors_idle_n <= GL_KEEPER_FLOORS_MAX);
     return f;
 }
 
 static void hold_floor(struct gl_keeper *k, struct gl_floor *f)
 {
+    GL_ASSERT(f->charges_n > 0 || k->floors_idle_n > 0);
     if (f->charges_n++ == 0) {
         gl_list_remove(&f->link);
         k->floors_idle_n--;
         gl_charge_review(k, f);
     }
+    GL_ASSERT(f->charges_n > 0);
 }
 
 static void release_floor(struct gl_keeper *k, struct gl_floor *f)
@@ -102,6 +107,7 @@ int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint6
         gl_list_remove(&f->link);
         gl_list_push(&k->floors_idle, &f->link);
     }
+    GL_ASSERT(f->token == token);
     return 0;
 }
 
@@ -126,6 +132,7 @@ static void set_key(struct gl_charge *c, const struct gl_attempt_key *key)
     c->key.job = (gl_str){.p = p, .n = key->job.n};
     p += key->job.n + 1;
     c->key.attempt = (gl_str){.p = p, .n = key->attempt.n};
+    GL_ASSERT(c->key.attempt.p + c->key.attempt.n == c->id.p + c->id.n);
 }
 
 struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key *key,
@@ -133,6 +140,8 @@ struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key
 {
     gl_str id = charge_id(&k->scratch, key);
     struct gl_charge *c = gl_mem_alloc(sizeof(*c) + id.n);
+
+    GL_ASSERT(state == GL_CHARGE_RUNNING || state == GL_CHARGE_ENDED);
     memcpy(c->text, id.p, id.n);
     c->id = (gl_str){.p = c->text, .n = id.n};
     set_key(c, key);
@@ -150,12 +159,16 @@ struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key
     if (state == GL_CHARGE_ENDED) {
         gl_list_push(&k->unsaid, &c->link);
     }
+    GL_ASSERT(c->floor->charges_n > 0);
+    GL_ASSERT(c->floor->token >= token);
     return c;
 }
 
 void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_state next)
 {
+    GL_ASSERT(next < GL_COUNT(states));
     GL_ASSERT(states[c->state].next & GL_BIT(next));
+    GL_ASSERT(k->running_n > 0 || c->state != GL_CHARGE_RUNNING);
     k->running_n -= c->state == GL_CHARGE_RUNNING;
     c->state = next;
     gl_list_remove(&c->link);
@@ -168,6 +181,7 @@ void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_sta
     } else if (next == GL_CHARGE_ENDED) {
         gl_list_push(&k->unsaid, &c->link);
     }
+    GL_ASSERT(c->state == next);
 }
 
 size_t gl_charge_bytes(const struct gl_charge *c)
@@ -197,6 +211,8 @@ struct gl_keep_msg gl_charge_ended(const struct gl_charge *c)
         .result = c->result,
         .output_source = c->output_source,
     };
+
+    GL_ASSERT(c->state >= GL_CHARGE_ENDING);
     m.result.output = gl_buf_view(&c->output);
     m.result.error = gl_buf_view(&c->error);
     if (c->heard != NULL) {
@@ -219,6 +235,7 @@ static void free_charge(struct gl_keeper *k, struct gl_charge *c)
 
 void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c)
 {
+    GL_ASSERT(k->running_n > 0 || c->state != GL_CHARGE_RUNNING);
     GL_ASSERT(gl_list_empty(&c->adopted));
     k->running_n -= c->state == GL_CHARGE_RUNNING;
     gl_keeper_clear_timer(k, &c->timer);
@@ -226,6 +243,7 @@ void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c)
     release_floor(k, c->floor);
     gl_list_remove(&c->link);
     gl_list_push(&k->buried, &c->link);
+    GL_ASSERT(!gl_heap_has(&c->timer.item));
 }
 
 void gl_charge_free_buried(struct gl_keeper *k)
@@ -233,6 +251,7 @@ void gl_charge_free_buried(struct gl_keeper *k)
     while (!gl_list_empty(&k->buried)) {
         free_charge(k, GL_CONTAINER(gl_list_first(&k->buried), struct gl_charge, link));
     }
+    GL_ASSERT(gl_list_empty(&k->buried));
 }
 
 void gl_charge_free_all(struct gl_keeper *k)

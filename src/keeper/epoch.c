@@ -13,6 +13,8 @@ static const char *file_path(struct gl_arena *a, const char *folder)
 static void copy(char *to, size_t bytes, gl_str from)
 {
     size_t n = from.n < bytes ? from.n : bytes - 1;
+
+    GL_ASSERT(bytes > 0);
     memcpy(to, from.p, n);
     to[n] = 0;
 }

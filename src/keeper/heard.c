@@ -20,6 +20,8 @@ struct gl_heard *gl_heard_new(struct gl_charge *c, uint32_t out_max)
     gl_list_init(&h->talking);
     gl_list_init(&h->lines);
     gl_list_init(&h->beacons);
+    GL_ASSERT(h->out_max > 0);
+    GL_ASSERT(h->state == GL_HEARD_BEGIN);
     return h;
 }
 
@@ -32,6 +34,8 @@ void gl_heard_free(struct gl_keeper *k, struct gl_heard *h)
         gl_heard_pop(h);
     }
     gl_list_remove(&h->talking);
+    GL_ASSERT(k->heard_bytes >= h->out.n);
+    GL_ASSERT(h->lines_n == 0);
     k->heard_bytes -= h->out.n;
     gl_buf_done(&h->out);
     gl_buf_done(&h->err);
@@ -49,6 +53,8 @@ struct gl_said *gl_heard_first(struct gl_heard *h)
 
 static void forget(struct gl_heard *h, struct gl_said *s)
 {
+    GL_ASSERT(h->lines_n > 0);
+    GL_ASSERT(h->lines_bytes >= s->n);
     gl_list_remove(&s->link);
     gl_list_remove(&s->beacon);
     h->lines_n--;
@@ -58,6 +64,7 @@ static void forget(struct gl_heard *h, struct gl_said *s)
 
 void gl_heard_pop(struct gl_heard *h)
 {
+    GL_ASSERT(h->lines_n > 0);
     forget(h, gl_heard_first(h));
 }
 
@@ -69,6 +76,8 @@ bool gl_heard_is_full(const struct gl_heard *h)
 static void drop_one(struct gl_heard *h)
 {
     struct gl_link *beacon = gl_list_first(&h->beacons);
+
+    GL_ASSERT(h->lines_n > 0);
     forget(h, beacon != NULL ? GL_CONTAINER(beacon, struct gl_said, beacon) : gl_heard_first(h));
     h->dropped_n++;
 }
@@ -125,6 +134,9 @@ static void begin_line(struct gl_heard *h, gl_str *part, struct gl_buf *plain)
 {
     size_t room = strlen(GL_EXEC_BEACON) - h->line.n;
     size_t n = part->n < room ? part->n : room;
+
+    GL_ASSERT(h->state == GL_HEARD_BEGIN);
+    GL_ASSERT(h->line.n < strlen(GL_EXEC_BEACON));
     gl_buf_add(&h->line, part->p, n);
     part->p += n;
     part->n -= n;
@@ -151,6 +163,7 @@ static void take_part(struct gl_heard *h, gl_str part, struct gl_buf *plain)
     } else if (h->state == GL_HEARD_SAID) {
         gl_buf_str(&h->line, part);
     }
+    GL_ASSERT(h->line.n <= GL_SAID_BYTES_MAX);
 }
 
 static void end_line(struct gl_keeper *k, struct gl_heard *h, struct gl_buf *plain)
@@ -166,6 +179,7 @@ static void end_line(struct gl_keeper *k, struct gl_heard *h, struct gl_buf *pla
     }
     gl_buf_reset(&h->line);
     h->state = GL_HEARD_BEGIN;
+    GL_ASSERT(h->line.n == 0);
 }
 
 static void keep_out(struct gl_keeper *k, struct gl_heard *h, gl_str text)
@@ -173,6 +187,8 @@ static void keep_out(struct gl_keeper *k, struct gl_heard *h, gl_str text)
     size_t room = h->out_max - h->out.n;
     size_t all =
         k->heard_bytes < GL_KEEPER_HEARD_BYTES_MAX ? GL_KEEPER_HEARD_BYTES_MAX - k->heard_bytes : 0;
+
+    GL_ASSERT(h->out.n <= h->out_max);
     h->out_bytes += text.n;
     room = h->is_cut ? 0 : room < all ? room : all;
     if (text.n > room) {
@@ -181,6 +197,8 @@ static void keep_out(struct gl_keeper *k, struct gl_heard *h, gl_str text)
     }
     gl_buf_str(&h->out, text);
     k->heard_bytes += text.n;
+    GL_ASSERT(h->out.n <= h->out_max);
+    GL_ASSERT(h->out_bytes >= h->out.n);
 }
 
 void gl_heard_out(struct gl_keeper *k, struct gl_heard *h, gl_str text, struct gl_buf *plain)
@@ -227,6 +245,7 @@ void gl_heard_err(struct gl_heard *h, gl_str text)
         memmove(h->err.p, h->err.p + h->err.n - GL_STDERR_BYTES_MAX, GL_STDERR_BYTES_MAX);
         h->err.n = GL_STDERR_BYTES_MAX;
     }
+    GL_ASSERT(h->err.n <= 2 * GL_STDERR_BYTES_MAX);
 }
 
 /* ---- the end ---- */
@@ -249,6 +268,7 @@ static size_t whole_bytes(gl_str s)
 
 static void note_cut(struct gl_heard *h)
 {
+    GL_ASSERT(h->is_cut);
     h->out.n = whole_bytes(gl_buf_view(&h->out));
     size_t begin = h->out.n;
     gl_buf_fmt(&h->out, "\n-- stdout cut: %zu of %llu bytes kept --\n", begin,
@@ -259,6 +279,8 @@ static void note_cut(struct gl_heard *h)
 static void note_dropped(struct gl_heard *h)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf note = {0};
+
+    GL_ASSERT(h->dropped_n > 0);
     gl_buf_fmt(&note, "-- %llu lines for the runtime dropped: nobody took them in time --\n",
                (unsigned long long)h->dropped_n);
     gl_heard_err(h, gl_buf_view(&note));
@@ -269,11 +291,14 @@ static void cut_err(struct gl_heard *h)
 {
     size_t skip = h->err.n - GL_STDERR_BYTES_MAX;
     const char *newline = memchr(h->err.p + skip, '\n', GL_STDERR_BYTES_MAX - 1);
+
+    GL_ASSERT(h->err.n > GL_STDERR_BYTES_MAX);
     if (newline != NULL) {
         skip = (size_t)(newline + 1 - h->err.p);
     }
     memmove(h->err.p, h->err.p + skip, h->err.n - skip);
     h->err.n -= skip;
+    GL_ASSERT(h->err.n <= GL_STDERR_BYTES_MAX);
 }
 
 /* A secret that was a number has left "***" where no JSON can be. Only what looks like a document
@@ -297,10 +322,13 @@ static void mend(struct gl_heard *h)
         h->out.n = h->out_max;
         h->is_cut = true;
     }
+    GL_ASSERT(h->out.n <= h->out_max);
 }
 
 void gl_heard_end(struct gl_keeper *k, struct gl_heard *h, bool redacted)
 {
+    GL_ASSERT(h->is_over);
+    GL_ASSERT(k->heard_bytes >= h->out.n);
     k->heard_bytes -= h->out.n;
     if (redacted) {
         mend(h);
@@ -319,6 +347,7 @@ void gl_heard_end(struct gl_keeper *k, struct gl_heard *h, bool redacted)
 
 void gl_heard_recall(struct gl_keeper *k, struct gl_heard *h, const struct gl_keep_worker *w)
 {
+    GL_ASSERT(h->out.n == 0);
     gl_buf_str(&h->out, w->out);
     gl_buf_str(&h->err, w->err);
     k->heard_bytes += w->out.n;

@@ -25,6 +25,8 @@ enum {
 static int sync_file(int fd, uint32_t *ret_us)
 {
     struct timespec begin, end;
+
+    GL_ASSERT(fd >= 0);
     (void)clock_gettime(CLOCK_MONOTONIC, &begin);
     GL_FAILPOINT("keeper.before_end_sync");
     int err = fdatasync(fd) < 0 ? errno : 0;
@@ -74,6 +76,7 @@ static void *sync_for_ever(void *owner)
 
 static int start_syncer(struct gl_journal *j, struct gl_why *why)
 {
+    GL_ASSERT(j->done_fd < 0);
     pthread_attr_t attr;
     struct gl_syncer *s = gl_mem_alloc(sizeof(*s));
     (void)pthread_mutex_init(&s->lock, NULL);
@@ -146,6 +149,8 @@ static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void
     j->has_hole = j->bytes > good;
     j->unread = text.n - good;
     j->synced = j->bytes;
+    GL_ASSERT(j->synced == j->bytes);
+    GL_ASSERT(j->unread <= text.n);
     return 0;
 }
 
@@ -181,6 +186,8 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
 
 int gl_journal_mend(struct gl_journal *j, struct gl_why *reterr_why)
 {
+    GL_ASSERT(j->fd >= 0);
+    GL_ASSERT(j->pending.n == 0);
     return ftruncate(j->fd, (off_t)j->bytes) == 0 ? 0
                                                   : gl_fs_why(reterr_why, errno, "repair", j->path);
 }
@@ -202,12 +209,14 @@ uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m)
 {
     gl_keep_add_record(m, &j->pending);
     j->pending_wants = j->pending_wants || m->type == GL_KEEP_ENDED;
+    GL_ASSERT(j->pending.n > 0);
     return j->bytes + j->pending.n;
 }
 
 /* Write at the known end, so that a half-written record of an earlier failure is overwritten. */
 static int write_at(int fd, gl_str bytes, uint64_t at)
 {
+    GL_ASSERT(fd >= 0);
     while (bytes.n > 0) {
         ssize_t n = pwrite(fd, bytes.p, bytes.n, (off_t)at);
         if (n < 0 && errno == EINTR) {
@@ -228,6 +237,8 @@ static int write_at(int fd, gl_str bytes, uint64_t at)
 static void take_back(struct gl_journal *j)
 {
     struct gl_buf again = j->unsynced;
+
+    GL_ASSERT(j->syncing == 0);
     gl_buf_str(&again, gl_buf_view(&j->pending));
     gl_buf_done(&j->pending);
     j->pending = again;
@@ -235,10 +246,13 @@ static void take_back(struct gl_journal *j)
     j->unsynced = (struct gl_buf){0};
     j->unsynced_wants = false;
     j->bytes = j->synced;
+    GL_ASSERT(j->unsynced.n == 0);
+    GL_ASSERT(j->bytes == j->synced);
 }
 
 static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why *why)
 {
+    GL_ASSERT(j->syncing <= j->bytes);
     j->sync_us = (7 * j->sync_us + us) / 8;
     uint64_t reached = j->syncing;
     j->syncing = 0;
@@ -253,6 +267,8 @@ static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why
     j->synced = reached;
     /* What came meanwhile may hold an end or not; one sync too many does no harm. */
     j->unsynced_wants = j->unsynced.n > 0;
+    GL_ASSERT(j->synced <= j->bytes);
+    GL_ASSERT(j->unsynced.n == j->bytes - j->synced);
     return 0;
 }
 
@@ -266,6 +282,7 @@ static int sync_name(struct gl_journal *j, struct gl_why *why)
 
 static int begin_sync(struct gl_journal *j, struct gl_why *why)
 {
+    GL_ASSERT(j->unsynced_wants);
     GL_ASSERT(j->syncing == 0);
     int r = sync_name(j, why);
     if (r < 0) {
@@ -284,6 +301,7 @@ static int begin_sync(struct gl_journal *j, struct gl_why *why)
 
 int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
 {
+    GL_ASSERT(j->synced <= j->bytes);
     if (j->pending.n > 0) {
         int err = write_at(j->fd, gl_buf_view(&j->pending), j->bytes);
         if (err != 0) {
@@ -303,6 +321,7 @@ int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
     }
     j->synced = j->bytes;
     gl_buf_reset(&j->unsynced);
+    GL_ASSERT(j->unsynced.n == 0);
     return 0;
 }
 
@@ -310,6 +329,8 @@ int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why)
 {
     uint64_t count;
     struct gl_syncer *s = j->syncer;
+
+    GL_ASSERT(j->done_fd >= 0);
     (void)!read(j->done_fd, &count, sizeof(count)); /* what it says is below */
     pthread_mutex_lock(&s->lock);
     bool done = j->syncing != 0 && s->fd < 0;
@@ -322,6 +343,8 @@ int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why)
 int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why)
 {
     struct gl_syncer *s = j->syncer;
+
+    GL_ASSERT(j->done_fd >= 0);
     pthread_mutex_lock(&s->lock);
     while (s->fd >= 0) {
         pthread_cond_wait(&s->changed, &s->lock);
@@ -334,6 +357,7 @@ int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why)
 
 static void forget(struct gl_journal *j, uint64_t bytes)
 {
+    GL_ASSERT(j->syncing == 0);
     j->bytes = j->synced = bytes;
     gl_buf_reset(&j->pending);
     gl_buf_reset(&j->unsynced);
@@ -347,6 +371,8 @@ static int write_anew(struct gl_journal *j, gl_str content, int *ret_fd, struct 
     const char *temp = gl_str_fmt(&a, "%s.new", j->path).p;
     GL_CLEANUP(gl_fs_closep)
     int fd = open(temp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    GL_ASSERT(j->syncing == 0);
     if (fd < 0) {
         return gl_fs_why(why, errno, "open", temp);
     }
@@ -380,6 +406,8 @@ int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *rete
         gl_buf_str(&j->unsynced, content);
         j->unsynced_wants = true;
     }
+    GL_ASSERT(j->bytes == content.n);
+    GL_ASSERT(j->synced <= j->bytes);
     return 0;
 }
 

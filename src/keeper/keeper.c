@@ -61,6 +61,8 @@ static gl_ms read_clock(clockid_t clock)
 gl_ms gl_keeper_after(const struct gl_keeper *k, gl_ms span)
 {
     gl_ms longest = (gl_ms)FOREVER_MS * 1000;
+
+    GL_ASSERT(span >= 0);
     return k->now + (span < longest ? span : longest);
 }
 
@@ -74,6 +76,8 @@ static bool timer_before(const struct gl_heap_item *a, const struct gl_heap_item
 static void set_alarm(struct gl_keeper *k, gl_ms at)
 {
     struct itimerspec when = {0};
+
+    GL_ASSERT(at < INT64_MAX);
     k->alarm_at = at;
     when.it_value.tv_sec = at / 1000;
     when.it_value.tv_nsec = at % 1000 * 1000000 + 1; /* all zero would disarm it */
@@ -90,10 +94,13 @@ void gl_keeper_set_timer(struct gl_keeper *k, struct gl_timer *t, gl_ms due)
     }
     t->due = due;
     t->seq = k->timer_seq++;
+    GL_ASSERT(due >= 0);
     gl_heap_push(&k->timers, &t->item);
     if (due < k->alarm_at) {
         set_alarm(k, due);
     }
+    GL_ASSERT(gl_heap_has(&t->item));
+    GL_ASSERT(k->alarm_at <= due);
 }
 
 void gl_keeper_clear_timer(struct gl_keeper *k, struct gl_timer *t)
@@ -101,6 +108,7 @@ void gl_keeper_clear_timer(struct gl_keeper *k, struct gl_timer *t)
     if (gl_heap_has(&t->item)) {
         gl_heap_remove(&k->timers, &t->item);
     }
+    GL_ASSERT(!gl_heap_has(&t->item));
 }
 
 static void on_synced(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
@@ -153,6 +161,8 @@ void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t event
 {
     struct epoll_event e = {.events = events, .data.ptr = w};
     int err = epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, w->fd, &e);
+
+    GL_ASSERT(w->fd >= 0);
     GL_ASSERT(err == 0);
 }
 
@@ -166,6 +176,7 @@ void gl_keeper_unwatch(struct gl_watch *w)
         gl_fs_closep(&w->fd);
         w->fd = -1;
     }
+    GL_ASSERT(w->fd < 0);
 }
 
 static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
@@ -189,12 +200,14 @@ static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 
 static void on_leave(struct gl_keeper *k, struct gl_timer *t)
 {
+    GL_ASSERT(k->leaving);
     (void)t;
     k->over = true; /* some process will not die: the next keeper tries again */
 }
 
 static bool is_idle(const struct gl_keeper *k)
 {
+    GL_ASSERT(k->running_n <= gl_map_count(&k->charges));
     return k->callers_n == 0 && k->running_n == 0 && gl_list_empty(&k->clearing) &&
            gl_list_empty(&k->ending);
 }
@@ -218,6 +231,7 @@ static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
 
 static void plan_end(struct gl_keeper *k)
 {
+    GL_ASSERT(k->running_n <= gl_map_count(&k->charges));
     if (k->leaving && k->running_n == 0 && gl_list_empty(&k->clearing) &&
         gl_list_empty(&k->ending)) {
         k->over = true;
@@ -264,6 +278,9 @@ static void turn(struct gl_keeper *k)
     gl_charge_free_buried(k);
     gl_capture_free_closed(k);
     plan_end(k);
+    GL_ASSERT(gl_list_empty(&k->buried));
+    GL_ASSERT(gl_list_empty(&k->gone));
+    GL_ASSERT(gl_list_empty(&k->pipes_closed));
 }
 
 void gl_keeper_run(struct gl_keeper *k)
@@ -278,6 +295,8 @@ void gl_keeper_run(struct gl_keeper *k)
 static int take_lock(struct gl_keeper *k, const char *folder, struct gl_why *why)
 {
     const char *path = gl_str_fmt(&k->scratch, "%s/lock", folder).p;
+
+    GL_ASSERT(k->lock_fd < 0);
     k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (k->lock_fd < 0) {
         return gl_fs_why(why, errno, "open", path);
@@ -299,6 +318,7 @@ static int take_lock(struct gl_keeper *k, const char *folder, struct gl_why *why
 
 static int open_descriptors(struct gl_keeper *k, struct gl_why *why)
 {
+    GL_ASSERT(k->epoll_fd < 0);
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
@@ -364,6 +384,7 @@ static int begin_epoch(struct gl_keeper *k, const char *folder, struct gl_why *w
     k->epoch.running = true;
     k->epoch.cgroup[0] = 0;
     (void)snprintf(k->epoch.boot, sizeof(k->epoch.boot), "%s", k->boot);
+    GL_ASSERT(k->epoch.running);
     return k->before.running || k->before.id[0] == 0 ? draw_epoch(k, why) : 0;
 }
 
@@ -377,6 +398,8 @@ static int open_journal(struct gl_keeper *k, struct gl_why *why)
     int r = gl_journal_open(&k->journal, folder, gl_settle_replay, k, why);
     bool is_damaged = r == 0 && k->journal.unread > 0 &&
                       (k->journal.has_hole || !k->before.running); /* else its end is torn */
+
+    GL_ASSERT(k->lock_fd >= 0);
     if (is_damaged) {
         gl_keeper_say("%s is damaged: %llu bytes cannot be read. Results may be missing; attempts "
                       "without a result count as lost, and unsafe steps wait for review",
@@ -412,6 +435,7 @@ static int open_folders(struct gl_keeper *k, const char *folder, struct gl_why *
 
 static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
 {
+    GL_ASSERT(config->idle_ms >= 0);
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
     k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = k->journal.done_fd = -1;
@@ -487,6 +511,8 @@ static void end_epoch(struct gl_keeper *k)
 {
     struct gl_why why;
     const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
+
+    GL_ASSERT(k->over);
     if (k->lost || !k->epoch_saved || !is_idle(k)) {
         return;
     }

@@ -49,6 +49,7 @@ static char *work_str(struct gl_arena *a, gl_str s, gl_str work)
         }
     }
     *at = 0;
+    GL_ASSERT(at == text + s.n - n + n * work.n);
     return text;
 }
 
@@ -144,6 +145,8 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
     struct gl_arena *a = &k->scratch;
     gl_str work =
         gl_rundir_join(a, s->is_worker ? gl_workdir_path(a, folder) : folder, GL_S("work"));
+
+    GL_ASSERT(folder.n > 0);
     GL_ASSERT(s->argv_n > 0);
     l->argv = GL_NEW_ARRAY(a, char *, s->argv_n + 1);
     for (size_t i = 0; i < s->argv_n; i++) {
@@ -227,6 +230,8 @@ static int exec_why(const struct gl_launch *l, struct gl_why *why)
 {
     const char *cause = strerror(l->err);
     struct stat st;
+
+    GL_ASSERT(l->err != 0);
     if (l->path != NULL && l->err == ENOENT) {
         return gl_why(why, GL_E_NOT_FOUND, "cannot run '%s': %s (not found in PATH %s)", l->argv[0],
                       cause, l->path);
@@ -254,6 +259,7 @@ static int exec_why(const struct gl_launch *l, struct gl_why *why)
 
 static int stage_why(const struct gl_launch *l, struct gl_why *why)
 {
+    GL_ASSERT(l->stage != STAGE_RUNS);
     switch ((enum stage)l->stage) {
     case STAGE_FOLDER:
         return gl_why(why, GL_E_IO, "cannot enter the folder '%s': %s", l->cwd, strerror(l->err));
@@ -270,6 +276,9 @@ static int stage_why(const struct gl_launch *l, struct gl_why *why)
 int gl_launch_go(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
                  struct gl_why *reterr_why)
 {
+    GL_ASSERT(l->stage == STAGE_RUNS);
+    GL_ASSERT(l->out_fd >= 0);
+    GL_ASSERT(l->err_fd >= 0);
     char *top = (char *)k->stack + GL_LAUNCH_STACK_BYTES;
     pid_t pid = clone(child_main, top, CLONE_VM | CLONE_VFORK | SIGCHLD, l);
     if (pid < 0) {

@@ -53,6 +53,7 @@ uint64_t gl_proctree_new_mark(struct gl_keeper *k)
         return 0;
     }
     k->mark_seq = (k->mark_seq + 1) & ((1u << MARK_SEQ_BITS) - 1);
+    GL_ASSERT(k->mark_seq < 1u << MARK_SEQ_BITS);
     return k->epoch.mark | k->mark_seq;
 }
 
@@ -85,6 +86,7 @@ void gl_proctree_close(struct gl_keeper *k)
     for (size_t i = 0; (p = gl_map_next(&k->procs, &i)) != NULL;) {
         gl_proctree_remove(k, p);
     }
+    GL_ASSERT(gl_map_count(&k->procs) == 0);
     gl_map_done(&k->procs);
     gl_fs_closep(&k->children_fd);
 }
@@ -98,6 +100,7 @@ static gl_str pid_key(const pid_t *pid)
 
 void gl_proctree_add(struct gl_keeper *k, struct gl_proc *p)
 {
+    GL_ASSERT(p->pid > 0);
     gl_map_add(&k->procs, pid_key(&p->pid), p);
 }
 
@@ -110,6 +113,7 @@ void gl_proctree_remove(struct gl_keeper *k, struct gl_proc *p)
 {
     (void)gl_map_remove(&k->procs, pid_key(&p->pid));
     if (!p->direct) {
+        GL_ASSERT(k->strays_n > 0 || p->charge != NULL);
         k->strays_n -= p->charge == NULL;
         gl_list_remove(&p->link);
         gl_mem_free(p);
@@ -185,6 +189,8 @@ static void adopt(struct gl_keeper *k, pid_t pid)
 static void kill_strays(struct gl_keeper *k)
 {
     struct gl_proc *p;
+
+    GL_ASSERT(k->running_n == 0);
     for (size_t i = 0; (p = gl_map_next(&k->procs, &i)) != NULL;) {
         if (p->charge == NULL) {
             (void)kill(p->pid, SIGKILL);
@@ -308,6 +314,8 @@ static bool is_dead(pid_t pid)
 {
     char path[64];
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+
+    GL_ASSERT(pid > 0);
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (gl_fs_read(path, 4096, &text, NULL) < 0) {
         return true;
@@ -322,6 +330,8 @@ static size_t kill_marked(uint64_t mark)
     size_t n = 0;
     DIR *proc = opendir("/proc");
     struct dirent *e;
+
+    GL_ASSERT(mark != 0);
     while (proc != NULL && (e = readdir(proc)) != NULL) {
         long pid = strtol(e->d_name, NULL, 10);
         if (pid > 1 && pid != getpid() && same_keeper(mark_of((pid_t)pid), mark) &&

@@ -31,6 +31,7 @@ struct gl_redactor {
 
 static uint32_t find_child(const struct gl_redactor *r, uint32_t at, uint8_t byte)
 {
+    GL_ASSERT(at < r->nodes_n);
     if (at == 0) {
         return r->first[byte];
     }
@@ -43,6 +44,7 @@ static uint32_t find_child(const struct gl_redactor *r, uint32_t at, uint8_t byt
 
 static uint32_t add_child(struct gl_redactor *r, uint32_t at, uint8_t byte)
 {
+    GL_ASSERT(at < r->nodes_n);
     if (r->nodes_n == r->nodes_cap) {
         r->nodes_cap = r->nodes_cap * 2;
         r->nodes = gl_mem_realloc(r->nodes, r->nodes_cap * sizeof(struct node));
@@ -55,6 +57,8 @@ static uint32_t add_child(struct gl_redactor *r, uint32_t at, uint8_t byte)
         r->nodes[c].sibling = r->nodes[at].child;
         r->nodes[at].child = c;
     }
+    GL_ASSERT(c != 0);
+    GL_ASSERT(r->nodes_n <= r->nodes_cap);
     return c;
 }
 
@@ -70,12 +74,15 @@ static void add_word(struct gl_redactor *r, gl_str word)
         at = next != 0 ? next : add_child(r, at, byte);
     }
     r->nodes[at].match = r->nodes[at].depth;
+    GL_ASSERT(r->nodes[at].depth == word.n);
 }
 
 /* One code point beyond ASCII as JSON escapes it. Bytes that are no UTF-8 stay as they are. */
 static size_t add_escaped_unicode(struct gl_buf *out, gl_str rest)
 {
     size_t n = gl_str_utf8_at(rest);
+
+    GL_ASSERT(rest.n > 0);
     if (n < 2) {
         gl_buf_char(out, rest.p[0]);
         return 1;
@@ -144,6 +151,9 @@ static void add_secret(struct gl_redactor *r, gl_str value)
 static void link_child(struct gl_redactor *r, uint32_t parent, uint32_t c)
 {
     uint32_t at = parent, found = 0;
+
+    GL_ASSERT(parent != 0);
+    GL_ASSERT(c != 0);
     while (at != 0 && found == 0) {
         at = r->nodes[at].fail;
         found = find_child(r, at, r->nodes[c].byte);
@@ -152,6 +162,7 @@ static void link_child(struct gl_redactor *r, uint32_t parent, uint32_t c)
     if (r->nodes[c].match == 0) {
         r->nodes[c].match = r->nodes[found].match;
     }
+    GL_ASSERT(r->nodes[found].depth < r->nodes[c].depth);
 }
 
 static void link_nodes(struct gl_redactor *r)
@@ -169,6 +180,7 @@ static void link_nodes(struct gl_redactor *r)
             queue[n++] = c;
         }
     }
+    GL_ASSERT(n == r->nodes_n - 1);
     gl_mem_free(queue);
 }
 
@@ -210,11 +222,13 @@ struct gl_redactor *gl_redact_get(struct gl_map *all, const gl_str *secrets, siz
         gl_map_add(all, r->key, r);
     }
     r->users_n++;
+    GL_ASSERT(r->users_n > 0);
     return r;
 }
 
 void gl_redact_put(struct gl_map *all, struct gl_redactor *r)
 {
+    GL_ASSERT(r == NULL || r->users_n > 0);
     if (r != NULL && --r->users_n == 0) {
         (void)gl_map_remove(all, r->key);
         gl_mem_free(r->nodes);
@@ -240,6 +254,9 @@ static uint32_t next_state(const struct gl_redactor *r, uint32_t at, uint8_t byt
 static void add_span(struct gl_redact *x, uint64_t from, uint64_t to)
 {
     bool said = false;
+
+    GL_ASSERT(from < to);
+    GL_ASSERT(from >= x->done);
     while (x->spans_n > 0 && x->spans[x->spans_n - 1].to >= from) {
         const struct gl_redact_span *last = &x->spans[--x->spans_n];
         from = last->from < from ? last->from : from;
@@ -250,6 +267,7 @@ static void add_span(struct gl_redact *x, uint64_t from, uint64_t to)
         x->spans = gl_mem_realloc(x->spans, x->spans_cap * sizeof(*x->spans));
     }
     x->spans[x->spans_n++] = (struct gl_redact_span){.from = from, .to = to, .said = said};
+    GL_ASSERT(x->spans_n <= x->spans_cap);
 }
 
 static void scan(struct gl_redact *x, gl_str text)
@@ -274,6 +292,8 @@ static void write_certain(struct gl_redact *x, uint64_t certain, struct gl_buf *
 {
     uint64_t begin = x->done;
     size_t over_n = 0;
+
+    GL_ASSERT(certain <= x->seen);
     while (x->done < certain) {
         struct gl_redact_span *s = over_n < x->spans_n ? &x->spans[over_n] : NULL;
         if (s != NULL && s->from <= x->done) {
@@ -297,6 +317,8 @@ static void write_certain(struct gl_redact *x, uint64_t certain, struct gl_buf *
         x->held.n -= (size_t)(x->done - begin);
         memmove(x->held.p, x->held.p + (x->done - begin), x->held.n);
     }
+    GL_ASSERT(x->done <= x->seen);
+    GL_ASSERT(x->held.n == x->seen - x->done);
 }
 
 void gl_redact_feed(struct gl_redact *x, gl_str text, struct gl_buf *out)
@@ -357,6 +379,9 @@ static bool is_scalar(char c)
 static size_t mend_escape(gl_str rest, struct gl_buf *out)
 {
     size_t n = 2;
+
+    GL_ASSERT(rest.n > 0);
+    GL_ASSERT(rest.p[0] == '\\');
     if (rest.n < 2 || rest.p[1] == '*') {
         return 1;
     }
@@ -375,6 +400,8 @@ static size_t mend_escape(gl_str rest, struct gl_buf *out)
 static size_t mend_scalar(gl_str rest, struct gl_buf *out)
 {
     size_t n = 0;
+
+    GL_ASSERT(rest.n > 0);
     while (n < rest.n && is_scalar(rest.p[n])) {
         n++;
     }
@@ -383,6 +410,7 @@ static size_t mend_scalar(gl_str rest, struct gl_buf *out)
     } else {
         gl_buf_add(out, rest.p, n);
     }
+    GL_ASSERT(n > 0);
     return n;
 }
 

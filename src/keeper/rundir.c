@@ -19,6 +19,8 @@ gl_str gl_rundir_join(struct gl_arena *a, gl_str folder, gl_str name)
 {
     size_t n = folder.n + 1 + name.n;
     char *p = gl_arena_alloc(a, n + 1);
+
+    GL_ASSERT(name.n > 0);
     memcpy(p, folder.p, folder.n);
     p[folder.n] = '/';
     memcpy(p + folder.n + 1, name.p, name.n);
@@ -28,6 +30,9 @@ gl_str gl_rundir_join(struct gl_arena *a, gl_str folder, gl_str name)
 gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
 {
     gl_str runs = gl_rundir_join(a, key->context, GL_S("runs"));
+
+    GL_ASSERT(key->job.n > 0);
+    GL_ASSERT(key->attempt.n > 0);
     return gl_rundir_join(a, gl_rundir_join(a, runs, key->job), key->attempt);
 }
 
@@ -68,6 +73,8 @@ static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str cont
     const char *name = gl_rundir_join(&k->scratch, path, file).p;
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (former_bytes < 0 ? O_TRUNC : 0);
     GL_CLEANUP(gl_fs_closep) int fd = openat(k->contexts_fd, name, flags, 0600);
+
+    GL_ASSERT(former_bytes >= -1);
     if (fd < 0) {
         return gl_fs_why(why, errno, "make", name);
     }
@@ -98,6 +105,8 @@ static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_st
                        struct gl_why *why)
 {
     char *name = (char *)(uintptr_t)gl_rundir_join(&k->scratch, path, GL_S("work")).p;
+
+    GL_ASSERT(path.n > 0);
     name[path.n] = 0;
     int err = make_folders(k->contexts_fd, name, 0700);
     name[path.n] = '/';
@@ -143,6 +152,8 @@ int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
     int fd =
         openat(k->contexts_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     struct stat st;
+
+    GL_ASSERT(out->n == 0);
     if (fd < 0) {
         return errno == ENOENT ? GL_E_NOT_FOUND
                                : gl_why(reterr_why, GL_E_IO, "the output file cannot be read: %s",

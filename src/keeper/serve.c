@@ -9,6 +9,8 @@ static void reply(struct gl_caller *c, const struct gl_keep_msg *rq, int status,
                   const struct gl_why *why)
 {
     struct gl_keep_msg m = {.type = GL_KEEP_REPLY, .req = rq->req, .status = status};
+
+    GL_ASSERT(status <= 0);
     if (status < 0) {
         m.text = gl_str_of(why->text);
     }
@@ -42,6 +44,8 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
     k->session_until = e.incarnation != k->epoch.incarnation ? 0 : k->session_until;
     k->epoch = e;
     k->epoch_saved = true;
+    GL_ASSERT(k->epoch.incarnation == incarnation);
+    GL_ASSERT(k->epoch.running);
     return 0;
 }
 
@@ -50,6 +54,8 @@ static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
     struct gl_why why;
     uint64_t version =
         gl_keep_agree(m->version_min, m->version_max, GL_KEEP_VERSION_MIN, GL_KEEP_VERSION_MAX);
+
+    GL_ASSERT(m->type == GL_KEEP_HELLO);
     if (version == 0) {
         (void)gl_why(&why, GL_E_VERSION,
                      "the keeper speaks versions %d to %d of its protocol, the node %llu to %llu",
@@ -65,6 +71,8 @@ static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
         return;
     }
     c->version = version;
+    GL_ASSERT(k->epoch_saved);
+    GL_ASSERT(k->epoch.incarnation == m->incarnation);
     gl_caller_activate(k, c);
     k->orphan_grace_ms = m->orphan_grace_ms > 0 ? m->orphan_grace_ms : 0;
     if (version < GL_KEEP_VERSION_SESSIONS) {
@@ -118,6 +126,8 @@ static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, str
     gl_str step = step_part(s->key.attempt);
     struct gl_charge *c;
     bool runs = false;
+
+    GL_ASSERT(s->key.attempt.n > 0);
     if (s->key.attempt.n == step.n + 1 && s->key.attempt.p[step.n] == '1') {
         return 0;
     }
@@ -175,6 +185,8 @@ static void on_start(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
 {
     struct gl_why why;
     int r = start(k, &m->start, &why);
+
+    GL_ASSERT(m->type == GL_KEEP_START);
     reply(c, m, r, &why);
 }
 
@@ -183,6 +195,8 @@ static void on_attach(struct gl_keeper *k, struct gl_caller *c, const struct gl_
     struct gl_why why;
     struct gl_charge *found = NULL;
     int r = find(k, &m->start, &found, &why);
+
+    GL_ASSERT(m->type == GL_KEEP_ATTACH);
     if (r < 0) {
         reply(c, m, r, &why);
         return;
@@ -207,6 +221,8 @@ static void on_stop(struct gl_keeper *k, struct gl_caller *c, const struct gl_ke
     struct gl_why why;
     struct gl_charge *found = NULL;
     int r = find(k, &m->start, &found, &why);
+
+    GL_ASSERT(m->type == GL_KEEP_STOP);
     if (r == 0 && found != NULL) {
         if (m->start.grace_ms > 0) {
             gl_care_hurry(k, found, m->start.grace_ms);
@@ -219,6 +235,8 @@ static void on_stop(struct gl_keeper *k, struct gl_caller *c, const struct gl_ke
 static void on_ack(struct gl_keeper *k, const struct gl_keep_msg *m)
 {
     struct gl_charge *found = NULL;
+
+    GL_ASSERT(m->type == GL_KEEP_ACK);
     if (find(k, &m->start, &found, NULL) == 0 && found != NULL) {
         gl_care_ack(k, found, m->status != 0);
     }
@@ -227,6 +245,8 @@ static void on_ack(struct gl_keeper *k, const struct gl_keep_msg *m)
 static void on_list(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
 {
     struct gl_charge *one;
+
+    GL_ASSERT(m->type == GL_KEEP_LIST);
     for (size_t i = 0; (one = gl_map_next(&k->charges, &i)) != NULL;) {
         struct gl_keep_msg info = {
             .type = GL_KEEP_INFO,
@@ -241,6 +261,7 @@ static void on_list(struct gl_keeper *k, struct gl_caller *c, const struct gl_ke
 
 static void dispatch(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
 {
+    GL_ASSERT(k->active == c);
     switch (m->type) {
     case GL_KEEP_START:
         on_start(k, c, m);

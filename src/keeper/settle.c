@@ -20,6 +20,8 @@ static void rewrite_journal(struct gl_keeper *k)
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
     struct gl_charge *c;
     struct gl_why why;
+
+    GL_ASSERT(k->journal.syncing == 0);
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
         bool ended = c->state == GL_CHARGE_ENDED || c->state == GL_CHARGE_ENDING;
         struct gl_keep_msg m = ended ? gl_charge_ended(c) : gl_charge_begun(k, c);
@@ -38,6 +40,8 @@ static void rewrite_journal(struct gl_keeper *k)
 static void tidy_journal(struct gl_keeper *k)
 {
     uint64_t live = k->result_bytes + k->running_n * GL_CHARGE_BYTES;
+
+    GL_ASSERT(k->journal.syncing == 0);
     if (gl_map_count(&k->charges) == 0) {
         if (k->journal.bytes > JOURNAL_BYTES_SMALL) {
             gl_journal_clear(&k->journal);
@@ -61,17 +65,20 @@ static void in_trouble(struct gl_keeper *k, const struct gl_why *why)
     }
     k->retry.fire = on_retry;
     gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
+    GL_ASSERT(gl_heap_has(&k->retry.item));
 }
 
 static void out_of_trouble(struct gl_keeper *k)
 {
     k->retry.fire = NULL;
     gl_keeper_clear_timer(k, &k->retry);
+    GL_ASSERT(!gl_heap_has(&k->retry.item));
 }
 
 /* Ends that are on disk now. */
 static void take_synced(struct gl_keeper *k)
 {
+    GL_ASSERT(k->journal.synced <= k->journal.bytes);
     while (!gl_list_empty(&k->ending)) {
         struct gl_charge *c = GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link);
         if (c->noted_at == 0 || c->noted_at > k->journal.synced) {
@@ -121,6 +128,8 @@ void gl_settle_turn(struct gl_keeper *k)
 static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
 {
     struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
+
+    GL_ASSERT(m->type == GL_KEEP_BEGUN);
     c->heard = m->start.is_worker ? gl_heard_new(c, 0) : NULL;
     if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
         c->proc.pid = (pid_t)m->pid;
@@ -132,6 +141,8 @@ static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
 static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
 {
     struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_ENDED);
+
+    GL_ASSERT(m->type == GL_KEEP_ENDED);
     c->result = m->result;
     c->result.output = c->result.error = (gl_str){0};
     gl_buf_str(&c->output, m->result.output);
@@ -143,10 +154,12 @@ static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
     }
     c->has_left = c->heard == NULL; /* perhaps: then there is something to clear */
     k->result_bytes += gl_charge_bytes(c);
+    GL_ASSERT(k->result_bytes >= GL_CHARGE_BYTES);
 }
 
 static void forget_replayed(struct gl_keeper *k, struct gl_charge *c)
 {
+    GL_ASSERT(k->result_bytes >= gl_charge_bytes(c) || c->state != GL_CHARGE_ENDED);
     if (c->state == GL_CHARGE_ENDED) {
         k->result_bytes -= gl_charge_bytes(c);
     }
@@ -197,6 +210,7 @@ void gl_settle_replayed(struct gl_keeper *k)
             gl_keeper_say("%zu processes of an earlier keeper cannot be ended", left);
         }
     }
+    GL_ASSERT(k->running_n == 0);
     if (lost || k->journal.has_hole) {
         rewrite_journal(k);
     }

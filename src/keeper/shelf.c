@@ -93,11 +93,15 @@ static gl_str job_path(struct gl_keeper *k, const struct gl_floor *job)
     gl_str id;
     gl_str context = gl_str_cut(job->key, '/', &id);
     gl_str runs = gl_rundir_join(&k->scratch, context, GL_S("runs"));
+
+    GL_ASSERT(job->key.n > 0);
     return gl_rundir_join(&k->scratch, runs, id);
 }
 
 static gl_str attempt_of(const struct gl_shelved *s)
 {
+    GL_ASSERT(s->attempt_n > 0);
+    GL_ASSERT(s->attempt_n <= sizeof(s->attempt));
     return (gl_str){.p = s->attempt, .n = s->attempt_n};
 }
 
@@ -109,6 +113,7 @@ static gl_str shelved_path(struct gl_keeper *k, const struct gl_shelved *s)
 /* One of this job, or NULL. */
 static struct gl_shelved *find(struct gl_keeper *k, const struct gl_floor *job)
 {
+    GL_ASSERT(job->shelved_n <= k->shelved_n);
     for (size_t i = k->shelved_n; job->shelved_n > 0 && i-- > 0;) {
         if (k->shelved[i].job == job) {
             return &k->shelved[i];
@@ -121,6 +126,7 @@ static struct gl_shelved *find(struct gl_keeper *k, const struct gl_floor *job)
  * whole, which saves a new job more. */
 static struct gl_shelved *find_other(struct gl_keeper *k)
 {
+    GL_ASSERT(k->shelved_n <= SHELF_MAX);
     for (size_t i = k->shelved_n; i-- > 0;) {
         if (gl_list_empty(&k->shelved[i].job->empty)) {
             return &k->shelved[i];
@@ -132,6 +138,9 @@ static struct gl_shelved *find_other(struct gl_keeper *k)
 static void drop(struct gl_keeper *k, struct gl_shelved *s)
 {
     struct gl_floor *job = s->job;
+
+    GL_ASSERT(k->shelved_n > 0);
+    GL_ASSERT(job->shelved_n > 0);
     *s = k->shelved[--k->shelved_n];
     job->shelved_n--;
     gl_charge_review(k, job);
@@ -142,10 +151,14 @@ static void drop(struct gl_keeper *k, struct gl_shelved *s)
 /* Give a new job the folder of the one that has been idle for longest. */
 static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
 {
+    GL_ASSERT(!job->has_folder);
+    GL_ASSERT(job->shelved_n == 0);
     if (k->floors_empty_n <= IDLE_JOBS_KEPT) {
         return false;
     }
     struct gl_floor *old = GL_CONTAINER(gl_list_first(&k->floors_empty), struct gl_floor, empty);
+    GL_ASSERT(old->charges_n == 0);
+    GL_ASSERT(old->has_folder);
     struct gl_shelved *s = find(k, old);
     const char *const names[] = {s != NULL ? gl_str_c(&k->scratch, attempt_of(s)) : NULL, NULL};
     const char *from = job_path(k, old).p;
@@ -165,6 +178,7 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
 
 static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
 {
+    GL_ASSERT(!job->has_folder);
     if (!take_job_folder(k, job)) {
         int err = gl_rundir_mkdirs(k, job_path(k, job).p, FOLDER_MODE);
         job->has_left = job->has_left || err == EEXIST; /* of an earlier keeper: leave it alone */
@@ -200,6 +214,8 @@ bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
 bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
 {
     struct gl_shelf_sizes sizes;
+
+    GL_ASSERT(c->state == GL_CHARGE_CLEARING);
     if (k->shelved_n == SHELF_MAX || !is_untouched(k, path, &sizes)) {
         c->floor->has_left = true;
         return false;
@@ -213,6 +229,7 @@ bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
     s->attempt_n = c->key.attempt.n;
     memcpy(s->attempt, c->key.attempt.p, c->key.attempt.n);
     c->floor->shelved_n++;
+    GL_ASSERT(k->shelved_n <= SHELF_MAX);
     return true;
 }
 
@@ -237,6 +254,7 @@ void gl_shelf_forget(struct gl_keeper *k, struct gl_floor *job)
         remove_folder(k, shelved_path(k, s).p);
         drop(k, s);
     }
+    GL_ASSERT(job->shelved_n == 0);
     if (job->has_folder && !job->has_left) {
         (void)unlinkat(k->contexts_fd, job_path(k, job).p, AT_REMOVEDIR);
     }

@@ -69,6 +69,8 @@ static bool remove_entry(struct gl_trash *t, int folder, const char *name)
 static size_t empty_folder(struct gl_trash *t, int fd)
 {
     size_t removed = 0;
+
+    GL_ASSERT(fd >= 0);
     (void)fchmod(fd, FOLDER_MODE); /* else nothing could be removed from it */
     DIR *d = fdopendir(fd);
     if (d == NULL) {
@@ -137,6 +139,7 @@ static void *empty_for_ever(void *owner)
 
 static struct gl_trash *start(int fd)
 {
+    GL_ASSERT(fd >= 0);
     pthread_attr_t attr;
     struct gl_trash *t = gl_mem_alloc(sizeof(*t));
     t->fd = fd;

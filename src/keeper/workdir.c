@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/sha256.h"
 #include "keeper/rundir.h"
 #include "keeper/trash.h"
@@ -15,6 +16,7 @@ enum { COPY_BYTES = 64 << 10 };
 
 int gl_workdir_write(int fd, gl_str bytes)
 {
+    GL_ASSERT(fd >= 0);
     while (bytes.n > 0) {
         ssize_t n = write(fd, bytes.p, bytes.n);
         if (n < 0 && errno == EINTR) {
@@ -37,6 +39,8 @@ static int copy_blob(int from, int to, gl_str hash, bool *ret_good)
     struct gl_sha256 sum;
     uint8_t digest[GL_SHA256_BYTES];
     char bytes[COPY_BYTES];
+
+    GL_ASSERT(hash.n == GL_SHA256_HEX - 1);
     gl_sha256_init(&sum);
     for (;;) {
         ssize_t n = read(from, bytes, sizeof(bytes));
@@ -74,6 +78,8 @@ static int put_blob(struct gl_keeper *k, const struct gl_exec_start *s,
                            .p;
     GL_CLEANUP(gl_fs_closep)
     int from = openat(k->contexts_fd, blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    GL_ASSERT(f->blob.n > 2);
     if (from < 0 &&
         (errno == ENOENT || errno == ELOOP)) { /* nothing, or a link, which is as good */
         return gl_why(why, GL_E_DAMAGED, "the snapshot of '%.*s' is gone: %s/%s: %s",
@@ -165,6 +171,7 @@ static int make_work(struct gl_keeper *k, const char *work, struct gl_why *why)
 static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const char *cwd,
                     struct gl_why *why)
 {
+    GL_ASSERT(s->is_worker);
     if (!gl_str_starts(s->cwd, GL_S(GL_EXEC_WORK))) {
         return 0;
     }
@@ -186,6 +193,8 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
     gl_str folder = gl_workdir_path(&k->scratch, path);
     const char *work = gl_rundir_join(&k->scratch, folder, GL_S("work")).p;
     int r = refuse_links(k, path.p, folder.p, reterr_why);
+
+    GL_ASSERT(s->is_worker);
     if (r < 0) {
         return r;
     }
