@@ -1,4 +1,5 @@
 /* blobs.c - what is known to be where, and who moves next. */
+#include "base/check.h"
 #include "node/blobs_state.h"
 
 /* ---- hashes that need not be asked about ---- */
@@ -12,6 +13,8 @@ struct known {
 
 static void known_free(struct gl_blobs_known *k, struct known *x)
 {
+    GL_ASSERT(gl_map_count(&k->by_hash) > 0);
+    GL_ASSERT(x->key.n == sizeof(x->hash));
     gl_list_remove(&x->link);
     (void)gl_map_remove(&k->by_hash, x->key); /* it is there: gl_blobs_learn() put it in */
     gl_mem_free(x);
@@ -55,6 +58,7 @@ void gl_blobs_learn(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str h
     x->at = b->node->now;
     gl_list_push(&k->order, &x->link);
     gl_map_add(&k->by_hash, x->key, x);
+    GL_ASSERT(gl_map_count(&k->by_hash) <= GL_BLOBS_KNOWN_MAX);
 }
 
 static void known_init(struct gl_blobs_known *k)
@@ -69,6 +73,7 @@ static void known_done(struct gl_blobs_known *k)
         known_free(k, GL_CONTAINER(l, struct known, link));
     }
     gl_map_done(&k->by_hash);
+    GL_ASSERT(gl_list_empty(&k->order));
 }
 
 void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
@@ -80,6 +85,7 @@ void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
 
 void gl_blobs_on_ended(struct gl_blobs *b, struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ENDED);
     if (b == NULL || ev->ended.result.end != GL_EXEC_NOT_EXECUTED ||
         ev->ended.result.exit_code != GL_E_DAMAGED) {
         return;
@@ -101,6 +107,8 @@ void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t)
         gl_list_push(&b->waiting, &t->link);
         return;
     }
+    GL_ASSERT(b->moves_n < GL_BLOBS_MOVES_MAX);
+    GL_ASSERT(gl_list_empty(&t->link));
     b->moves_n++;
     t->is_on = true;
     t->begin(t);
@@ -115,6 +123,7 @@ void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
         return;
     }
     t->is_on = false;
+    GL_ASSERT(b->moves_n > 0);
     b->moves_n--;
     l = gl_list_first(&b->waiting);
     if (l != NULL) {
@@ -127,11 +136,13 @@ void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
 
 struct gl_key gl_blobs_key(gl_str hash)
 {
+    GL_ASSERT(hash.n > 0);
     return (struct gl_key){.kind = GL_S("blob"), .id = hash};
 }
 
 struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number)
 {
+    GL_ASSERT(hash.n > 0);
     return (struct gl_key){.kind = GL_S("blob"),
                            .id = gl_str_fmt(a, "%.*s/%u", GL_STR_ARG(hash), number)};
 }

@@ -2,6 +2,7 @@
  *
  * A step wants its files one after the other; steps that want the same wait for the same fetch.
  * What comes is checked against its hash before anybody finds it. */
+#include "base/check.h"
 #include "node/blobs_state.h"
 
 struct fetch {
@@ -44,6 +45,7 @@ static void finish(struct fetch *f, int code, const char *text)
     struct gl_link wants;
     struct gl_why why = {0};
 
+    GL_ASSERT(f->hash.n > 0);
     if (code == 0) {
         gl_blobs_learn(b, &b->local, f->hash);
     } else {
@@ -71,6 +73,7 @@ static void finish(struct fetch *f, int code, const char *text)
         }
     }
     gl_chain_end(&f->chain);
+    GL_ASSERT(gl_list_empty(&wants));
 }
 
 static void on_stopping(void *chain, int code, const char *why)
@@ -94,6 +97,7 @@ static void on_marked(struct gl_store_req *req)
 {
     struct fetch *f = req->owner;
 
+    GL_ASSERT(f->why.code == GL_E_DAMAGED);
     (void)req; /* whatever came of it: the next one who fetches it finds the same */
     finish(f, GL_E_DAMAGED, f->why.text);
 }
@@ -103,6 +107,7 @@ static void damaged(struct fetch *f, const char *what)
 {
     struct gl_node *n = f->blobs->node;
 
+    GL_ASSERT(f->blobs->node->session.n > 0);
     GL_MARK(n->config.trace, "blobs.damaged");
     (void)gl_why(&f->why, GL_E_DAMAGED,
                  "is damaged in the store (sha256 %.*s: %s): submit its flow once more from where "
@@ -130,6 +135,7 @@ static void on_sealed(struct gl_blob_req *req)
 {
     struct fetch *f = req->owner;
 
+    GL_ASSERT(f->piece == f->head.pieces);
     if (req->status == GL_E_DAMAGED) {
         damaged(f, "its content has another hash");
     } else if (req->status != 0) {
@@ -144,6 +150,7 @@ static void on_written(struct gl_blob_req *req)
 {
     struct fetch *f = req->owner;
 
+    GL_ASSERT(f->piece == 0 || f->piece < f->head.pieces);
     if (req->status != 0) { /* this disk, this time */
         finish(f, GL_E_UNAVAILABLE, req->why.text);
         return;
@@ -154,6 +161,7 @@ static void on_written(struct gl_blob_req *req)
 
 static void write_piece(struct fetch *f)
 {
+    GL_ASSERT(f->turn.is_on);
     GL_ASSERT(f->buffer_n <= GL_KEPT_PIECE_BYTES);
     gl_chain_write(&f->chain, f->hash, (uint64_t)f->piece * GL_KEPT_PIECE_BYTES,
                    (gl_str){.p = f->buffer, .n = f->buffer_n}, on_written);
@@ -166,6 +174,7 @@ static void on_piece(struct gl_store_req *req)
     size_t wanted = left < GL_KEPT_PIECE_BYTES ? (size_t)left : GL_KEPT_PIECE_BYTES;
     const struct gl_record *r = req->records;
 
+    GL_ASSERT(f->piece < f->head.pieces);
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status != 0 || r->damaged || r->rev == 0 || r->value.n != wanted) {
@@ -181,6 +190,7 @@ static void next_piece(struct fetch *f)
 {
     struct gl_key key;
 
+    GL_ASSERT(f->turn.is_on);
     GL_ASSERT(f->piece <= f->head.pieces);
     if (f->piece < f->head.pieces) {
         key = gl_blobs_piece(&f->chain.arena, f->hash, f->piece);
@@ -227,6 +237,8 @@ static void on_looked(struct gl_blob_req *req)
 {
     struct fetch *f = req->owner;
 
+    GL_ASSERT(f->turn.is_on);
+    GL_ASSERT(f->piece == 0);
     if (req->status == 0) {
         finish(f, 0, "");
     } else if (req->status == GL_E_NOT_FOUND || req->status == GL_E_DAMAGED) {
@@ -240,6 +252,8 @@ static void on_turn(struct gl_blobs_turn *t)
 {
     struct fetch *f = GL_CONTAINER(t, struct fetch, turn);
 
+    GL_ASSERT(t->is_on);
+    GL_ASSERT(f->piece == 0);
     GL_ASSERT(f->buffer == NULL);
     gl_chain_look(&f->chain, f->hash, f->blobs->node->now < f->blobs->doubts_until, on_looked);
 }
@@ -267,6 +281,7 @@ static bool want_next(struct want *w)
     struct fetch *f;
     bool is_new;
 
+    GL_ASSERT(gl_list_empty(&w->peers));
     GL_ASSERT(w->at <= w->files_n);
     while (w->at < w->files_n && gl_blobs_knows(b, &b->local, w->files[w->at].blob)) {
         w->at++;
@@ -317,4 +332,5 @@ void gl_blobs_fetch_free_all(struct gl_blobs *b)
         gl_list_init(&w->peers); /* its fetch has gone with the other chains */
         want_free(w);
     }
+    GL_ASSERT(gl_list_empty(&b->wants));
 }

@@ -6,6 +6,7 @@
  * in the name of whoever was first, and it does not matter who is ready first. Or removing it: then
  * a guard refuses, its record is read again, and tells what to do. None of these transactions
  * carries a number: each may be repeated. */
+#include "base/check.h"
 #include "node/blobs_state.h"
 
 #include "model/agent.h"
@@ -51,6 +52,7 @@ static void on_end(void *chain)
         gl_mem_free(GL_CONTAINER(l, struct waiter, link));
     }
     gl_mem_free(k->buffer);
+    GL_ASSERT(gl_list_empty(&k->waiters));
 }
 
 static void finish(struct keep *k, int code, const char *why)
@@ -58,6 +60,7 @@ static void finish(struct keep *k, int code, const char *why)
     struct gl_blobs *b = k->blobs;
     struct gl_link waiters;
 
+    GL_ASSERT(k->hash.n > 0);
     if (code == 0) {
         gl_blobs_learn(b, &b->stored, k->hash);
     }
@@ -97,6 +100,7 @@ static void file_is_there(struct keep *k)
 {
     struct gl_blobs *b = k->blobs;
 
+    GL_ASSERT(k->at < k->missing_n);
     gl_blobs_learn(b, &b->stored, file(k)->blob);
     k->at++;
     next_file(k);
@@ -117,6 +121,7 @@ static void on_read_again(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
+    GL_ASSERT(k->turn.is_on);
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
         return;
@@ -141,6 +146,7 @@ static bool was_committed(struct keep *k, const struct gl_store_req *req)
 {
     struct gl_node *n = k->blobs->node;
 
+    GL_ASSERT(k->tries <= GL_BLOBS_TRIES_MAX);
     if (req->status == 0) {
         return true;
     }
@@ -159,6 +165,8 @@ static bool was_committed(struct keep *k, const struct gl_store_req *req)
 
 static struct gl_write *prepare(struct keep *k, struct gl_key key, uint64_t rev, gl_str value)
 {
+    GL_ASSERT(key.id.n > 0);
+    GL_ASSERT(rev > 0);
     k->write = (struct gl_write){
         .type = GL_WRITE_PUT, .kind = key.kind, .id = key.id, .rev = rev, .value = value};
     return &k->write;
@@ -185,6 +193,7 @@ static void on_whole(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
+    GL_ASSERT(k->turn.is_on);
     if (was_committed(k, req)) {
         GL_MARK(k->blobs->node->config.trace, "blobs.kept");
         file_is_there(k);
@@ -195,6 +204,7 @@ static void on_piece(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
+    GL_ASSERT(k->piece < k->head.pieces);
     if (was_committed(k, req)) {
         k->piece++;
         next_piece(k);
@@ -206,6 +216,8 @@ static void on_piece_read(struct gl_blob_req *req)
     struct keep *k = req->owner;
     uint64_t left = k->head.size - (uint64_t)k->piece * GL_KEPT_PIECE_BYTES;
 
+    GL_ASSERT(k->piece < k->head.pieces);
+    GL_ASSERT(k->turn.is_on);
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->n != (left < GL_KEPT_PIECE_BYTES ? left : GL_KEPT_PIECE_BYTES)) {
@@ -234,6 +246,7 @@ static void on_claimed(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
+    GL_ASSERT(k->token > 0);
     if (was_committed(k, req)) {
         k->rev = GL_KEPT_PARTIAL;
         k->piece = 0;
@@ -247,6 +260,7 @@ static void revive(struct keep *k)
 {
     struct gl_node *n = k->blobs->node;
 
+    GL_ASSERT(k->turn.is_on);
     GL_MARK(n->config.trace, "blobs.revived");
     k->head.at = n->now;
     (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
@@ -276,6 +290,8 @@ static void on_looked(struct gl_blob_req *req)
     struct keep *k = req->owner;
     struct gl_why why;
 
+    GL_ASSERT(k->turn.is_on);
+    GL_ASSERT(k->rev == 0);
     if (req->status == 0 && req->size <= GL_BLOB_BYTES_MAX) {
         k->head = (struct gl_kept_blob){.size = req->size, .pieces = gl_kept_pieces(req->size)};
         k->tries = 0;
@@ -313,6 +329,8 @@ static void on_turn(struct gl_blobs_turn *t)
 {
     struct keep *k = GL_CONTAINER(t, struct keep, turn);
 
+    GL_ASSERT(t->is_on);
+    GL_ASSERT(k->missing_n > 0);
     GL_ASSERT(k->buffer == NULL);
     k->buffer = gl_mem_alloc(GL_KEPT_PIECE_BYTES);
     k->at = 0;
@@ -328,6 +346,8 @@ static void on_heads(struct gl_store_req *req)
     struct keep *k = req->owner;
     struct gl_blobs *b = k->blobs;
 
+    GL_ASSERT(k->keys_n > 0);
+    GL_ASSERT(k->at + k->keys_n <= k->files_n);
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
         return;
@@ -361,6 +381,7 @@ static void read_heads(struct keep *k)
 
 static void add_file(struct keep *k, struct gl_map *seen, const struct gl_flow_file *f)
 {
+    GL_ASSERT(f->blob.n > 0);
     if (gl_map_find(seen, f->blob) != NULL) {
         return;
     }
@@ -425,6 +446,7 @@ static struct keep *keep_new(struct gl_blobs *b, gl_str hash)
 {
     struct keep *k = gl_chain_new(b->node, &keeps, b->node->config.context);
 
+    GL_ASSERT(hash.n > 0);
     k->blobs = b;
     k->hash = gl_str_dup(&k->chain.arena, hash);
     gl_list_init(&k->waiters);

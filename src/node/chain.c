@@ -1,5 +1,6 @@
 #include "node/chain.h"
 
+#include "base/check.h"
 #include "node/node_state.h"
 
 /* ---- calls ---- */
@@ -10,6 +11,7 @@ static void begin(struct gl_chain_call *c, struct gl_node *n)
     c->node = n;
     c->is_under_way = true;
     n->outstanding++;
+    GL_ASSERT(n->outstanding > 0);
 }
 
 /* An answer has come. False: it was the end of the chain. */
@@ -109,11 +111,13 @@ void *gl_chain_new(struct gl_node *n, const struct gl_chain_kind *kind, gl_str c
     c->call.kind = kind;
     c->context = gl_str_dup(&c->arena, context);
     gl_list_push(&n->chains, &c->link);
+    GL_ASSERT(!c->call.is_under_way);
     return c;
 }
 
 static void chain_free(struct gl_chain *c)
 {
+    GL_ASSERT(gl_list_empty(&c->link) == false);
     gl_list_remove(&c->link);
     if (c->call.kind->done != NULL) {
         c->call.kind->done(c);
@@ -142,6 +146,7 @@ void gl_chain_free_all(struct gl_node *n)
     for (struct gl_link *l; (l = gl_list_first(&n->chains)) != NULL;) {
         chain_free(GL_CONTAINER(l, struct gl_chain, link));
     }
+    GL_ASSERT(gl_list_empty(&n->chains));
 }
 
 void *gl_chain_next(struct gl_node *n, const struct gl_chain_kind *kind,
@@ -177,6 +182,8 @@ void gl_chain_get_all(struct gl_chain *c, const struct gl_key *keys, size_t n, g
 
 void gl_chain_get(struct gl_chain *c, gl_str kind, gl_str id, gl_store_done *next)
 {
+    GL_ASSERT(kind.n > 0);
+    GL_ASSERT(id.n > 0);
     c->given.key = (struct gl_key){.kind = kind, .id = id};
     gl_chain_get_all(c, &c->given.key, 1, next);
 }
@@ -185,6 +192,7 @@ void gl_chain_list(struct gl_chain *c, struct gl_listing what, gl_store_done *ne
 {
     struct gl_store *s = c->node->ports.store;
 
+    GL_ASSERT(what.kind.n > 0);
     GL_ASSERT(what.limit > 0);
     c->given.listing = what;
     s->ops->list(s, gl_chain_store(c, next), c->context, &c->given.listing);
@@ -194,6 +202,7 @@ void gl_chain_range(struct gl_chain *c, struct gl_range what, gl_store_done *nex
 {
     struct gl_store *s = c->node->ports.store;
 
+    GL_ASSERT(what.index.n > 0);
     GL_ASSERT(what.limit > 0);
     c->given.range = what;
     s->ops->range(s, gl_chain_store(c, next), c->context, &c->given.range);
@@ -225,6 +234,7 @@ void gl_chain_look(struct gl_chain *c, gl_str hash, bool check, gl_blob_done *ne
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(hash.n > 0);
     GL_ASSERT(c->node->ports.blob->look != NULL);
     b->look(b, call_blob(c, next), c->context, hash, check);
 }
@@ -234,6 +244,7 @@ void gl_chain_read(struct gl_chain *c, gl_str hash, uint64_t at, void *buffer, s
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(hash.n > 0);
     GL_ASSERT(bytes > 0);
     b->read(b, call_blob(c, next), c->context, hash, at, buffer, bytes);
 }
@@ -242,6 +253,7 @@ void gl_chain_write(struct gl_chain *c, gl_str hash, uint64_t at, gl_str piece, 
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(hash.n > 0);
     GL_ASSERT(c->node->ports.blob->write != NULL);
     b->write(b, call_blob(c, next), c->context, hash, at, piece);
 }
@@ -250,6 +262,7 @@ void gl_chain_seal(struct gl_chain *c, gl_str hash, gl_blob_done *next)
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(hash.n > 0);
     GL_ASSERT(c->node->ports.blob->seal != NULL);
     b->seal(b, call_blob(c, next), c->context, hash);
 }

@@ -1,5 +1,6 @@
 /* commits.c - transactions on their way. An unknown outcome is resolved by asking, never by
  * repeating; what waits for a transaction happens only once it is known to have committed. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 enum { RESOLVE_MS = 200 };
@@ -28,6 +29,7 @@ static struct commits *own(const struct gl_node *n)
 
 static const struct gl_effect *effect_of(const struct commit *c)
 {
+    GL_ASSERT(c->number < c->batch->effects.n);
     return &c->batch->effects.items[c->number];
 }
 
@@ -37,6 +39,7 @@ static void release_effects(struct commit *c, int code)
     struct gl_batch *b = c->batch;
     uint64_t op = effect_of(c)->op;
 
+    GL_ASSERT(c->number < c->batch->effects.n);
     GL_ASSERT(effect_of(c)->type == GL_FX_COMMIT);
     for (size_t i = c->number + 1; i < b->effects.n && b->effects.items[i].after == op; i++) {
         struct gl_effect *e = &b->effects.items[i];
@@ -60,6 +63,7 @@ static gl_str limit_of(struct commit *c, int code)
     const struct gl_guard *g =
         &tx->guards[c->call.req.store.refused < tx->guards_n ? c->call.req.store.refused : 0];
 
+    GL_ASSERT(code <= 0);
     if (code != GL_E_CONFLICT || c->call.req.store.refused >= tx->guards_n ||
         !(gl_str_is(g->kind, "limit") || gl_str_is(g->kind, "rate"))) {
         return (gl_str){0};
@@ -75,6 +79,7 @@ static void note_taken(struct commit *c)
 {
     const struct gl_effect *e = effect_of(c);
 
+    GL_ASSERT(e->type == GL_FX_COMMIT);
     for (size_t i = 0; i < e->tx->guards_n; i++) {
         if (e->tx->guards[i].type == GL_GUARD_DEAD) {
             gl_sessions_note_taken(c->node, e->job, e->tx->guards[i].owner);
@@ -97,6 +102,8 @@ static void deliver(struct commit *c, int code)
                                    .guard = limit_of(c, code),
                                    .why = gl_str_of(code != 0 ? c->call.req.store.why.text : "")}};
 
+    GL_ASSERT(e->type == GL_FX_COMMIT);
+    GL_ASSERT(c->batch->refs > 0);
     if (code == 0) {
         note_taken(c);
         own(n)->committed_n++;
@@ -112,6 +119,7 @@ static void deliver(struct commit *c, int code)
 
 static struct commit *find_unknown(struct gl_node *n, gl_str job)
 {
+    GL_ASSERT(job.n == GL_ULID_BYTES);
     for (struct gl_link *l = own(n)->unknown.next; l != &own(n)->unknown; l = l->next) {
         struct commit *c = GL_CONTAINER(l, struct commit, link);
 
@@ -130,6 +138,7 @@ static void settle(struct commit *c, int code)
 {
     struct gl_link held;
 
+    GL_ASSERT(c->batch->refs > 0);
     GL_ASSERT(!c->call.is_under_way);
     GL_ASSERT(!gl_list_empty(&c->link));
     gl_list_take_all(&held, &c->held);
@@ -148,6 +157,7 @@ static void on_resolved(struct gl_store_req *req)
     struct commit *c = req->owner;
     struct gl_node *n = c->node;
 
+    GL_ASSERT(!gl_list_empty(&c->link));
     if (req->status == 0 || req->status == GL_E_CONFLICT) {
         GL_MARK(n->config.trace,
                 req->status == 0 ? "commits.unknown_was_committed" : "commits.unknown_was_not");
@@ -176,6 +186,7 @@ static void on_commit(struct gl_store_req *req)
     struct gl_node *n = c->node;
     struct commit *before = find_unknown(n, effect_of(c)->job);
 
+    GL_ASSERT(!c->call.is_under_way);
     if (before != NULL) {
         GL_MARK(n->config.trace, "commits.held_behind_unknown");
         gl_list_push(&before->held, &c->link);
@@ -204,6 +215,7 @@ void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
     b->refs++;
     n->ports.store->ops->commit(n->ports.store, gl_chain_call_store(&c->call, n, on_commit, c),
                                 b->effects.items[number].tx);
+    GL_ASSERT(b->refs > 1);
 }
 
 /* ---- the part ---- */

@@ -6,6 +6,7 @@
  * the run id and the dedupe key must match, too. A retry is a new submission of an ended job's flow
  * and inputs that says so: its steps look into the earlier job before they run (core/flow/gate.h).
  */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "base/limits.h"
@@ -48,6 +49,7 @@ static int canonical_inputs(struct earlier *e, gl_str *ret)
     struct gl_flow *flow;
     int rc = gl_flow_decode(e->rq->submission.compiled, &e->chain.arena, &flow, NULL);
 
+    GL_ASSERT(e->rq->submission.compiled.n > 0);
     return rc != 0 ? rc
                    : gl_flow_inputs(flow, e->rq->submission.inputs, &e->chain.arena, ret, NULL);
 }
@@ -82,6 +84,7 @@ static void refuse_other(struct earlier *e)
 {
     struct gl_why why;
 
+    GL_ASSERT(e->job.n == GL_ULID_BYTES);
     if (strcmp(e->kind, "request") == 0) {
         (void)gl_why(&why, GL_R_REQUEST_KEY_TAKEN,
                      "the request key '%.*s' belongs to job %.*s, which was submitted with other "
@@ -126,6 +129,7 @@ static bool has_step(struct earlier *e, gl_str id)
 {
     struct gl_flow *flow;
 
+    GL_ASSERT(id.n > 0);
     return gl_flow_decode(e->flow, &e->chain.arena, &flow, NULL) == 0 &&
            gl_flow_find(flow, id) >= 0;
 }
@@ -136,6 +140,7 @@ static void submit_again(struct earlier *e)
     struct gl_request *rq = e->rq;
     struct gl_why why;
 
+    GL_ASSERT(e->job.n == GL_ULID_BYTES);
     GL_ASSERT(e->is_retry);
     if (!gl_job_status_is_terminal(e->status)) {
         (void)gl_why(&why, GL_R_JOB_NOT_ENDED, "job %.*s has not ended: it is %s",
@@ -165,6 +170,7 @@ static void submit_anew(struct earlier *e)
 {
     struct gl_node *n = e->chain.node;
 
+    GL_ASSERT(!e->is_retry);
     if (e->refusal.code != 0 && strcmp(e->kind, "request") == 0 && e->rq->submission.run_id.n > 0) {
         look_up(e, false); /* it may have come under its name before */
         return;
@@ -200,6 +206,8 @@ static void on_rest(struct gl_store_req *req)
 {
     struct earlier *e = req->owner;
 
+    GL_ASSERT(e->job.n == GL_ULID_BYTES);
+    GL_ASSERT(req->records_n == GL_COUNT(e->keys));
     e->inputs = gl_str_dup(&e->chain.arena, req->records[0].value);
     e->flow = gl_str_dup(&e->chain.arena, req->records[1].value);
     if (req->records[2].rev == 0) { /* removed meanwhile, and its inputs with it: say so */
@@ -220,6 +228,7 @@ static void on_job(struct gl_store_req *req)
     struct gl_json j;
     int rc;
 
+    GL_ASSERT(e->job.n == GL_ULID_BYTES);
     if (req->records[0].rev == 0) {
         if (e->is_retry) {
             finish(e, GL_E_NOT_FOUND, "that job has been removed", NULL);
@@ -256,6 +265,7 @@ static void on_name(struct gl_store_req *req)
     struct earlier *e = req->owner;
     struct gl_json j;
 
+    GL_ASSERT(req->records_n == 1);
     if (req->records[0].rev != 0 &&
         gl_json_parse(&j, gl_str_dup(&e->chain.arena, req->records[0].value), GL_RECORD_BYTES_MAX,
                       &e->chain.arena, NULL) == 0) {
@@ -271,6 +281,7 @@ static void on_name(struct gl_store_req *req)
 /* The job that has this name. */
 static void look_up(struct earlier *e, bool by_request_key)
 {
+    GL_ASSERT(!e->is_retry);
     e->kind = by_request_key ? "request" : "run";
     gl_chain_get(&e->chain, gl_str_of(e->kind),
                  by_request_key ? e->rq->submission.request_key : e->rq->submission.run_id,

@@ -2,6 +2,7 @@
  *
  * The effects of a step live in its batch until the last of them is done. Batches are used again:
  * there is one for every event. */
+#include "base/check.h"
 #include "core/snapshot.h"
 #include "node/flight.h"
 #include "node/node_state.h"
@@ -41,6 +42,8 @@ static struct gl_batch *batch_new(struct gl_node *n)
     b->refs = 1;
     b->effects = (struct gl_effects){.arena = &b->arena};
     gl_list_push(&own(n)->all, &b->link);
+    GL_ASSERT(b->refs == 1);
+    GL_ASSERT(b->effects.n == 0);
     return b;
 }
 
@@ -65,6 +68,7 @@ void gl_node_release(struct gl_node *n, struct gl_batch *b)
     gl_list_remove(&b->link);
     gl_list_push(&own(n)->idle, &b->link);
     own(n)->idle_n++;
+    GL_ASSERT(own(n)->idle_n <= BATCHES_KEPT);
 }
 
 /* ---- the heart ---- */
@@ -140,6 +144,7 @@ static void round_trip(struct gl_event *ev, struct gl_arena *a)
     struct gl_buf text = {0};
     int rc;
 
+    GL_ASSERT(ev->type < GL_EV_COUNT);
     gl_event_encode(ev, &text);
     rc = gl_event_decode(gl_str_dup(a, gl_buf_view(&text)), a, ev, NULL);
     GL_ASSERT(rc == 0);
@@ -157,6 +162,7 @@ static void queue_event(struct gl_node *n, const struct gl_event *ev)
 {
     struct queued_event *q = gl_mem_alloc(sizeof(*q));
 
+    GL_ASSERT(ev->type < GL_EV_COUNT);
     GL_ASSERT(own(n)->is_on);
     q->ev = *ev;
     round_trip(&q->ev, &q->arena); /* the caller's strings do not outlive the call */
@@ -165,6 +171,7 @@ static void queue_event(struct gl_node *n, const struct gl_event *ev)
 
 static void queued_free(struct queued_event *q)
 {
+    GL_ASSERT(!gl_list_empty(&q->link));
     gl_list_remove(&q->link);
     gl_arena_done(&q->arena);
     gl_mem_free(q);
@@ -220,6 +227,7 @@ static void feed_one(struct gl_node *n, struct gl_event *ev)
  * whose message cannot be composed. What it reports is handled after that step. */
 void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 {
+    GL_ASSERT(ev->type < GL_EV_COUNT);
     if (own(n)->is_on) {
         GL_MARK(n->config.trace, "node.event_queued");
         queue_event(n, ev);
@@ -232,6 +240,7 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
         feed_one(n, &q->ev);
         queued_free(q);
     }
+    GL_ASSERT(gl_list_empty(&own(n)->queued));
 }
 
 /* ---- the part ---- */
@@ -269,6 +278,8 @@ static void done(struct gl_node *n)
         batch_free(GL_CONTAINER(l, struct gl_batch, link));
     }
     gl_flight_done(&m->flight);
+    GL_ASSERT(gl_list_empty(&m->all));
+    GL_ASSERT(gl_list_empty(&m->idle));
 }
 
 static void measure(struct gl_node *n, struct gl_buf *out)

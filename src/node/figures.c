@@ -1,4 +1,5 @@
 /* figures.c - what the node says of itself: for people, for /readyz, for Prometheus. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "model/job.h"
@@ -58,6 +59,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
 
 static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 {
+    GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_object(w, "pools");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_jw_key_str(w, f->pools[i].name);
@@ -166,10 +168,12 @@ void gl_figures_histogram(struct gl_buf *out, const char *name, const char *help
     gl_buf_fmt(out, "%s_sum %lld.%03lld\n", name, (long long)(h->sum_ms / 1000),
                (long long)(h->sum_ms % 1000));
     gl_buf_fmt(out, "%s_count %llu\n", name, (unsigned long long)h->n);
+    GL_ASSERT(n <= h->n);
 }
 
 static void pools(struct gl_buf *out, const struct gl_core_figures *f)
 {
+    GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     head(out, "glia_slots", "gauge", "Slots of each pool.");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_buf_fmt(out, "glia_slots{pool=\"%.*s\"} %u\n", GL_STR_ARG(f->pools[i].name),

@@ -41,6 +41,7 @@ static void write_decided(struct gl_flight *f)
     static const char digits[] = "0123456789abcdef";
     char *p;
 
+    GL_ASSERT(f->recording || !f->owes);
     GL_ASSERT(f->to != NULL);
     if (!f->owes) {
         return;
@@ -63,6 +64,8 @@ static void pass_on(struct gl_flight *f)
         f->owes = f->owes && f->recording;
     }
     gl_buf_reset(&f->text);
+    GL_ASSERT(f->text.n == 0);
+    GL_ASSERT(f->recording || !f->owes);
 }
 
 void gl_flight_done(struct gl_flight *f)
@@ -72,6 +75,7 @@ void gl_flight_done(struct gl_flight *f)
         pass_on(f);
     }
     gl_buf_done(&f->text);
+    GL_ASSERT(f->text.n == 0);
 }
 
 /* ---- segments ---- */
@@ -102,6 +106,7 @@ static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
     struct gl_buf snapshot = {0}, all = {0};
     bool fits = !is_hopeless(f, c) && gl_core_save(c, f->to->begin_bytes_max, &snapshot);
 
+    GL_ASSERT(!f->recording);
     if (fits) {
         write_head(f, now, gl_buf_view(&snapshot), &all);
         gl_buf_str(&all, gl_buf_view(&snapshot));
@@ -119,6 +124,7 @@ static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
     }
     gl_buf_done(&snapshot);
     gl_buf_done(&all);
+    GL_ASSERT(f->recording || f->try_again_at > now);
 }
 
 /* ---- events ---- */
@@ -128,6 +134,7 @@ static void write_flow(struct gl_flight *f, const struct gl_core *c, gl_str hash
 {
     struct gl_jw w;
 
+    GL_ASSERT(hash.n > 0);
     if (gl_core_knows_flow(c, hash)) {
         return;
     }
@@ -147,6 +154,7 @@ static void write_event(struct gl_flight *f, const struct gl_core *c, const stru
     struct gl_event less = *ev;
     gl_str hash, *flow = gl_event_flow(&less, &hash);
 
+    GL_ASSERT(f->recording);
     less.context = (gl_str){0};
     if (flow != NULL && flow->n > 0 && hash.n > 0) {
         write_flow(f, c, hash, *flow);
@@ -159,6 +167,7 @@ static void write_event(struct gl_flight *f, const struct gl_core *c, const stru
 
 void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type < GL_EV_COUNT);
     if (f->recording && f->bytes >= f->bytes_max) {
         write_decided(f);
         pass_on(f);
@@ -180,4 +189,5 @@ void gl_flight_decided(struct gl_flight *f, const struct gl_effects *effects)
     GL_ASSERT(!f->owes || f->recording);
     f->decided = gl_digest_end(&f->digest, effects);
     f->owes = f->recording;
+    GL_ASSERT(f->owes == f->recording);
 }

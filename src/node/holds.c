@@ -1,5 +1,6 @@
 /* holds.c - submissions that wait: until the files of their flow are in the store, or to be tried
  * once more because what they relied on has been removed meanwhile. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "base/sha256.h"
@@ -61,6 +62,7 @@ bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
     char hex[GL_SHA256_HEX];
     struct hold *h;
 
+    GL_ASSERT(again == NULL || again->hash.n > 0);
     if (!gl_blobs_concern(n->blobs, flow)) {
         return false;
     }
@@ -111,6 +113,7 @@ static void try_again(struct hold *h)
     struct gl_node *n = h->chain.node;
     struct gl_request *rq = h->rq;
 
+    GL_ASSERT(!h->is_due);
     GL_ASSERT(n->outstanding > 0);
     n->outstanding--;
     if (n->stopping) {

@@ -4,6 +4,7 @@
  * The reads are not one snapshot. A job's record is read again at the end, and if it has moved on
  * meanwhile (a former owner may still be writing) everything is read anew: what the core gets
  * belongs together. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "model/job.h"
@@ -31,6 +32,7 @@ static void finish(struct load *l, int code)
         .type = GL_EV_LOADED, .context = l->chain.context, .job = l->job, .loaded = {.code = code}};
     struct gl_event_record *all;
 
+    GL_ASSERT(l->job.n == GL_ULID_BYTES);
     if (code == 0) {
         all = GL_NEW_ARRAY(&l->chain.arena, struct gl_event_record, l->steps_n + 1);
         all[0] = l->job_record;
@@ -73,6 +75,7 @@ static void on_checked(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
+    GL_ASSERT(l->kind + 1 == l->kinds_n);
     if (req->records[0].rev != l->job_record.rev) {
         GL_MARK(l->chain.node->config.trace, "loads.moved_meanwhile");
         l->steps_n = l->steps_first = 0;
@@ -102,6 +105,8 @@ static void on_steps(struct gl_store_req *req)
     struct load *l = req->owner;
     bool more;
 
+    GL_ASSERT(l->kind < l->kinds_n);
+    GL_ASSERT(req->records_n <= STEPS_PAGE);
     more = req->records_n == STEPS_PAGE;
     if (l->steps_n + req->records_n > l->steps_cap) {
         size_t cap = (l->steps_n + req->records_n) * 2;
@@ -112,6 +117,7 @@ static void on_steps(struct gl_store_req *req)
         }
         l->steps = steps;
         l->steps_cap = cap;
+        GL_ASSERT(l->steps_n + req->records_n <= l->steps_cap);
     }
     for (size_t i = 0; i < req->records_n; i++) {
         l->steps[l->steps_n++] = keep(l, &req->records[i]);
@@ -145,6 +151,7 @@ static void on_flow(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
+    GL_ASSERT(req->records_n == 1);
     GL_ASSERT(l->flow.n == 0);
     if (req->records[0].rev == 0 || req->records[0].damaged) {
         finish(l, GL_E_DAMAGED);
@@ -168,6 +175,7 @@ static void on_owner(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
+    GL_ASSERT(l->job_record.owner.n > 0);
     l->job_record.owner_dead = req->session_dead || GL_PLANT(23); /* planted: whoever asks */
     if (l->chain.node->ports.store->ops->shared && !l->job_record.owner_dead) {
         finish(l, 0); /* it is another node's: nothing more need be known */
@@ -189,6 +197,7 @@ static void find_kinds(struct load *l, const struct gl_json *job)
             l->kinds[l->kinds_n++] = more[i].kind;
         }
     }
+    GL_ASSERT(l->kinds_n <= GL_COUNT(l->kinds));
 }
 
 static int read_flow_hash(struct load *l)
@@ -211,6 +220,7 @@ static void on_job(struct gl_store_req *req)
     struct load *l = req->owner;
     struct gl_node *n = l->chain.node;
 
+    GL_ASSERT(req->records_n == 1);
     if (req->records[0].rev == 0) {
         finish(l, GL_E_NOT_FOUND);
         return;
@@ -269,6 +279,7 @@ static void find_ends(struct find *f)
                                     .entries = {.items = f->entries, .n = f->entries_n},
                                     .more = f->status == 0 && f->entries_n == f->limit}};
 
+    GL_ASSERT(f->entries_n <= f->limit);
     gl_node_feed(f->chain.node, &ev);
     gl_chain_end(&f->chain);
 }
@@ -296,6 +307,7 @@ static void on_owners(struct gl_store_req *req)
     struct gl_node *n = f->chain.node;
     size_t at = 0;
 
+    GL_ASSERT(req->status != 0 || req->records_n <= f->entries_n);
     f->status = req->status;
     for (size_t i = 0; req->status == 0 && i < f->entries_n; i++) {
         if (gl_core_owns(n->core, f->entries[i].id)) {
@@ -322,6 +334,7 @@ static void ask_for_owners(struct find *f)
     struct gl_node *n = f->chain.node;
     size_t keys_n = 0;
 
+    GL_ASSERT(f->entries_n > 0);
     GL_ASSERT(f->keys == NULL);
     f->keys = GL_NEW_ARRAY(&f->chain.arena, struct gl_key, f->entries_n + 1);
     for (size_t i = 0; i < f->entries_n; i++) {
@@ -340,6 +353,7 @@ static void on_found(struct gl_store_req *req)
 {
     struct find *f = req->owner;
 
+    GL_ASSERT(req->status != 0 || req->entries_n <= f->limit);
     f->status = req->status;
     f->entries_n = req->status == 0 ? req->entries_n : 0;
     f->entries = GL_NEW_ARRAY(&f->chain.arena, struct gl_event_entry, f->entries_n + 1);
@@ -359,6 +373,8 @@ void gl_loads_find(struct gl_node *n, const struct gl_effect *e)
     struct find *f = gl_chain_new(n, &finds, e->context);
     struct gl_range range = e->range;
 
+    GL_ASSERT(range.limit > 0);
+    GL_ASSERT(range.limit <= GL_PAGE_MAX);
     GL_ASSERT(e->type == GL_FX_FIND);
     f->limit = range.limit;
     range.index = gl_str_dup(&f->chain.arena, range.index);

@@ -5,6 +5,7 @@
  * with it: it is the list of its instances' outputs, put together here. A retry that takes such a
  * step over stores the list, unless it is very large: the job that has the instances may go before
  * the retry is retried itself. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "base/limits.h"
@@ -42,6 +43,7 @@ struct gl_lookup {
 
 static void finish(struct gl_lookup *f, int code, const char *why, gl_str json)
 {
+    GL_ASSERT(f->read_n <= f->known_n);
     f->done(f->owner, &f->wish, code, why, json);
     gl_chain_end(&f->chain);
 }
@@ -71,6 +73,7 @@ static struct known *past_of(const struct gl_lookup *f)
 
 static void write_items(struct gl_jw *w, const char *key, const struct known *k)
 {
+    GL_ASSERT(k->items_n <= k->items_cap);
     gl_jw_put_array(w, key);
     for (uint32_t i = 0; i < k->items_n; i++) {
         gl_jw_raw(w, k->items[i].n > 0 ? k->items[i] : GL_S("null"));
@@ -80,6 +83,7 @@ static void write_items(struct gl_jw *w, const char *key, const struct known *k)
 
 static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known *k)
 {
+    GL_ASSERT(k->status.n > 0 || !k->is_there);
     gl_jw_key_str(w, k->spec->id);
     if (!k->is_there) {
         gl_jw_null(w);
@@ -108,6 +112,7 @@ static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
 {
     char when[GL_WHEN_BYTES];
 
+    GL_ASSERT(f->wish.job.n > 0);
     gl_jw_put_object(w, "job");
     gl_jw_put_str(w, "id", f->wish.job);
     gl_jw_put_str(w, "run_id", f->wish.run_id);
@@ -150,6 +155,7 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     struct gl_jw w;
     gl_str text;
 
+    GL_ASSERT(f->read_n == f->known_n);
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
     write_job(f, &w, item);
@@ -281,6 +287,8 @@ static void add_item(struct gl_lookup *f, struct known *k, const struct gl_recor
     k->items[item] = raw_of(f, &j, "output");
     k->bytes += k->items[item].n + 1;
     f->bytes += k == past_of(f) ? 0 : k->items[item].n;
+    GL_ASSERT((uint32_t)item < k->items_n);
+    GL_ASSERT(k->items_n <= k->items_cap);
 }
 
 static void on_items(struct gl_store_req *req)
@@ -289,6 +297,8 @@ static void on_items(struct gl_store_req *req)
     struct known *k = &f->known[f->group];
     struct gl_why why;
 
+    GL_ASSERT(f->group <= f->known_n);
+    GL_ASSERT(req->records_n <= ITEMS_PAGE);
     if (!is_whole(f, req)) {
         return;
     }
@@ -395,6 +405,7 @@ static void on_steps(struct gl_store_req *req)
         take_step(f, &f->known[f->read_n++], &req->records[i], f->wish.job);
     }
     read_steps(f);
+    GL_ASSERT(f->read_n <= f->known_n);
 }
 
 static void read_steps(struct gl_lookup *f)
@@ -419,6 +430,8 @@ static void read_steps(struct gl_lookup *f)
                             .id = gl_str_fmt(&f->chain.arena, "%.*s/%.*s", GL_STR_ARG(f->wish.job),
                                              GL_STR_ARG(f->known[i].spec->id))};
     }
+    GL_ASSERT(n > 0);
+    GL_ASSERT(n <= GL_COUNT(f->keys));
     gl_chain_get_all(&f->chain, f->keys, n, on_steps);
 }
 
@@ -443,6 +456,7 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
     const struct gl_step_spec *spec = gl_flow_step(wish->spec->flow, wish->of);
     uint8_t *seen;
 
+    GL_ASSERT(wish->item >= -1);
     GL_ASSERT(wish->of < wish->spec->flow->steps.n);
     f->wish = *wish;
     gl_spec_ref(wish->spec);
@@ -478,6 +492,7 @@ static void on_resolved(void *owner, const struct gl_lookup_wish *wish, int code
         .resolved = {
             .step_number = wish->step_number, .code = code, .why = gl_str_of(why), .facts = json}};
 
+    GL_ASSERT(wish->job.n == GL_ULID_BYTES);
     gl_node_feed(owner, &ev);
 }
 

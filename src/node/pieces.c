@@ -2,6 +2,7 @@
  * folder on the way, so that no more than a piece of it is ever in memory. */
 #include "node/pieces.h"
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "node/node_state.h"
@@ -35,6 +36,7 @@ static struct gl_body_move *find_same(struct gl_node *n, const struct gl_body_re
 {
     struct gl_body_move *m = gl_chain_next(n, &moves, NULL);
 
+    GL_ASSERT(ref->sha256.n > 0);
     while (m != NULL && (!m->to_blob || m->is_over || m->waits != waits ||
                          !gl_str_eq(m->ref->sha256, ref->sha256))) {
         m = gl_chain_next(n, &moves, &m->chain);
@@ -46,6 +48,7 @@ static void finish(struct gl_body_move *m, int code, const char *why)
 {
     struct gl_body_move *next;
 
+    GL_ASSERT(m->piece <= gl_message_pieces(m->ref->bytes));
     GL_ASSERT(!m->is_over);
     m->waits = false;
     next = m->to_blob ? find_same(m->chain.node, m->ref, true) : NULL;
@@ -60,6 +63,7 @@ static void finish(struct gl_body_move *m, int code, const char *why)
 
 static void damaged(struct gl_body_move *m, const char *what)
 {
+    GL_ASSERT(!m->is_over);
     finish(m, GL_E_DAMAGED,
            gl_str_fmt(&m->chain.arena,
                       "the message's body (sha256 %.*s, %llu bytes) is damaged in the store: %s",
@@ -75,6 +79,7 @@ static void on_sealed(struct gl_blob_req *req)
 {
     struct gl_body_move *m = req->owner;
 
+    GL_ASSERT(m->to_blob);
     if (req->status == GL_E_DAMAGED) {
         damaged(m, "it has another hash");
     } else if (req->status != 0) {
@@ -104,6 +109,7 @@ static void on_piece(struct gl_store_req *req)
     uint64_t at = m->piece * GL_BODY_PIECE_BYTES, left = m->ref->bytes - at;
     const struct gl_record *r = req->records;
 
+    GL_ASSERT(m->piece < gl_message_pieces(m->ref->bytes));
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(m, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status == 0 && r->rev == 0) {
@@ -153,6 +159,8 @@ static void on_looked(struct gl_blob_req *req)
 {
     struct gl_body_move *m = req->owner;
 
+    GL_ASSERT(m->to_blob);
+    GL_ASSERT(m->piece == 0);
     if (req->status == 0) { /* an earlier attempt, or another agent, has brought it */
         finish(m, 0, "");
     } else {
@@ -162,6 +170,7 @@ static void on_looked(struct gl_blob_req *req)
 
 static void begin(struct gl_body_move *m)
 {
+    GL_ASSERT(m->piece == 0);
     GL_ASSERT(!m->waits);
     GL_ASSERT(!m->is_over);
     if (m->to_blob) {
@@ -179,6 +188,8 @@ static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_
     struct gl_body_move *same = find_same(n, ref, false);
     struct gl_body_move *m = gl_chain_new(n, &moves, context);
 
+    GL_ASSERT(ref->bytes > 0);
+    GL_ASSERT(job.n == GL_ULID_BYTES);
     m->job = gl_str_dup(&m->chain.arena, job);
     m->ref = ref;
     m->to_blob = to_blob;

@@ -1,4 +1,5 @@
 /* probes.c - what the executor is asked about attempts that it may have, and what it tells. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "node/blobs.h"
@@ -25,6 +26,8 @@ static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = gl_chain_new(n, &probes, e->context);
 
+    GL_ASSERT(e->attempt.n > 0);
+    GL_ASSERT(e->job.n > 0);
     p->key = gl_starts_key(&p->chain.arena, e);
     p->token = e->token;
     p->epoch = gl_str_dup(&p->chain.arena, e->epoch);
@@ -53,6 +56,7 @@ static void on_attached(struct gl_exec_req *req)
                                        .code = req->status,
                                        .state = (uint8_t)req->state}};
 
+    GL_ASSERT(p->key.attempt.n > 0);
     if (req->status == 0 && req->state == GL_EXEC_ENDED) {
         ev.attached.result = result_of(&req->result);
     }
@@ -74,6 +78,7 @@ void gl_probes_attach(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e);
 
+    GL_ASSERT(e->token > 0);
     GL_ASSERT(e->type == GL_FX_ATTACH);
     gl_starts_give_up(n, e);
     n->ports.exec->ops->attach(n->ports.exec, gl_chain_exec(&p->chain, on_attached), &p->key,
@@ -84,6 +89,7 @@ void gl_probes_stop(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e);
 
+    GL_ASSERT(e->grace_ms >= 0);
     GL_ASSERT(e->type == GL_FX_STOP);
     gl_starts_give_up(n, e);
     n->ports.exec->ops->stop(n->ports.exec, gl_chain_exec(&p->chain, on_stopped), &p->key, p->token,
@@ -94,6 +100,7 @@ void gl_probes_ack(struct gl_node *n, const struct gl_effect *e)
 {
     struct gl_attempt_key key = {.context = e->context, .job = e->job, .attempt = e->attempt};
 
+    GL_ASSERT(e->attempt.n > 0);
     GL_ASSERT(e->type == GL_FX_ACK);
     gl_starts_give_up(n, e);
     n->ports.exec->ops->ack(n->ports.exec, &key, e->token);
@@ -119,6 +126,7 @@ static void on_list(struct gl_exec_req *req)
     ev.listed.infos.items = infos;
     gl_node_feed(n, &ev);
     gl_arena_done(&scratch);
+    GL_ASSERT(ev.listed.infos.n <= req->infos_n);
 }
 
 void gl_probes_list(struct gl_node *n)

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/check.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -34,6 +35,8 @@ static struct refusals *own(const struct gl_node *n)
 
 static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
 {
+    GL_ASSERT(job.n > 0);
+    GL_ASSERT(step.n > 0);
     for (size_t i = 0; i < KEPT_MAX; i++) {
         struct refusal *x = &own(n)->all[i];
 
@@ -48,6 +51,7 @@ static void tell(struct gl_node *n, const struct refusal *x)
 {
     char line[TEXT_BYTES + 256];
 
+    GL_ASSERT(x->text[0] != '\0');
     if (n->config.on_news != NULL &&
         (own(n)->told_at == 0 || n->now >= own(n)->told_at + TOLD_MS)) {
         (void)snprintf(line, sizeof(line), "step '%s' of job %s cannot be started: %s", x->step,
@@ -80,6 +84,7 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
     if (is_new) {
         tell(n, x);
     }
+    GL_ASSERT(x->at == n->now);
 }
 
 gl_str gl_refusals_find(const struct gl_node *n, gl_str job, gl_str step)

@@ -1,4 +1,5 @@
 /* requests.c - what clients ask: commands become events of the core, questions go to the store. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "base/id.h"

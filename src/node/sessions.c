@@ -1,5 +1,6 @@
 /* sessions.c - a session is opened, and what must be known before it may begin is read. From then
  * on core/cluster/renewal.h decides when it is renewed, and what is told here has been decided. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include <stdarg.h>
@@ -51,11 +52,14 @@ static void feed_session(struct gl_node *n)
                                       .number = own(n)->opened.incarnation,
                                       .sent_at = own(n)->sent_at}};
 
+    GL_ASSERT(own(n)->opened.id.n > 0);
+    GL_ASSERT(n->session.n == 0);
     n->session = own(n)->opened.id;
     gl_node_feed(n, &ev);
     if (n->config.on_session != NULL) {
         n->config.on_session(n->config.owner, own(n)->opened.incarnation);
     }
+    GL_ASSERT(n->session.n > 0);
 }
 
 /* ---- rates: a start in an earlier life counts ---- */
@@ -68,6 +72,7 @@ static void feed_rates(struct gl_node *n, const struct gl_store_req *req)
                           .context = n->config.context,
                           .rates = {.records = {.items = records, .n = req->records_n}}};
 
+    GL_ASSERT(req->records_n <= RATES_PAGE);
     for (size_t i = 0; i < req->records_n; i++) {
         records[i] = (struct gl_event_record){.kind = req->records[i].kind,
                                               .id = req->records[i].id,
@@ -84,6 +89,7 @@ static void on_rates(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
+    GL_ASSERT(n->session.n == 0);
     if (n->stopping) {
         own(n)->due = INT64_MAX;
     } else if (req->status != 0) {
@@ -107,6 +113,8 @@ static void read_rates(struct gl_node *n)
     struct gl_store *s = n->ports.store;
     struct sessions *m = own(n);
 
+    GL_ASSERT(n->session.n == 0);
+    GL_ASSERT(!m->call.is_under_way);
     GL_ASSERT(m->opened.id.n > 0);
     m->due = INT64_MAX;
     m->rates =
@@ -139,6 +147,7 @@ void gl_sessions_read_rate(struct gl_node *n, gl_str key)
 
 static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 {
+    GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_array(w, "pools");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_jw_object(w);
@@ -216,15 +225,18 @@ void gl_sessions_tell_exec(const struct gl_node *n)
 
 void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
 {
+    GL_ASSERT(n->session.n > 0);
     GL_ASSERT(e->type == GL_FX_VALID);
     own(n)->valid_until = e->deadline_at;
     if (n->exec_up) { /* else it is told when it is */
         gl_sessions_tell_exec(n);
     }
+    GL_ASSERT(own(n)->valid_until == e->deadline_at);
 }
 
 void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e)
 {
+    GL_ASSERT(e->why.n > 0);
     GL_ASSERT(e->type == GL_FX_LOST);
     n->lost = true;
     own(n)->lost_why = gl_str_dup(&n->strings, e->why);
@@ -326,12 +338,14 @@ void gl_sessions_say_taken(struct gl_node *n)
                         (unsigned long long)own(n)->taken_n, own(n)->taken);
     }
     own(n)->taken_n = 0;
+    GL_ASSERT(own(n)->taken_n == 0);
 }
 
 /* ---- opening it ---- */
 
 static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
+    GL_ASSERT(own(n)->ttl > 0);
     GL_ASSERT(req->status != 0);
     own(n)->due = n->now + (own(n)->ttl / 6 < RETRY_MS ? own(n)->ttl / 6 : RETRY_MS);
     if (n->config.on_trouble != NULL) {
@@ -344,6 +358,8 @@ static void on_opened(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
+    GL_ASSERT(n->session.n == 0);
+    GL_ASSERT(own(n)->opened.id.n == 0);
     GL_ASSERT(!own(n)->call.is_under_way);
     n->config.trace->now = n->now;
     if (n->stopping) {
@@ -362,6 +378,7 @@ void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req)
 {
     struct gl_store *s = n->ports.store;
 
+    GL_ASSERT(own(n)->ttl > 0);
     GL_ASSERT(n->session.n > 0);
     s->ops->session_renew(s, req, n->session, own(n)->ttl, describe(n));
 }
@@ -402,6 +419,7 @@ static void on_looked(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
+    GL_ASSERT(n->session.n == 0);
     if (n->stopping) {
         own(n)->due = INT64_MAX;
     } else {
@@ -421,6 +439,7 @@ static void look(struct gl_node *n)
 {
     struct sessions *m = own(n);
 
+    GL_ASSERT(n->config.may_be_half);
     GL_ASSERT(!own(n)->has_looked);
     m->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
     n->ports.store->ops->get(n->ports.store, gl_chain_call_store(&m->call, n, on_looked, n),
@@ -436,6 +455,7 @@ static void make_nonce(struct gl_node *n)
     for (size_t i = 0; i < sizeof(bytes); i++) {
         own(n)->nonce[i] = alphabet[bytes[i] & 31];
     }
+    GL_ASSERT(own(n)->nonce[sizeof(bytes)] == '\0');
 }
 
 static gl_ms due(const struct gl_node *n)
@@ -492,6 +512,7 @@ bool gl_sessions_end(struct gl_node *n)
     struct gl_store *s = n->ports.store;
     struct sessions *m = own(n);
 
+    GL_ASSERT(!own(n)->call.is_under_way);
     GL_ASSERT(n->stopping);
     GL_ASSERT(n->outstanding == 0);
     gl_core_figures(n->core, &f);
@@ -514,10 +535,12 @@ static void init(struct gl_node *n)
     if (!n->ports.store->ops->shared) {
         m->ttl = LONE_TTL_MS; /* nobody counts it */
     }
+    GL_ASSERT(m->ttl > 0);
 }
 
 void gl_sessions_start(struct gl_node *n)
 {
+    GL_ASSERT(n->session.n == 0);
     GL_ASSERT(own(n)->due == INT64_MAX);
     own(n)->started_at = own(n)->due = n->now;
 }
@@ -539,6 +562,7 @@ gl_ms gl_sessions_renewed_at(const struct gl_node *n)
 
 static void stop(struct gl_node *n)
 {
+    GL_ASSERT(n->stopping);
     own(n)->due = INT64_MAX;
 }
 

@@ -2,6 +2,7 @@
  * protocol: a message of some MiB stands in three of them. */
 #include "node/spill.h"
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "node/node_state.h"
@@ -20,6 +21,7 @@ struct gl_spill {
 
 static void finish(struct gl_spill *p, int code, const char *why)
 {
+    GL_ASSERT(code != 0 || p->at == p->files_n);
     p->done(p->owner, code, why);
     gl_chain_end(&p->chain);
 }
@@ -49,6 +51,8 @@ static void on_sealed(struct gl_blob_req *req)
 static void on_written(struct gl_blob_req *req)
 {
     struct gl_spill *p = req->owner;
+
+    GL_ASSERT(p->at < p->files_n);
     gl_chain_seal(&p->chain, gl_str_of(p->hex), on_sealed);
 }
 
@@ -64,6 +68,7 @@ static void next(struct gl_spill *p)
     }
     (void)gl_sha256_hex(p->files[p->at].text, p->hex);
     gl_chain_write(&p->chain, gl_str_of(p->hex), 0, p->files[p->at].text, on_written);
+    GL_ASSERT(p->at < p->files_n);
 }
 
 size_t gl_spill_sort(struct gl_exec_start *x, struct gl_arena *arena)
@@ -83,6 +88,8 @@ size_t gl_spill_sort(struct gl_exec_start *x, struct gl_arena *arena)
         }
     }
     x->files = to;
+    GL_ASSERT(n == x->files_n);
+    GL_ASSERT(blobs_n <= n);
     return blobs_n;
 }
 

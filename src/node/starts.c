@@ -6,6 +6,7 @@
  * start that leaves after the acknowledgement of the same attempt would run it a second time.
  *
  * On a shared store nothing starts when others may take this node for dead. */
+#include "base/check.h"
 #include "node/node_state.h"
 
 #include "base/limits.h"
@@ -75,6 +76,8 @@ static void feed_started(struct start *s, int code, const char *why)
                                       .code = code,
                                       .why = gl_str_of(why)}};
 
+    GL_ASSERT(s->start_number > 0);
+    GL_ASSERT(s->x.key.attempt.n > 0);
     if (code == 0 || (code == GL_E_UNAVAILABLE && s->chain.node->exec_up && !s->is_given_up)) {
         gl_refusals_note(s->chain.node, ev.job, s->step_id, ev.started.why);
     }
@@ -122,6 +125,7 @@ static int make_env(struct start *s, struct gl_why *why)
         add_env(s, "GLIA_ITEM", item);
         add_env(s, "GLIA_INDEX", gl_str_fmt(&s->chain.arena, "%lld", (long long)s->item));
     }
+    GL_ASSERT(s->x.env_n <= s->step->env.n + 10);
     return rc;
 }
 
@@ -130,6 +134,7 @@ static int expand_args(struct start *s, struct gl_why *why)
     gl_str *argv;
     int rc = 0;
 
+    GL_ASSERT(s->x.argv_n == s->step->argv.n);
     if ((s->step->expand & GL_EXPAND_ARGV) != 0) {
         argv = GL_NEW_ARRAY(&s->chain.arena, gl_str, s->step->argv.n);
         for (size_t i = 0; i < s->step->argv.n && rc == 0; i++) {
@@ -192,6 +197,7 @@ static int make_input(struct start *s, struct gl_why *why)
     struct gl_jw w;
     int rc = 0;
 
+    GL_ASSERT(s->attempt_number > 0);
     gl_jw_init(&w, &s->input);
     gl_jw_object(&w);
     gl_jw_put_str(&w, "job_id", s->x.key.job);
@@ -228,6 +234,7 @@ static void on_started(struct gl_exec_req *req)
 
 static void hand_over(struct start *s)
 {
+    GL_ASSERT(s->x.token > 0);
     GL_ASSERT(s->key.n > 0);
     GL_ASSERT(!s->is_late);
     struct gl_node *n = s->chain.node;
@@ -270,6 +277,8 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
     struct gl_why why = {0};
     int rc = code;
 
+    GL_ASSERT(!s->has_facts);
+    GL_ASSERT(s->key.n > 0);
     (void)wish;
     if (rc != 0) {
         (void)gl_why(&why, rc, "%s", text);
@@ -304,6 +313,7 @@ static void gather(struct start *s)
                                   .step_id = s->step_id,
                                   .submitted_at = s->submitted_at};
 
+    GL_ASSERT(s->key.n > 0);
     GL_ASSERT(!s->has_facts);
     gl_lookup_gather(s->chain.node, &wish, on_facts, s);
 }
@@ -327,6 +337,8 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = gl_chain_new(n, &starts, e->context);
 
+    GL_ASSERT(e->token > 0);
+    GL_ASSERT(e->start_number > 0);
     GL_ASSERT(e->of < e->spec->flow->steps.n);
     s->spec = e->spec; /* the effect's reference passes to us */
     s->step = gl_flow_step(e->spec->flow, e->of);
@@ -363,6 +375,7 @@ static void take_files(struct start *s)
     const struct gl_flow_file *from = s->step->files.items;
     struct gl_exec_file *to = GL_NEW_ARRAY(&s->chain.arena, struct gl_exec_file, s->step->files.n);
 
+    GL_ASSERT(s->x.files_n == 0);
     GL_ASSERT(s->x.files == NULL);
     for (size_t i = 0; i < s->step->files.n; i++) {
         to[i] = (struct gl_exec_file){
@@ -377,6 +390,8 @@ static void go_on(struct start *s)
 {
     struct gl_why why;
 
+    GL_ASSERT(s->key.n > 0);
+    GL_ASSERT(!s->is_given_up);
     if (s->turn != NULL) {
         hand_over(s);
         return;
@@ -399,6 +414,7 @@ static void on_files(void *owner, int code, const char *why)
 {
     struct start *s = owner;
 
+    GL_ASSERT(s->key.n > 0);
     if (code == 0 && s->is_given_up) {
         code = GL_E_UNAVAILABLE;
         why = "given up";
@@ -437,6 +453,7 @@ static int compose(struct start *s, struct gl_why *why)
         .queue_wait_ms = s->turn->queue_wait_ms,
     };
 
+    GL_ASSERT(s->message.n > 0);
     GL_ASSERT(s->turn != NULL);
     t.message = gl_turns_message(s->turn, s->message, &s->chain.arena, why);
     return t.message.n == 0
@@ -450,6 +467,7 @@ static void fetch_files(struct start *s)
     struct gl_flow_file *files = GL_NEW_ARRAY(&s->chain.arena, struct gl_flow_file, s->x.files_n);
     size_t n = 0;
 
+    GL_ASSERT(s->key.n > 0);
     GL_ASSERT(s->payloads_n <= s->x.files_n);
     for (size_t i = 0; i < s->payloads_n; i++) {
         files[n++] = (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
@@ -463,6 +481,7 @@ static void on_spilled(void *owner, int code, const char *why)
 {
     struct start *s = owner;
 
+    GL_ASSERT(s->payloads_n <= s->x.files_n);
     if (code == 0 && !s->is_given_up) {
         fetch_files(s);
         return;
@@ -476,6 +495,7 @@ static void unit_goes(struct start *s)
     struct gl_why why;
     int rc = compose(s, &why);
 
+    GL_ASSERT(s->key.n > 0);
     GL_ASSERT(s->message.n > 0);
     if (rc != 0) {
         feed_started(s, GL_E_INVALID, why.text);
@@ -493,6 +513,7 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
 {
     struct start *s = owner;
 
+    GL_ASSERT(s->key.n > 0);
     if (code == 0 && !s->is_given_up) {
         s->message = gl_str_dup(&s->chain.arena, message);
         s->body = gl_str_dup(&s->chain.arena, body);
@@ -509,6 +530,7 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
 
 static void begin_unit(struct start *s)
 {
+    GL_ASSERT(s->key.n > 0);
     GL_ASSERT(s->turn != NULL);
     s->message = s->turn->message;
     if (s->message.n > 0) {
@@ -521,6 +543,8 @@ static void begin_unit(struct start *s)
 
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
+    GL_ASSERT(e->of < e->spec->flow->steps.n);
+    GL_ASSERT(e->start_number > 0);
     GL_ASSERT(e->type == GL_FX_START);
     struct start *s = start_new(n, e);
     gl_str key = key_of(&s->chain.arena, e);

@@ -2,6 +2,7 @@
  * be kept in memory, an agent's own record, what an aggregator has got so far. */
 #include "node/turns.h"
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "node/node_state.h"
 #include "node/pieces.h"
@@ -84,6 +85,7 @@ struct reading {
 
 static gl_str id_of(struct reading *r, uint64_t number)
 {
+    GL_ASSERT(number > 0);
     return gl_str_fmt(&r->chain.arena, "%.*s/%012llu", GL_STR_ARG(r->job),
                       (unsigned long long)number);
 }
@@ -127,6 +129,7 @@ static void compose(struct reading *r, struct gl_buf *out)
 {
     struct gl_jw w;
 
+    GL_ASSERT(r->wants != 0);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_jw_put_raw(&w, "unit", r->unit_text);
@@ -203,6 +206,7 @@ static void finish(struct reading *r, int code, const char *why)
                                        .code = code,
                                        .why = gl_str_of(why)}};
 
+    GL_ASSERT(!r->waits);
     if (r->done != NULL) {
         r->done(r->owner, code, why, r->message, r->body);
     } else {
@@ -240,6 +244,7 @@ static void on_counted_body(void *owner, int code, const char *why, gl_str body)
 {
     struct reading *r = owner;
 
+    GL_ASSERT((r->wants & GL_WANT_COUNTED) != 0);
     if (code != 0) {
         finish(r, code, why);
         return;
@@ -253,6 +258,7 @@ static bool add_message(struct reading *r, gl_str message)
 {
     bool is_plain;
 
+    GL_ASSERT(message.n > 0);
     if (has_ref(r, message, &is_plain)) {
         gl_pieces_read(r->chain.node, r->chain.context, r->job, &r->ref, on_counted_body, r);
         return true;
@@ -265,6 +271,7 @@ static void on_large(struct gl_store_req *req)
 {
     struct reading *r = req->owner;
 
+    GL_ASSERT(req->records_n == 1);
     if (req->records[0].rev == 0 || req->records[0].damaged) {
         finish(r, GL_E_DAMAGED, "a message the aggregator has got is not in the store any more");
     } else if (!add_message(r, gl_str_dup(&r->chain.arena, req->records[0].value))) {
@@ -279,6 +286,7 @@ static void on_counted(struct gl_store_req *req)
     struct gl_json j;
     gl_jnode root;
 
+    GL_ASSERT(req->records_n <= PAGE);
     for (size_t i = 0; i < req->records_n; i++) {
         gl_str text = gl_str_dup(&r->chain.arena, req->records[i].value);
 
@@ -313,6 +321,7 @@ static void list_counted(struct reading *r)
 {
     struct gl_listing what;
 
+    GL_ASSERT(!r->waits);
     GL_ASSERT((r->wants & GL_WANT_COUNTED) != 0);
     if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
         finish(r, GL_E_LIMIT, TOO_LARGE);
@@ -351,6 +360,7 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
 
 static void message_is_there(struct reading *r)
 {
+    GL_ASSERT(r->message.n > 0);
     if ((r->wants & GL_WANT_COUNTED) != 0) {
         list_counted(r);
     } else {
@@ -362,6 +372,7 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
 {
     struct reading *r = owner;
 
+    GL_ASSERT(r->message.n > 0);
     if (code != 0) {
         finish(r, code, why);
         return;
@@ -378,6 +389,7 @@ static void read_body(struct reading *r, bool is_plain)
 {
     const struct gl_blob *b = r->chain.node->ports.blob;
 
+    GL_ASSERT(r->ref.bytes > 0);
     GL_ASSERT(r->message.n > 0);
     if (r->to_blob && is_plain && b != NULL && b->write != NULL) {
         gl_pieces_to_blob(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
@@ -391,6 +403,7 @@ static void on_records(struct gl_store_req *req)
     struct reading *r = req->owner;
     bool is_plain;
 
+    GL_ASSERT(req->records_n > 0);
     for (size_t i = 0; i < req->records_n; i++) {
         if (req->records[i].damaged) {
             finish(r, GL_E_DAMAGED, "a record of it is damaged");
@@ -418,6 +431,7 @@ static void begin(struct reading *r)
 {
     size_t n = 1;
 
+    GL_ASSERT(r->wants != 0);
     GL_ASSERT(!r->waits);
     if ((r->wants & GL_WANT_UNIT) != 0) {
         r->keys[0] = (struct gl_key){.kind = GL_S("step"),
@@ -435,6 +449,7 @@ static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job
 {
     struct reading *r = gl_chain_new(n, &readings, context);
 
+    GL_ASSERT(job.n == GL_ULID_BYTES);
     r->job = gl_str_dup(&r->chain.arena, job);
     return r;
 }
@@ -465,6 +480,7 @@ void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t lette
 {
     struct reading *r = reading_new(n, context, job);
 
+    GL_ASSERT(job.n > 0);
     GL_ASSERT(letter > 0);
     r->wants = GL_WANT_LETTER;
     r->letter = letter;

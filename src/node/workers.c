@@ -19,6 +19,7 @@ static gl_str substituted(gl_str text, const struct word *words, size_t words_n,
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     size_t i = 0, k;
 
+    GL_ASSERT(words_n > 0);
     if (text.n == 0 || memchr(text.p, '{', text.n) == NULL) {
         return text;
     }
@@ -40,6 +41,7 @@ static gl_str substituted(gl_str text, const struct word *words, size_t words_n,
 /* What prepares a Python environment, before the command itself. */
 static int wrap_python(const struct gl_worker_facts *f, gl_str *argv, size_t *n, struct gl_why *why)
 {
+    GL_ASSERT(*n == 0);
     if (f->agent->python_env.n == 0) {
         return 0;
     }
@@ -86,6 +88,7 @@ static int make_argv(const struct gl_worker_facts *f, struct gl_arena *a, struct
     }
     x->argv = argv;
     x->argv_n = n;
+    GL_ASSERT(n <= given->n + OF_PYTHON);
     return rc;
 }
 
@@ -103,6 +106,7 @@ static void add_file(struct files *fs, struct gl_exec_file file)
 {
     struct gl_exec_file *at = gl_map_find(&fs->places, file.name);
 
+    GL_ASSERT(file.name.n > 0);
     if (at == NULL) {
         GL_ASSERT(fs->n < fs->cap);
         at = &fs->items[fs->n++];
@@ -113,6 +117,7 @@ static void add_file(struct files *fs, struct gl_exec_file file)
 
 static gl_str from(gl_str s, size_t at)
 {
+    GL_ASSERT(at <= s.n);
     return (gl_str){.p = s.p + at, .n = s.n - at};
 }
 
@@ -142,6 +147,7 @@ static size_t lower_bound(const struct gl_payload *items, size_t n, gl_str path)
             high = mid;
         }
     }
+    GL_ASSERT(low <= n);
     return low;
 }
 
@@ -193,6 +199,7 @@ static size_t count_upload(const struct gl_bundle_spec *b, const struct gl_uploa
             }
         }
     }
+    GL_ASSERT(n <= b->payloads.n);
     return n;
 }
 
@@ -202,6 +209,7 @@ static int add_uploads(const struct gl_worker_facts *f, struct files *fs, struct
     const struct gl_bundle_spec *b = f->turn->flow->bundle;
     const struct gl_upload *uploads = f->agent->uploads.items;
 
+    GL_ASSERT(fs->n == 0);
     GL_ASSERT(fs->items == NULL);
     fs->cap = OF_THE_RUNTIME;
     for (size_t i = 0; i < f->agent->uploads.n; i++) {
@@ -223,6 +231,7 @@ static int add_uploads(const struct gl_worker_facts *f, struct files *fs, struct
     for (size_t i = 0; i < f->agent->uploads.n; i++) {
         (void)count_upload(b, &uploads[i], fs); /* as many as before */
     }
+    GL_ASSERT(fs->n <= fs->cap);
     return 0;
 }
 
@@ -283,6 +292,7 @@ static int add_own(const struct gl_worker_facts *f, struct files *fs, struct gl_
     gl_str body = {0}, input = {0};
     int rc = 0;
 
+    GL_ASSERT(fs->n <= fs->cap);
     if (whole.body.n == 0) {
         whole.body = f->turn->body;
     }
@@ -314,6 +324,7 @@ static int make_files(const struct gl_worker_facts *f, struct gl_arena *a, struc
     gl_map_done(&fs.places);
     x->files = fs.items;
     x->files_n = fs.n;
+    GL_ASSERT(fs.n <= fs.cap || rc != 0);
     return rc;
 }
 
@@ -324,6 +335,7 @@ static int check_one(gl_str v, bool is_variable, size_t number, struct gl_arena 
 {
     gl_str rest, name;
 
+    GL_ASSERT(is_variable || number < GL_ARGS_MAX);
     if (v.n <= GL_ARG_BYTES_MAX && (v.n == 0 || memchr(v.p, '\0', v.n) == NULL)) {
         return 0;
     }
@@ -400,6 +412,7 @@ static void take_ledger(struct gl_worker_facts *f, struct gl_arena *a)
     if (f->ledger.attempt == 0) {
         f->ledger.attempt = 1;
     }
+    GL_ASSERT(f->ledger.attempt > 0);
 }
 
 static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct gl_exec_start *x,
@@ -408,6 +421,7 @@ static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct 
     uint32_t max = f->agent->stdout_max;
     int rc = gl_message_read(f->turn->message, a, &f->message, why);
 
+    GL_ASSERT(!x->is_worker);
     if (rc != 0) {
         return gl_why_prefix(why, "the message");
     }
@@ -424,6 +438,8 @@ static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct 
     if (!gl_str_eq(f->turn->run_id, f->turn->job_id)) { /* a job's id is nobody else's */
         x->take_folder = gl_worker_run_folder(f->place, f->turn->run_id, a);
     }
+    GL_ASSERT(x->stdout_max > 0);
+    GL_ASSERT(x->stdout_max <= GL_STDOUT_BYTES_MAX);
     rc = check_words(&f->message, why);
     if (rc == 0) {
         rc = make_argv(f, a, x, why);
@@ -467,6 +483,7 @@ static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
     struct gl_jw w;
     int rc;
 
+    GL_ASSERT(f->agent->module.n > 0);
     *argv = f->agent->module;
     x->argv = argv;
     x->argv_n = 1;
@@ -504,6 +521,7 @@ int gl_worker_compose(const struct gl_worker_place *p, const struct gl_worker_tu
                                 .agent = gl_flow_agent(t->flow, t->agent),
                                 .unit = gl_flow_step(t->flow, t->agent)};
 
+    GL_ASSERT(t->agent < gl_flow_agents_n(t->flow));
     x->driver = f.unit->driver;
     x->timeout_ms = f.unit->timeout_ms;
     if (gl_str_is(x->driver, "module")) {

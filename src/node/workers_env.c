@@ -17,6 +17,7 @@ static gl_str joined(struct gl_arena *a, gl_str name, gl_str value)
 {
     char *p = gl_arena_alloc(a, name.n + value.n + 2);
 
+    GL_ASSERT(name.n > 0);
     memcpy(p, name.p, name.n);
     p[name.n] = '=';
     if (value.n > 0) {
@@ -29,6 +30,7 @@ static void put(struct env *e, gl_str name, gl_str value)
 {
     gl_str *at = gl_map_find(&e->places, name);
 
+    GL_ASSERT(name.n > 0);
     if (at == NULL) {
         GL_ASSERT(e->n < e->cap);
         at = &e->items[e->n++];
@@ -111,6 +113,7 @@ static void put_turn(struct env *e, const struct gl_worker_facts *f)
 
 static void put_ledger(struct env *e, const struct gl_message_ledger *l)
 {
+    GL_ASSERT(l->attempt > 0);
     put_known(e, "MN_WORKFLOW_RUN_ID", l->run_id);
     put_known(e, "MN_WORKFLOW_STEP_ID", l->step_id);
     if (l->has_revision) {
@@ -205,6 +208,7 @@ static int put_job(struct env *e, const struct gl_worker_facts *f, struct gl_why
     uint32_t submission = f->turn->submission_attempt > 0 ? f->turn->submission_attempt : 1;
     gl_str allocation = f->agent->allocation;
 
+    GL_ASSERT(f->turn->run_id.n > 0);
     put_c(e, "MN_ARTIFACTS_JSON", GL_S("[]"));
     put_c(e, "MN_ALLOCATION_JSON",
           allocation.n > 0 ? allocation
@@ -288,5 +292,6 @@ int gl_worker_env(const struct gl_worker_facts *f, struct gl_arena *a, struct gl
     gl_map_done(&e.places);
     x->env = e.items;
     x->env_n = e.n;
+    GL_ASSERT(e.n <= e.cap);
     return rc;
 }

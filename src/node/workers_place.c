@@ -11,11 +11,13 @@ bool gl_worker_is_private(gl_str name)
 
 gl_str gl_worker_run_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a)
 {
+    GL_ASSERT(run_id.n > 0);
     return gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(p->runs_root), GL_STR_ARG(run_id));
 }
 
 gl_str gl_worker_data_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a)
 {
+    GL_ASSERT(run_id.n > 0);
     return gl_str_fmt(a, "%.*s/%.*s/data", GL_STR_ARG(p->runs_root), GL_STR_ARG(run_id));
 }
 
@@ -66,6 +68,7 @@ const gl_str *gl_worker_inherited(const char *const *environment, struct gl_aren
         }
     }
     *ret_n = kept;
+    GL_ASSERT(kept <= n);
     return env;
 }
 
