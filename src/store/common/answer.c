@@ -19,6 +19,7 @@ static const struct {
 
 static size_t bytes_of(const struct gl_call *call, const void *item)
 {
+    GL_ASSERT(call->type < GL_CALLS_N);
     return call->type == GL_CALL_LIST     ? ((const struct gl_record *)item)->value.n
            : call->type == GL_CALL_EXPORT ? ((const struct gl_write *)item)->value.n
                                           : 0;
@@ -30,6 +31,8 @@ void gl_answer_fill(struct gl_answer *a)
     size_t size = shapes[call->type].item_bytes, bytes = 0;
     size_t bytes_max = call->type == GL_CALL_LIST ? call->listing->bytes_max : a->page_bytes;
     struct gl_buf items = {0};
+
+    GL_ASSERT(call->type < GL_CALLS_N);
     GL_ASSERT(size > 0);
     for (bool is_full = false; !is_full;) {
         void *item = memset(gl_buf_reserve(&items, size), 0, size);
@@ -40,6 +43,7 @@ void gl_answer_fill(struct gl_answer *a)
         bytes += bytes_of(call, item);
         is_full = bytes_max > 0 && bytes >= bytes_max;
     }
+    GL_ASSERT(items.n % size == 0);
     if (call->req->status == 0) {
         const void *all = gl_arena_copy(a->arena, items.p, items.n);
         size_t n = items.n / size;
@@ -53,6 +57,8 @@ struct gl_record *gl_answer_records(struct gl_call *call, struct gl_arena *arena
 {
     size_t n = call->get.n;
     struct gl_record *records = GL_NEW_ARRAY(arena, struct gl_record, n + 1);
+
+    GL_ASSERT(call->type == GL_CALL_GET);
     for (size_t i = 0; i < n; i++) {
         records[i].kind = call->get.keys[i].kind;
         records[i].id = call->get.keys[i].id;
@@ -92,5 +98,6 @@ bool gl_answer_bump(gl_str prefix, struct gl_arena *a, gl_str *ret)
     char *p = gl_arena_copy(a, prefix.p, prefix.n);
     p[prefix.n - 1]++;
     *ret = (gl_str){p, prefix.n};
+    GL_ASSERT(prefix.n > 0);
     return true;
 }

@@ -17,6 +17,8 @@ static size_t page_limit(size_t limit)
 static void begin(struct gl_store *port, struct gl_store_req *req, struct gl_call what)
 {
     struct gl_calls *s = GL_CONTAINER(port, struct gl_calls, port);
+
+    GL_ASSERT(what.type < GL_CALLS_N);
     GL_ASSERT(req->done != NULL);
     *req = (struct gl_store_req){.done = req->done, .owner = req->owner};
     struct gl_call *call = gl_pool_alloc(&s->pool, s->engine->call_bytes);
@@ -24,6 +26,7 @@ static void begin(struct gl_store *port, struct gl_store_req *req, struct gl_cal
     call->req = req;
     gl_list_init(&call->link);
     s->pending_n++;
+    GL_ASSERT(s->pending_n > 0);
     s->engine->begin(s, call);
 }
 
@@ -52,10 +55,12 @@ static void call_close(struct gl_store *port, void (*closed)(void *owner), void 
     s->closed_owner = owner;
     s->events = (struct gl_store_events){0};
     s->engine->close(s);
+    GL_ASSERT(s->closing);
 }
 
 void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, struct gl_loop *loop)
 {
+    GL_ASSERT(engine->call_bytes >= sizeof(struct gl_call));
     GL_ASSERT(loop != NULL);
     s->ops = (struct gl_store_ops){
         .name = engine->name,
@@ -85,6 +90,9 @@ void gl_calls_done(struct gl_calls *s)
 void gl_calls_complete(struct gl_calls *s, struct gl_call *call)
 {
     struct gl_store_req *req = call->req;
+
+    GL_ASSERT(s->pending_n > 0);
+    GL_ASSERT(gl_list_empty(&call->link));
     gl_pool_free(&s->pool, call, s->engine->call_bytes);
     s->pending_n--;
     req->done(req); /* Last: it may start the next request, or free this one. */
@@ -92,6 +100,8 @@ void gl_calls_complete(struct gl_calls *s, struct gl_call *call)
 
 void gl_calls_closed(struct gl_calls *s)
 {
+    GL_ASSERT(s->closing);
+    GL_ASSERT(s->pending_n == 0);
     void (*closed)(void *owner) = s->closed;
     void *owner = s->closed_owner;
     s->engine->free(s);
@@ -120,6 +130,8 @@ void gl_calls_close(struct gl_calls *s)
 {
     struct gl_loop *loop = s->loop;
     bool is_closed = false;
+
+    GL_ASSERT(!s->closing);
     call_close(&s->port, set_flag, &is_closed);
     while (!is_closed) {
         turn(loop); /* the store may be gone */
@@ -168,6 +180,8 @@ void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word)
 bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call)
 {
     struct gl_store_req *req = call->req;
+
+    GL_ASSERT(call->req->status == 0);
     if (s->closing) {
         req->status = gl_why(&req->why, GL_E_UNAVAILABLE, "store unavailable: it is closing");
     } else if (!gl_str_is_id(call->context)) {
@@ -180,6 +194,7 @@ bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call)
 int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why *reterr_why)
 {
     size_t bytes = 0;
+
     for (size_t i = 0; i < tx->writes_n; i++) {
         const struct gl_write *w = &tx->writes[i];
         bytes += w->value.n + w->id.n + w->kind.n;
@@ -201,14 +216,18 @@ int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why 
 void gl_call_conflict(struct gl_call *call, size_t i)
 {
     const struct gl_guard *g = &call->tx->guards[i];
+
+    GL_ASSERT(i < call->tx->guards_n);
     call->req->refused = i;
     call->req->status = gl_why(&call->req->why, GL_E_CONFLICT,
                                "guard %zu of the transaction on %.*s %.*s did not hold", i,
                                GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
+    GL_ASSERT(call->req->status < 0);
 }
 
 uint32_t gl_call_sum(const struct gl_write *w)
 {
+    GL_ASSERT(w->type == GL_WRITE_PUT || w->type == GL_WRITE_PUT_NEW);
     return gl_sum_record(&(struct gl_record){.kind = w->kind,
                                              .id = w->id,
                                              .rev = w->rev,

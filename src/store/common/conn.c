@@ -38,6 +38,8 @@ struct gl_conn {
 
 static void free_conn(struct gl_conn *c)
 {
+    GL_ASSERT(c->closed);
+    GL_ASSERT(c->busy == 0);
     if (c->lookup != NULL) {
         gl_conn_lookup_forget(c->lookup);
     }
@@ -53,6 +55,7 @@ static void free_conn(struct gl_conn *c)
 /* After a call of the owner: has it closed us? */
 static bool leave(struct gl_conn *c)
 {
+    GL_ASSERT(c->busy > 0);
     c->busy--;
     if (c->closed && c->busy == 0) {
         free_conn(c);
@@ -91,6 +94,7 @@ static void on_read(struct bufferevent *bev, void *owner)
 
 static void set(int fd, int level, int option, int value)
 {
+    GL_ASSERT(fd >= 0);
     (void)setsockopt(fd, level, option, &value, sizeof(value)); /* a wish */
 }
 
@@ -106,6 +110,7 @@ static void set_options(int fd)
 
 static void on_open(struct gl_conn *c)
 {
+    GL_ASSERT(!c->open);
     (void)event_del(c->timer);
     set_options(bufferevent_getfd(c->bev));
     c->open = true;
@@ -161,6 +166,8 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
 static int start(struct gl_conn *c, const struct gl_conn_address *a)
 {
     struct event_base *base = gl_loop_base(c->loop);
+
+    GL_ASSERT(c->address_at <= c->addresses_n);
     if (c->bev != NULL) {
         bufferevent_free(c->bev);
         c->bev = NULL;
@@ -190,6 +197,9 @@ static int start(struct gl_conn *c, const struct gl_conn_address *a)
 static void try_next(struct gl_conn *c, const struct gl_why *why)
 {
     struct gl_why last = *why;
+
+    GL_ASSERT(c->address_at <= c->addresses_n);
+    GL_ASSERT(!c->open);
     while (c->address_at < c->addresses_n) {
         if (start(c, &c->addresses[c->address_at++]) == 0) {
             return;
@@ -204,6 +214,8 @@ static void on_found(void *owner, const struct gl_conn_address *addresses, size_
                      const struct gl_why *why)
 {
     struct gl_conn *c = owner;
+
+    GL_ASSERT(c->addresses_n == 0);
     c->lookup = NULL;
     if (n > 0) {
         c->addresses = gl_mem_alloc(n * sizeof(*addresses));
@@ -217,6 +229,9 @@ struct gl_conn *gl_conn_open(struct gl_loop *loop, const struct gl_conn_target *
                              const struct gl_conn_events *events)
 {
     struct gl_conn *c = gl_mem_alloc(sizeof(*c));
+
+    GL_ASSERT(target->host.n > 0);
+    GL_ASSERT(target->timeout_ms > 0);
     c->loop = loop;
     c->events = *events;
     c->port = target->port;

@@ -36,6 +36,7 @@ struct gl_conn_lookup {
 
 static void drop(struct question *q)
 {
+    GL_ASSERT(atomic_load(&q->holders) > 0);
     if (atomic_fetch_sub(&q->holders, 1) == 1) {
         gl_mem_free(q->host);
         gl_mem_free(q);
@@ -47,6 +48,8 @@ static int ask(struct question *q, int flags)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *all = NULL;
     char port[8];
+
+    GL_ASSERT(q->n == 0);
     (void)snprintf(port, sizeof(port), "%u", q->port);
     int err = getaddrinfo(q->host, port, &hints, &all);
     if (err != 0) {
@@ -59,6 +62,7 @@ static int ask(struct question *q, int flags)
         memcpy(&to->address, a->ai_addr, a->ai_addrlen);
     }
     freeaddrinfo(all);
+    GL_ASSERT(q->n <= ADDRESSES_MAX);
     return 0;
 }
 
@@ -95,6 +99,8 @@ static void forget(struct gl_conn_lookup *l)
 static void look_again(struct gl_conn_lookup *l, long usec)
 {
     struct timeval t = {.tv_usec = usec};
+
+    GL_ASSERT(usec >= 0);
     (void)evtimer_add(l->timer, &t);
 }
 
@@ -113,6 +119,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
         (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot find the address of '%s': %s", q->host,
                      q->err != 0 ? gai_strerror(q->err) : "it has none");
     }
+    GL_ASSERT(q->n <= ADDRESSES_MAX);
     gl_conn_found *found = l->found;
     void *found_owner = l->owner;
     atomic_fetch_add(&q->holders, 1);

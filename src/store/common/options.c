@@ -32,12 +32,15 @@ bool gl_options_decode(gl_str s, struct gl_arena *a, gl_str *ret)
         p[n++] = c;
     }
     *ret = (gl_str){p, n};
+    GL_ASSERT(n <= s.n);
     return true;
 }
 
 static int set_value(const struct gl_option *o, void *to, gl_str value, struct gl_why *why)
 {
     int64_t number;
+
+    GL_ASSERT(o->type != GL_OPTION_NUMBER || o->min <= o->max);
     switch (o->type) {
     case GL_OPTION_TEXT:
         *(gl_str *)to = value;
@@ -65,6 +68,8 @@ int gl_options_set(const struct gl_option *table, size_t n, void *to, gl_str opt
                    struct gl_arena *a, struct gl_why *reterr_why)
 {
     gl_str value, name = gl_str_cut(option, '=', &value);
+
+    GL_ASSERT(n > 0);
     for (size_t i = 0; i < n; i++) {
         if (!gl_str_is(name, table[i].name)) {
             continue;
@@ -83,6 +88,8 @@ int gl_options_set(const struct gl_option *table, size_t n, void *to, gl_str opt
 gl_str gl_options_names(const struct gl_option *table, size_t n, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf names = {0};
+
+    GL_ASSERT(n > 0);
     for (size_t i = 0; i < n; i++) {
         gl_buf_fmt(&names, "%s%s", i > 0 ? ", " : "", table[i].name);
     }

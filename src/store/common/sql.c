@@ -27,6 +27,8 @@ bool gl_sql_is_after(const struct gl_range *r)
 static void ask_range(const struct gl_range *r, struct gl_sql_args *ret)
 {
     bool after = gl_sql_is_after(r);
+
+    GL_ASSERT(r->index.n > 0);
     add(ret, gl_arg_text(r->index));
     add(ret, gl_arg_i64(after ? r->after_score : r->score_min));
     add(ret, gl_arg_i64(r->score_max));
@@ -40,6 +42,8 @@ static void ask_list(const struct gl_listing *l, struct gl_arena *a, struct gl_s
 {
     gl_str from = l->prefix, below;
     bool is_bounded = gl_answer_bump(l->prefix, a, &below);
+
+    GL_ASSERT(l->kind.n > 0);
     if (l->after.n > 0 && l->descending) {
         if (!is_bounded || gl_str_cmp(l->after, below) < 0) {
             below = l->after;
@@ -79,12 +83,15 @@ static int ask_export(struct gl_call *call, struct gl_sql_args *ret, struct gl_w
     if (table != GL_SQL_RECORDS) {
         add(ret, gl_arg_i64(number));
     }
+    GL_ASSERT(ret->n >= 3);
+    GL_ASSERT(call->export.table < GL_SQL_TABLES);
     return 0;
 }
 
 int gl_sql_ask(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
                struct gl_why *reterr_why)
 {
+    GL_ASSERT(call->type < GL_CALLS_N);
     ret->n = 0;
     switch (call->type) {
     case GL_CALL_RANGE:
@@ -137,6 +144,8 @@ static void read_session(const struct gl_sql_rows *r, struct gl_session_info *re
 static bool read_write(const struct gl_sql_rows *r, struct gl_write *ret)
 {
     struct gl_record record = {.kind = r->text(r, 0), .id = r->text(r, 1)};
+
+    GL_ASSERT(r->answer.call->export.table < GL_SQL_TABLES);
     if (r->answer.call->export.table == GL_SQL_RECORDS) {
         read_record(r, 2, &record);
         return gl_answer_export(r->answer.call->req, &record, ret);
@@ -186,6 +195,8 @@ static void fill_get(struct gl_sql_rows *r)
 {
     struct gl_call *call = r->answer.call;
     struct gl_record *records = gl_answer_records(call, r->answer.arena);
+
+    GL_ASSERT(call->type == GL_CALL_GET);
     while (r->step(r)) {
         size_t place = (size_t)r->number(r, 0);
         if (place >= 1 && place <= call->get.n) {
@@ -199,6 +210,8 @@ static gl_str next_page(const struct gl_answer *a)
 {
     const struct gl_store_req *req = a->call->req;
     size_t n = req->writes_n, bytes = 0, table = a->call->export.table;
+
+    GL_ASSERT(table < GL_SQL_TABLES);
     for (size_t i = 0; i < n; i++) {
         bytes += req->writes[i].value.n;
     }
@@ -206,6 +219,7 @@ static gl_str next_page(const struct gl_answer *a)
         return table + 1 < GL_SQL_TABLES ? gl_str_fmt(a->arena, "%zu:0:0:", table + 1)
                                          : (gl_str){0};
     }
+    GL_ASSERT(n > 0);
     const struct gl_write *last = &req->writes[n - 1];
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     gl_buf_fmt(&text, "%zu:%lld:%zu:", table,

@@ -70,6 +70,8 @@ static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
 static void find_keys(struct gl_postgres_op *op)
 {
     const struct gl_tx *tx = op->call.tx;
+
+    GL_ASSERT(op->call.type == GL_CALL_COMMIT);
     op->keys = gl_mem_alloc((tx->guards_n + tx->writes_n + 1) * sizeof(*op->keys));
     for (size_t i = 0; i < tx->guards_n; i++) {
         const struct gl_guard *g = &tx->guards[i];
@@ -82,6 +84,7 @@ static void find_keys(struct gl_postgres_op *op)
         add_write(op, &tx->writes[i]);
         op->bytes += tx->writes[i].value.n + tx->writes[i].kind.n + tx->writes[i].id.n;
     }
+    GL_ASSERT(op->keys_n <= tx->guards_n + tx->writes_n);
 }
 
 /* ---- lanes ---- */
@@ -93,6 +96,8 @@ static struct gl_postgres_bucket *bucket_of(struct gl_postgres *s, const struct 
 
 static bool minds(enum gl_postgres_mode a, enum gl_postgres_mode b)
 {
+    GL_ASSERT(a < GL_POSTGRES_MODES);
+    GL_ASSERT(b < GL_POSTGRES_MODES);
     return a != b || a == GL_POSTGRES_WRITES;
 }
 
@@ -109,6 +114,9 @@ static bool is_taken(const struct gl_postgres_bucket *b, enum gl_postgres_mode m
 static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
 {
     int lane = NO_LANE;
+
+    GL_ASSERT(op->call.type == GL_CALL_COMMIT);
+    GL_ASSERT(s->url.lanes_n > 0);
     for (size_t i = 0; i < op->keys_n; i++) {
         const struct gl_postgres_key *k = &op->keys[i];
         const struct gl_postgres_bucket *b = bucket_of(s, k);
@@ -129,6 +137,8 @@ static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
 
 static void occupy(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
 {
+    GL_ASSERT(lane >= 0);
+    GL_ASSERT((size_t)lane < s->url.lanes_n);
     op->lane = lane;
     for (size_t i = 0; i < op->keys_n; i++) {
         struct gl_postgres_bucket *b = bucket_of(s, &op->keys[i]);
@@ -139,11 +149,14 @@ static void occupy(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
     }
     s->lanes[lane].unfinished_n++;
     gl_list_push(&s->lanes[lane].queue, &op->queue);
+    GL_ASSERT(s->lanes[lane].unfinished_n > 0);
 }
 
 static bool place(struct gl_postgres *s, struct gl_postgres_op *op)
 {
     int lane = lane_of(s, op);
+
+    GL_ASSERT(op->lane == NO_LANE);
     if (lane == CROSSING) {
         return false;
     }
@@ -154,6 +167,8 @@ static bool place(struct gl_postgres *s, struct gl_postgres_op *op)
 void gl_postgres_order_add(struct gl_postgres_op *op)
 {
     struct gl_postgres *s = op->store;
+
+    GL_ASSERT(op->call.type == GL_CALL_COMMIT);
     op->context->commits_n++;
     find_keys(op);
     op->lane = NO_LANE;
@@ -173,8 +188,10 @@ void gl_postgres_order_release(struct gl_postgres_op *op)
         for (size_t i = 0; i < op->keys_n; i++) {
             bucket_of(s, &op->keys[i])->n[op->keys[i].mode]--;
         }
+        GL_ASSERT(s->lanes[op->lane].unfinished_n > 0);
         s->lanes[op->lane].unfinished_n--;
     }
+    GL_ASSERT(op->context->commits_n > 0);
     op->context->commits_n--;
     gl_mem_free(op->keys);
     op->keys = NULL;
@@ -228,6 +245,7 @@ bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bo
         *last = wave + 1 > *last ? (uint8_t)(wave + 1) : *last;
     }
     op->wave = wave;
+    GL_ASSERT(op->wave < GL_POSTGRES_WAVES_MAX);
     return true;
 }
 

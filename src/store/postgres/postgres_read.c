@@ -9,6 +9,8 @@ static void add_keys(struct gl_postgres_args *a, const struct gl_call *call)
 {
     int kinds = gl_postgres_args_array(a, GL_POSTGRES_TEXT);
     int ids = gl_postgres_args_array(a, GL_POSTGRES_BYTES);
+
+    GL_ASSERT(call->type == GL_CALL_GET);
     for (size_t i = 0; i < call->get.n; i++) {
         gl_postgres_args_add(a, kinds, &(struct gl_arg){.text = call->get.keys[i].kind});
         gl_postgres_args_add(a, ids, &(struct gl_arg){.text = call->get.keys[i].id});
@@ -26,6 +28,7 @@ static int list_statement(const struct gl_listing *l, bool is_bounded)
 
 static int statement_of(const struct gl_call *call, const struct gl_sql_args *args)
 {
+    GL_ASSERT(call->type < GL_CALLS_N);
     switch (call->type) {
     case GL_CALL_GET:
         return GL_POSTGRES_GET;
@@ -50,6 +53,8 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
     struct gl_postgres_args *a = &c->store->args;
     struct gl_sql_args args;
     int err = gl_sql_ask(&op->call, &scratch, &args, NULL);
+
+    GL_ASSERT(args.n <= GL_SQL_ARGS_MAX);
     GL_ASSERT(err == 0); /* it was asked when the call came */
     if (op->call.type == GL_CALL_GET) {
         add_keys(a, &op->call);
@@ -73,18 +78,26 @@ struct rows {
 static bool step(struct gl_sql_rows *sql)
 {
     struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+
+    GL_ASSERT(r->row < r->rows_n);
     return ++r->row < r->rows_n;
 }
 
 static int64_t number(const struct gl_sql_rows *sql, int column)
 {
     const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+
+    GL_ASSERT(column >= 0);
+    GL_ASSERT(r->row >= 0);
     return gl_postgres_args_get_int(r->lib, r->result, r->row, column);
 }
 
 static gl_str text(const struct gl_sql_rows *sql, int column)
 {
     const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+
+    GL_ASSERT(column >= 0);
+    GL_ASSERT(r->row >= 0);
     return gl_postgres_args_get_text(r->lib, r->result, r->row, column);
 }
 

@@ -9,6 +9,7 @@ enum { NAME_BYTES_MAX = 63, PREFIX_BYTES = 5, KEPT_BYTES = 40 }; /* of a name on
 /* A name that the server would cut is cut here, with a hash of all of it. */
 void gl_postgres_schema_name(struct gl_buf *out, gl_str context)
 {
+    GL_ASSERT(context.n > 0);
     if (PREFIX_BYTES + context.n <= NAME_BYTES_MAX) {
         gl_buf_fmt(out, "\"glia_%.*s\"", GL_STR_ARG(context));
         return;
@@ -20,6 +21,7 @@ void gl_postgres_schema_name(struct gl_buf *out, gl_str context)
 /* '@' is the schema. */
 static void fill_in(struct gl_buf *out, const char *text, gl_str schema)
 {
+    GL_ASSERT(schema.n > 0 || text[0] != '@');
     for (const char *p = text; *p != '\0'; p++) {
         if (*p == '@') {
             gl_buf_str(out, schema);
@@ -77,6 +79,8 @@ static const char *const statements[] = {
 
 static void list_page(struct gl_buf *out, int flags, gl_str schema)
 {
+    GL_ASSERT(flags >= 0);
+    GL_ASSERT(flags < GL_POSTGRES_LISTS);
     gl_buf_c(out, "SELECT id, rev, owner, token, live, ");
     gl_buf_c(out, flags & GL_POSTGRES_LIST_IDS ? "0::bigint, ''::bytea FROM " : "sum, value FROM ");
     gl_buf_str(out, schema);
@@ -93,6 +97,8 @@ static void list_statement(struct gl_buf *out, int flags, gl_str schema)
 {
     const char *order = flags & GL_POSTGRES_LIST_DOWN ? "ORDER BY id DESC" : "ORDER BY id";
 
+    GL_ASSERT(flags >= 0);
+    GL_ASSERT(flags < GL_POSTGRES_LISTS);
     if (!(flags & GL_POSTGRES_LIST_BYTES)) {
         list_page(out, flags, schema);
         return;
@@ -109,6 +115,8 @@ static void list_statement(struct gl_buf *out, int flags, gl_str schema)
 
 void gl_postgres_schema_statement(struct gl_buf *out, int statement, gl_str schema)
 {
+    GL_ASSERT(statement >= 0);
+    GL_ASSERT(statement < GL_POSTGRES_STATEMENTS);
     if (statement >= GL_POSTGRES_LIST) {
         list_statement(out, statement - GL_POSTGRES_LIST, schema);
         return;
@@ -123,6 +131,7 @@ static const char lock[] = "SELECT pg_advisory_xact_lock(1196181825)"; /* "GLIA"
 
 void gl_postgres_schema_store(struct gl_buf *out, gl_str identity)
 {
+    GL_ASSERT(identity.n > 0);
     gl_buf_fmt(out, "%s;", lock);
     for (size_t i = 0; gl_postgres_script_store[i] != NULL; i++) {
         gl_buf_fmt(out, "%s;", gl_postgres_script_store[i]);
@@ -136,6 +145,7 @@ void gl_postgres_schema_store(struct gl_buf *out, gl_str identity)
 
 bool gl_postgres_schema_context(struct gl_buf *out, size_t i, gl_str context, gl_str schema)
 {
+    GL_ASSERT(context.n > 0);
     if (i == 0) {
         gl_buf_c(out, lock);
         return true;

@@ -5,6 +5,8 @@
 
 static bool ask(struct gl_postgres_conn *c, int statement, const struct gl_arg *args, size_t n)
 {
+    GL_ASSERT(statement >= 0);
+    GL_ASSERT(statement < GL_POSTGRES_STATEMENTS);
     gl_postgres_args_put(&c->store->args, args, n);
     return gl_postgres_conn_send(c, statement, NULL);
 }
@@ -14,6 +16,8 @@ bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op 
     const struct gl_call *call = &op->call;
     const struct gl_session_wish *w = call->wish;
     struct gl_arg id = gl_arg_text(call->session.id);
+
+    GL_ASSERT(call->type < GL_CALLS_N);
     switch (call->type) {
     case GL_CALL_SESSION_OPEN:
         return ask(c, GL_POSTGRES_SESSION_OPEN,
@@ -41,6 +45,8 @@ bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op 
 static int fill_resolve(struct gl_postgres_op *op)
 {
     struct gl_store_req *req = op->call.req;
+
+    GL_ASSERT(op->call.type == GL_CALL_RESOLVE);
     switch (gl_postgres_args_get_int(&op->store->lib, op->result, 0, 0)) {
     case 0:
         return 0;

@@ -83,6 +83,7 @@ static int set_hosts(struct gl_postgres_url *u, struct gl_arena *arena, gl_str h
                       "belong together",
                       n, m, p);
     }
+    GL_ASSERT(u->hosts_n > 0);
     for (size_t i = 0; i < u->hosts_n; i++) {
         u->hosts[i] = (struct gl_postgres_host){.host = part_of(arena, hosts, i),
                                                 .address = part_of(arena, addresses, i),
@@ -148,5 +149,6 @@ int gl_postgres_url_read(struct gl_postgres_url *ret, const struct gl_postgres_l
     if (err == 0) {
         *ret = u;
     }
+    GL_ASSERT(err != 0 || ret->lanes_n > 0);
     return err;
 }

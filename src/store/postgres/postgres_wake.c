@@ -21,6 +21,7 @@ static void clear(struct gl_postgres *s)
     }
     gl_map_done(&s->wakes);
     gl_map_init(&s->wakes);
+    GL_ASSERT(gl_map_count(&s->wakes) == 0);
 }
 
 void gl_postgres_wake_done(struct gl_postgres *s)
@@ -32,6 +33,9 @@ void gl_postgres_wake_done(struct gl_postgres *s)
 void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word)
 {
     struct word *w = gl_mem_alloc(sizeof(*w) + context.n + 1 + word.n);
+
+    GL_ASSERT(context.n > 0);
+    GL_ASSERT(word.n > 0);
     memcpy(w->text, context.p, context.n);
     w->text[context.n] = ' '; /* a context's name has none */
     memcpy(w->text + context.n + 1, word.p, word.n);
@@ -66,6 +70,7 @@ void gl_postgres_wake_flush(struct gl_postgres *s)
         gl_postgres_conn_drop(c, s->lib.PQerrorMessage(c->pg));
         return;
     }
+    GL_ASSERT(!s->wake_sent);
     s->wake_sent = true;
     c->until = gl_calls_now(&s->calls) + s->url.timeout_ms;
     s->wake_waits = true;
@@ -75,6 +80,8 @@ void gl_postgres_wake_flush(struct gl_postgres *s)
 void gl_postgres_wake_readable(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
+
+    GL_ASSERT(c->number == GL_POSTGRES_LISTENER);
     PGnotify *n;
     while (s->wake_sent && s->lib.PQisBusy(c->pg) == 0) {
         PGresult *r = s->lib.PQgetResult(c->pg);

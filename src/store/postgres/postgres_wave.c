@@ -53,10 +53,13 @@ static void open_columns(struct wave *v)
     for (int i = 0; i < COLUMNS; i++) {
         (void)gl_postgres_args_array(v->args, types[i]); /* their numbers follow each other */
     }
+    GL_ASSERT(v->args->n == v->column + COLUMNS);
 }
 
 static void add_row(struct wave *v, enum group group, const struct gl_arg *items, size_t n)
 {
+    GL_ASSERT(n > 0);
+    GL_ASSERT((int)group + (int)n <= COLUMNS);
     for (size_t i = 0; i < n; i++) {
         gl_postgres_args_add(v->args, v->column + (int)group + (int)i, &items[i]);
     }
@@ -92,6 +95,7 @@ static bool has_guard(const struct gl_tx *tx, enum gl_guard_type type, gl_str ki
 /* A key that must stay absent until the end, while no insert of ours says so. */
 static void hold(struct wave *v, const struct gl_guard *g)
 {
+    GL_ASSERT(g->kind.n > 0);
     v->flags |= GL_POSTGRES_WAVE_HOLDS;
     add_row(v, HOLDS, GL_ARGS(gl_arg_text(g->kind), gl_arg_text(g->id)));
 }
@@ -117,6 +121,8 @@ static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct 
     static const int32_t locks[] = {0, GL_POSTGRES_WAVE_PRESENT, GL_POSTGRES_WAVE_SHARES,
                                     GL_POSTGRES_WAVE_LOCKS};
     int32_t flags = GL_POSTGRES_WAVE_GUARDS | locks[lock_of(tx, g)];
+
+    GL_ASSERT((size_t)lock_of(tx, g) < GL_COUNT(locks));
     if (g->type == GL_GUARD_NOT_LIVE || (g->type == GL_GUARD_ABSENT && !writes_key(tx, g, true))) {
         hold(v, g);
     } else if (g->type == GL_GUARD_ALIVE && !gl_str_eq(g->owner, v->session)) {
@@ -127,6 +133,7 @@ static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct 
 
 static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
 {
+    GL_ASSERT(number > 0);
     for (size_t i = 0; i < tx->guards_n; i++) {
         const struct gl_guard *g = &tx->guards[i];
         v->flags |= guard_flags(v, tx, g);
@@ -181,6 +188,8 @@ static void add_put(struct wave *v, const struct row *r, int class)
     static const int32_t flags[] = {GL_POSTGRES_WAVE_PUTS, GL_POSTGRES_WAVE_FRESH,
                                     GL_POSTGRES_WAVE_NEW};
     const struct gl_write *w = r->w;
+
+    GL_ASSERT(class == CLASS_PUT || class == CLASS_FRESH || class == CLASS_NEW);
     v->flags |= flags[class];
     add_row(v, RECORDS,
             GL_ARGS(gl_arg_i32((int32_t)r->number), gl_arg_i32(class), gl_arg_text(w->kind),
@@ -195,6 +204,9 @@ static void fold_record(struct wave *v, const struct row *r, size_t n)
     const struct row *last = NULL;
     int class = CLASS_PUT;
     bool was_deleted = false;
+
+    GL_ASSERT(n > 0);
+    GL_ASSERT(table_of(r->w) == RECORDS);
     for (size_t i = 0; i < n; i++) {
         if (r[i].w->type == GL_WRITE_DELETE) {
             last = NULL;
@@ -223,6 +235,9 @@ static void fold_entry(struct wave *v, const struct row *r, size_t n)
 {
     const struct row *last = &r[n - 1];
     bool is_in = last->w->type == GL_WRITE_INDEX;
+
+    GL_ASSERT(n > 0);
+    GL_ASSERT(table_of(r->w) == ENTRIES);
     v->flags |= is_in ? GL_POSTGRES_WAVE_ENTRIES_IN : GL_POSTGRES_WAVE_ENTRIES_OUT;
     add_row(v, ENTRIES,
             GL_ARGS(gl_arg_i32((int32_t)last->number), gl_arg_bool(is_in),
@@ -233,6 +248,7 @@ static void fold_entry(struct wave *v, const struct row *r, size_t n)
 /* Does a trim behind it remove the entry again? */
 static bool is_trimmed(const struct row *r, size_t i, size_t n)
 {
+    GL_ASSERT(i < n);
     for (size_t k = i + 1; k < n; k++) {
         if (r[k].w->type == GL_WRITE_LOG_TRIM &&
             (r[i].w->seq < r[k].w->seq || r[k].w->seq == INT64_MAX)) {
@@ -246,6 +262,9 @@ static bool is_trimmed(const struct row *r, size_t i, size_t n)
 static void fold_log(struct wave *v, const struct row *r, size_t n)
 {
     const struct row *highest = NULL;
+
+    GL_ASSERT(n > 0);
+    GL_ASSERT(table_of(r->w) == LOGS);
     for (size_t i = 0; i < n; i++) {
         const struct gl_write *w = r[i].w;
         if (w->type == GL_WRITE_LOG_TRIM) {
@@ -269,6 +288,8 @@ static void fold_rows(struct wave *v)
 {
     struct row *rows = (struct row *)(void *)v->rows.p;
     size_t n = v->rows.n / sizeof(*rows);
+
+    GL_ASSERT(v->rows.n % sizeof(struct row) == 0);
     if (n > 1) {
         qsort(rows, n, sizeof(*rows), compare_rows);
     }
@@ -290,6 +311,7 @@ static void fold_rows(struct wave *v)
 
 static void add_writes(struct wave *v, const struct gl_tx *tx, uint32_t number)
 {
+    GL_ASSERT(number > 0);
     for (size_t i = 0; i < tx->writes_n; i++) {
         struct row r = {.w = &tx->writes[i],
                         .tx = tx,
@@ -304,6 +326,7 @@ static void add_writes(struct wave *v, const struct gl_tx *tx, uint32_t number)
 /* Flags, session, ids, forget: the flags are known at the end, so their place is kept. */
 static void add_head(struct wave *v, struct gl_postgres_group *g, size_t wave)
 {
+    GL_ASSERT(wave < g->waves_n);
     gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i32(0), gl_arg_text(v->session)));
     int ids = gl_postgres_args_array(v->args, GL_POSTGRES_INT8);
     gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i64(wave == 0 ? g->forget : 0)));
@@ -332,6 +355,9 @@ bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group 
     struct gl_postgres_op *first =
         GL_CONTAINER(gl_list_first(&g->ops), struct gl_postgres_op, queue);
     struct wave v = {.args = &s->args, .session = first->call.tx->session};
+
+    GL_ASSERT(wave < g->waves_n);
+    GL_ASSERT(!gl_list_empty(&g->ops));
     gl_postgres_args_reset(&s->args);
     add_head(&v, g, wave);
     open_columns(&v);

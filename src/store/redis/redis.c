@@ -23,6 +23,8 @@ void gl_redis_wake_up(struct gl_redis *s, gl_ms in_ms)
 {
     gl_ms at = gl_calls_now(&s->calls) + in_ms;
     struct timeval t = {.tv_sec = in_ms / 1000, .tv_usec = in_ms % 1000 * 1000};
+
+    GL_ASSERT(in_ms >= 0);
     if (s->tick_at <= at) {
         return;
     }
@@ -38,6 +40,8 @@ static bool is_over(const struct gl_redis *s)
 static void free_store(struct gl_calls *calls)
 {
     struct gl_redis *s = GL_CONTAINER(calls, struct gl_redis, calls);
+
+    GL_ASSERT(calls->pending_n == 0);
     for (int i = 0; i < GL_REDIS_ROLES_N; i++) {
         gl_redis_link_done(&s->links[i]);
     }
@@ -83,6 +87,7 @@ static const struct gl_redis_verb *const verbs[GL_CALLS_N] = {
 /* Must replicas have it, too? What is dead must stay dead, also after a failover. */
 static bool is_confirmed(const struct gl_redis *s, const struct gl_call *call)
 {
+    GL_ASSERT(call->type < GL_CALLS_N);
     switch (call->type) {
     case GL_CALL_COMMIT:
         return call->tx->confirm || s->url.wait_all;
@@ -101,6 +106,8 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
 {
     struct gl_redis *s = GL_CONTAINER(calls, struct gl_redis, calls);
     struct gl_redis_op *op = GL_CONTAINER(call, struct gl_redis_op, call);
+
+    GL_ASSERT(call->type < GL_CALLS_N);
     GL_ASSERT(!calls->closing);
     op->store = s;
     op->verb = verbs[call->type];
@@ -124,6 +131,9 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
 void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op)
 {
     char *kept = op->kept;
+
+    GL_ASSERT(s->calls.pending_n > 0);
+    GL_ASSERT(gl_list_empty(&op->call.link));
     gl_calls_complete(&s->calls, &op->call);
     gl_mem_free(kept);
     if (is_over(s)) {
@@ -134,20 +144,25 @@ void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op)
 void gl_redis_fail(struct gl_redis *s, struct gl_redis_op *op, int code, const char *text)
 {
     struct gl_why why; /* the text may stand in the request itself */
+
+    GL_ASSERT(code < 0);
     (void)gl_why(&why, code, "store unavailable: %s", text);
     op->call.req->why = why;
     op->call.req->status = code;
+    GL_ASSERT(op->call.req->status < 0);
     gl_redis_complete(s, op);
 }
 
 void gl_redis_refuse(struct gl_redis *s, const struct gl_why *why)
 {
+    GL_ASSERT(why->code != 0);
     s->refusal = *why;
     gl_redis_wake_up(s, 0);
 }
 
 static void close_store(struct gl_calls *calls)
 {
+    GL_ASSERT(calls->closing);
     gl_redis_wake_up(GL_CONTAINER(calls, struct gl_redis, calls), 0);
 }
 

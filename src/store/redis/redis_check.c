@@ -6,6 +6,8 @@
 static int look(struct gl_redis *s, struct gl_why *reterr_why)
 {
     gl_ms end = gl_calls_now(&s->calls) + s->url.timeout_ms;
+
+    GL_ASSERT(s->only_look);
     while (s->links[GL_REDIS_WRITES].state != GL_REDIS_READY) {
         if (gl_calls_now(&s->calls) >= end) {
             return gl_why(reterr_why, GL_E_UNAVAILABLE, "%s",
@@ -19,6 +21,7 @@ static int look(struct gl_redis *s, struct gl_why *reterr_why)
 
 static void add_identity(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
 {
+    GL_ASSERT(s->only_look);
     if (s->look.code != 0) {
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", s->look.text);
     } else if (s->found[0] == '\0') {

@@ -21,6 +21,7 @@ static const struct {
 
 static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
 {
+    GL_ASSERT((size_t)g->type < GL_COUNT(guards));
     gl_redis_arg_char(out, guards[g->type].mark);
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         gl_redis_arg(out, g->owner);
@@ -38,6 +39,7 @@ static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
 
 static void encode_write(const struct gl_write *w, struct gl_buf *out)
 {
+    GL_ASSERT((size_t)w->type < GL_COUNT(writes));
     gl_redis_arg_char(out, writes[w->type].mark);
     switch (w->type) {
     case GL_WRITE_PUT:
@@ -74,6 +76,8 @@ static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_tx *tx = op->call.tx;
     size_t n = 5;
+
+    GL_ASSERT(op->call.type == GL_CALL_COMMIT);
     for (size_t i = 0; i < tx->guards_n; i++) {
         n += guards[tx->guards[i].type].args_n;
     }
@@ -98,6 +102,8 @@ static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_store_req *req = op->call.req;
     int64_t guard = 0;
+
+    GL_ASSERT(op->call.type == GL_CALL_COMMIT);
     if (!gl_redis_i64(reply, &guard) || guard > (int64_t)op->call.tx->guards_n) {
         req->status = gl_why(&req->why, GL_E_UNKNOWN, "the server's answer makes no sense");
     } else if (guard > 0) {
@@ -123,6 +129,8 @@ static void encode_ping(const struct gl_redis_op *op, struct gl_buf *out)
 static void decode_ping(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_store_req *req = op->call.req;
+
+    GL_ASSERT(op->call.type == GL_CALL_COMMIT);
     (void)reply;
     req->status = gl_call_check_sizes(op->call.tx, GL_REDIS_COMMIT_BYTES_MAX, &req->why);
 }
@@ -134,6 +142,7 @@ const struct gl_redis_verb gl_redis_verb_too_large = {
 
 static void encode_resolve(const struct gl_redis_op *op, struct gl_buf *out)
 {
+    GL_ASSERT(op->call.type == GL_CALL_RESOLVE);
     gl_redis_eval(op, GL_REDIS_SCRIPT_RESOLVE, out, gl_arg_text(op->call.resolve.session),
                   gl_arg_u64(op->call.resolve.tx_id), gl_arg_c(op->store->identity));
 }
@@ -142,6 +151,8 @@ static void decode_resolve(struct gl_redis_op *op, const struct gl_redis_reply *
 {
     struct gl_store_req *req = op->call.req;
     int64_t answer = -1;
+
+    GL_ASSERT(op->call.type == GL_CALL_RESOLVE);
     (void)gl_redis_i64(reply, &answer);
     if (answer == 1) {
         req->status = gl_why(&req->why, GL_E_CONFLICT,

@@ -9,6 +9,8 @@ void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script scrip
     const struct gl_redis *s = op->store;
     const struct gl_redis_link *l = &s->links[op->verb->writes ? GL_REDIS_WRITES : GL_REDIS_READS];
     bool is_home = gl_str_eq(op->call.context, GL_CONTEXT_DEFAULT);
+
+    GL_ASSERT(script < GL_REDIS_SCRIPTS_N);
     gl_redis_command(out, n + 5);
     gl_redis_args(out, GL_ARGS(gl_arg_c("EVALSHA"), gl_arg_c(l->sha[script]), gl_arg_i64(0),
                                gl_arg_text(is_home ? (gl_str){0} : op->call.context),
@@ -18,6 +20,7 @@ void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script scrip
 void gl_redis_eval_n(const struct gl_redis_op *op, enum gl_redis_script script, struct gl_buf *out,
                      const struct gl_arg *args, size_t n)
 {
+    GL_ASSERT(script < GL_REDIS_SCRIPTS_N);
     gl_redis_eval_open(op, script, n, out);
     gl_redis_args(out, args, n);
 }
@@ -80,6 +83,8 @@ void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id)
 {
     struct gl_buf scratch = {0};
     gl_str plain = gl_redis_name(name, &scratch);
+
+    GL_ASSERT(name.n > 0);
     gl_redis_joined(out, gl_arg_text(plain), gl_arg_c(":"), gl_arg_text(id));
     gl_buf_done(&scratch);
 }
@@ -125,6 +130,8 @@ static void damage(struct gl_record *r)
 {
     r->damaged = true;
     r->rev = r->rev != 0 ? r->rev : 1; /* 0 would mean that it is not there */
+    GL_ASSERT(r->damaged);
+    GL_ASSERT(r->rev != 0);
 }
 
 /* `whole`: with value and checksum. */

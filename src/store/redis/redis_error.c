@@ -56,6 +56,8 @@ enum gl_redis_verdict gl_redis_judge(gl_str error)
 int gl_redis_error_why(struct gl_why *why, int code, gl_str error)
 {
     size_t i = find(error);
+
+    GL_ASSERT(code < 0);
     if (i < GL_COUNT(errors)) {
         (void)gl_why(why, code, "the Redis server refused: %s (%.*s)", errors[i].advice,
                      GL_STR_ARG(error));

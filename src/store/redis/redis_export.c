@@ -44,6 +44,7 @@ static struct gl_redis_plan *plan_of(struct gl_redis *s, const struct gl_redis_o
 
 static void plan_add(struct gl_redis_plan *p, const struct gl_redis_reply *names)
 {
+    GL_ASSERT(!p->complete);
     for (size_t i = 0; i < names->items_n; i++) {
         if (p->names_n == p->names_cap) {
             p->names_cap = p->names_cap * 2 + 64;
@@ -51,12 +52,15 @@ static void plan_add(struct gl_redis_plan *p, const struct gl_redis_reply *names
         }
         p->names[p->names_n++] = gl_str_dup(&p->arena, gl_redis_text(gl_redis_item(names, i)));
     }
+    GL_ASSERT(p->names_n <= p->names_cap);
 }
 
 /* A walk may meet a name twice. */
 static void plan_finish(struct gl_redis_plan *p)
 {
     size_t n = 0;
+
+    GL_ASSERT(!p->complete);
     if (p->names_n > 0) {
         qsort(p->names, p->names_n, sizeof(*p->names), compare);
     }
@@ -67,6 +71,7 @@ static void plan_finish(struct gl_redis_plan *p)
     }
     p->names_n = n;
     p->complete = true;
+    GL_ASSERT(n <= p->names_cap);
 }
 
 /* ---- where we are ---- */
@@ -83,6 +88,8 @@ static bool find_spot(const struct gl_redis_plan *p, gl_str after, struct spot *
 {
     gl_str rest, full = {0}, place = {0};
     uint64_t n;
+
+    GL_ASSERT(p->complete);
     if (gl_str_u64(gl_str_cut(after, ':', &rest), &n) && n <= rest.n) {
         full = (gl_str){rest.p, (size_t)n};
         place = (gl_str){rest.p + n, rest.n - (size_t)n};
@@ -102,6 +109,7 @@ static bool find_spot(const struct gl_redis_plan *p, gl_str after, struct spot *
     *ret = (struct spot){.full = p->names[low], .number = low};
     ret->place = gl_str_eq(ret->full, full) ? place : (gl_str){0};
     ret->what = gl_str_cut(ret->full, ':', &ret->name);
+    GL_ASSERT(low < p->names_n);
     return true;
 }
 
@@ -146,6 +154,8 @@ static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);
     struct spot at;
+
+    GL_ASSERT(op->call.type == GL_CALL_EXPORT);
     if (p->complete && find_spot(p, op->call.export.after, &at)) {
         encode_page(op, &at, out);
     } else {
@@ -210,6 +220,9 @@ static void decode_page(struct gl_redis_op *op, const struct spot *at,
                      .spot = at};
     bool is_log = gl_str_is(at->what, "log"), is_records = gl_str_is(at->what, "ids");
     gl_str name = is_log ? gl_str_cut(at->name, ':', &p.id) : at->name;
+
+    GL_ASSERT(plan->complete);
+    GL_ASSERT(at->number < plan->names_n);
     p.kind = gl_redis_unname(name, op->arena);
     gl_answer_fill(&p.answer);
     if (req->status < 0) {
@@ -225,6 +238,8 @@ static void decode_page(struct gl_redis_op *op, const struct spot *at,
 static void on_walk(struct gl_redis_plan *p, const struct gl_redis_reply *reply)
 {
     gl_str cursor = gl_redis_text(gl_redis_item(reply, 0));
+
+    GL_ASSERT(!p->complete);
     plan_add(p, gl_redis_item(reply, 1));
     p->cursor = gl_str_dup(&p->arena, cursor);
     if (cursor.n == 0 || gl_str_is(cursor, "0")) {
@@ -237,6 +252,8 @@ static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);
     struct spot at;
+
+    GL_ASSERT(op->call.type == GL_CALL_EXPORT);
     if (!p->complete) {
         on_walk(p, reply);
         op->again = !p->complete || find_spot(p, op->call.export.after, &at);

@@ -18,6 +18,7 @@ struct gl_redis_finder {
 
 static const struct gl_redis_host *sentinel(const struct gl_redis *s)
 {
+    GL_ASSERT(s->url.hosts_n > 0);
     return &s->url.hosts[s->sentinel_at % s->url.hosts_n];
 }
 
@@ -45,6 +46,8 @@ static void next(struct gl_redis_finder *f)
 {
     struct gl_redis_link *l = f->link;
     struct gl_redis *s = l->store;
+
+    GL_ASSERT(f->tried < f->link->store->url.hosts_n);
     hang_up(f);
     s->sentinel_at = (s->sentinel_at + 1) % (unsigned)s->url.hosts_n;
     if (++f->tried < s->url.hosts_n) {
@@ -82,6 +85,8 @@ static void on_address(struct gl_redis_finder *f, const struct gl_redis_reply *r
     struct gl_redis_link *l = f->link;
     gl_str host = gl_redis_text(gl_redis_item(reply, 0));
     uint64_t port = 0;
+
+    GL_ASSERT(f->greeted);
     if (host.n == 0 || !gl_redis_u64(gl_redis_item(reply, 1), &port) || port == 0 ||
         port > UINT16_MAX) {
         const struct gl_redis_host *h = sentinel(l->store);
@@ -137,6 +142,8 @@ static void ask(struct gl_redis_finder *f)
 {
     struct gl_redis *s = f->link->store;
     const struct gl_redis_host *h = sentinel(s);
+
+    GL_ASSERT(f->tried < s->url.hosts_n);
     f->greeted = false;
     f->since = gl_calls_now(&s->calls);
     f->reader = gl_redis_reader_new();
@@ -153,6 +160,8 @@ static void ask(struct gl_redis_finder *f)
 void gl_redis_find(struct gl_redis_link *l)
 {
     struct gl_redis *s = l->store;
+
+    GL_ASSERT(l->state == GL_REDIS_FINDING);
     if (!s->url.sentinel) {
         gl_redis_link_connect(l, s->url.hosts[0].host, s->url.hosts[0].port);
         return;
@@ -166,6 +175,8 @@ void gl_redis_find_tick(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis_finder *f = l->finder;
     const struct gl_redis *s = l->store;
+
+    GL_ASSERT(l->state == GL_REDIS_FINDING);
     if (f != NULL && now - f->since >= s->url.connect_timeout_ms + 500) {
         const struct gl_redis_host *h = sentinel(s);
         (void)gl_why(&f->why, GL_E_UNAVAILABLE, "the sentinel %s:%u does not answer", h->host.p,

@@ -33,6 +33,7 @@ static unsigned last_script(const struct gl_redis_link *l)
 
 static bool is_due(const struct gl_redis_link *l)
 {
+    GL_ASSERT(l->step <= STEP_READY);
     switch ((enum step)l->step) {
     case STEP_AUTH:
         return l->store->url.password.n > 0 || l->store->url.user.n > 0;
@@ -69,6 +70,8 @@ static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_arg pieces[GL_REDIS_PIECES];
     size_t n = 0;
+
+    GL_ASSERT(l->script < GL_REDIS_SCRIPTS_N);
     for (; n < GL_REDIS_PIECES && gl_redis_scripts[l->script][n] != NULL; n++) {
         pieces[n] = gl_arg_c(gl_redis_scripts[l->script][n]);
     }
@@ -82,6 +85,8 @@ static void ask(struct gl_redis_link *l)
     static const char *const names[] = {"glia-writes", "glia-reads", "glia-hears"};
     struct gl_redis *s = l->store;
     char text[48];
+
+    GL_ASSERT(l->step < STEP_READY);
     switch ((enum step)l->step) {
     case STEP_AUTH:
         gl_redis_auth(&l->out, s->url.user, s->url.password);
@@ -135,6 +140,8 @@ static void met(struct gl_redis *s)
 void gl_redis_greet(struct gl_redis_link *l)
 {
     bool again = l->reload; /* only the scripts were missing */
+
+    GL_ASSERT(l->state == GL_REDIS_GREETING);
     while (!is_due(l)) {
         l->step++;
     }
@@ -151,6 +158,8 @@ void gl_redis_greet(struct gl_redis_link *l)
 
 void gl_redis_greet_reload(struct gl_redis_link *l)
 {
+    GL_ASSERT(l->role != GL_REDIS_HEARS);
+    GL_ASSERT(l->reload);
     l->state = GL_REDIS_GREETING;
     l->since = gl_calls_now(&l->store->calls);
     l->step = STEP_SCRIPTS;
@@ -210,6 +219,8 @@ static bool on_info(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     struct gl_redis *s = l->store;
     struct gl_redis_facts facts;
+
+    GL_ASSERT(l->step == STEP_INFO);
     gl_redis_facts_info(&facts, gl_redis_text(reply));
     (void)snprintf(l->run_id, sizeof(l->run_id), "%s", facts.run_id);
     if (l->role == GL_REDIS_WRITES) {
@@ -268,6 +279,8 @@ static bool on_identity(struct gl_redis_link *l, const struct gl_redis_reply *re
 {
     struct gl_redis *s = l->store;
     struct gl_why why;
+
+    GL_ASSERT(l->step == STEP_IDENTITY);
     if (s->only_look) {
         s->look = check_identity(s, reply, &why) < 0 ? why : (struct gl_why){0};
         (void)snprintf(s->found, sizeof(s->found), "%.*s",
@@ -288,6 +301,7 @@ static bool on_identity(struct gl_redis_link *l, const struct gl_redis_reply *re
 
 static bool on_step(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
+    GL_ASSERT(l->step < STEP_READY);
     switch ((enum step)l->step) {
     case STEP_INFO:
         return on_info(l, reply);
@@ -319,6 +333,9 @@ void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *
 {
     struct gl_conn *conn = l->conn;
     bool optional = l->step == STEP_CONFIG || l->step == STEP_NAME;
+
+    GL_ASSERT(l->state == GL_REDIS_GREETING);
+    GL_ASSERT(l->step < STEP_READY);
     if (reply->type == GL_REDIS_ERROR && !optional) {
         on_refusal(l, reply->text);
         return;
@@ -339,6 +356,7 @@ void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *
 
 void gl_redis_heard(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
+    GL_ASSERT(l->role == GL_REDIS_HEARS);
     if (gl_str_is(gl_redis_text(gl_redis_item(reply, 0)), "message")) {
         gl_str word, context = gl_str_cut(gl_redis_text(gl_redis_item(reply, 2)), ' ', &word);
         gl_calls_woken(&l->store->calls, context.n > 0 ? context : GL_CONTEXT_DEFAULT, word);

@@ -4,6 +4,7 @@
  * file after each such piece, which a handful of transactions fill. A group, between MULTI and
  * EXEC, is carried out and synced when all of it has arrived. Each of it keeps an outcome of its
  * own. */
+#include "base/check.h"
 #include "store/redis/redis_parts.h"
 
 enum {
@@ -24,6 +25,8 @@ static void send_group(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis_op *first = gl_redis_first(&l->waiting), *op = first;
     size_t n = 0;
+
+    GL_ASSERT(!gl_list_empty(&l->waiting));
     gl_redis_say(&l->out, gl_arg_c("MULTI"));
     for (; n < GROUP_OPS && l->out.n < GROUP_BYTES && may_group(l, op); n++) {
         gl_redis_link_add(l, op, now);
@@ -31,11 +34,15 @@ static void send_group(struct gl_redis_link *l, gl_ms now)
     }
     gl_redis_say(&l->out, gl_arg_c("EXEC"));
     first->group_n = n;
+    GL_ASSERT(n > 0);
+    GL_ASSERT(n <= GROUP_OPS);
 }
 
 void gl_redis_group_send(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis_op *first = gl_redis_first(&l->waiting);
+
+    GL_ASSERT(l->state == GL_REDIS_READY);
     if (may_group(l, first) && may_group(l, gl_redis_next(&l->waiting, first))) {
         send_group(l, now);
     } else {
@@ -59,6 +66,7 @@ static void on_no_groups(struct gl_redis_link *l, gl_str error)
 /* The answer to MULTI, or to one of the group: taken, or an error. */
 static void on_group_taken(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
+    GL_ASSERT(l->group_seen <= GROUP_OPS);
     if (reply->type != GL_REDIS_STATUS && reply->type != GL_REDIS_ERROR) {
         gl_redis_link_stray(l);
         return;
@@ -90,6 +98,9 @@ void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_red
 {
     struct gl_conn *conn = l->conn;
     bool is_error = reply->type == GL_REDIS_ERROR;
+
+    GL_ASSERT(n > 0);
+    GL_ASSERT(n <= GROUP_OPS);
     if (l->group_seen <= n) {
         on_group_taken(l, reply);
         return;

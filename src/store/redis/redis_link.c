@@ -18,10 +18,12 @@ static void put_before(struct gl_link *to, struct gl_link *from)
         gl_list_remove(last);
         gl_list_push(to->next, last); /* the end of a list whose head is its first */
     }
+    GL_ASSERT(gl_list_empty(from));
 }
 
 void gl_redis_link_init(struct gl_redis_link *l, struct gl_redis *s, enum gl_redis_role role)
 {
+    GL_ASSERT(role < GL_REDIS_ROLES_N);
     l->store = s;
     l->role = role;
     gl_list_init(&l->waiting);
@@ -37,6 +39,7 @@ static void disconnect(struct gl_redis_link *l)
     l->conn = NULL;
     l->reader = NULL;
     l->state = GL_REDIS_DOWN;
+    GL_ASSERT(l->state == GL_REDIS_DOWN);
 }
 
 void gl_redis_link_done(struct gl_redis_link *l)
@@ -60,6 +63,7 @@ void gl_redis_link_write(struct gl_redis_link *l)
         gl_buf_done(&l->out);
     }
     gl_buf_reset(&l->out);
+    GL_ASSERT(l->out.n == 0);
 }
 
 bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op)
@@ -70,6 +74,8 @@ bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op
 void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now)
 {
     struct gl_redis *s = l->store;
+
+    GL_ASSERT(l->state == GL_REDIS_READY);
     op->offset = l->sent_bytes + l->out.n;
     op->sent_at = now;
     op->hold = false;
@@ -84,6 +90,8 @@ void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms no
     gl_list_remove(&op->call.link);
     gl_list_push(&l->sent, &op->call.link);
     l->sent_n++;
+    GL_ASSERT(op->due > 0);
+    GL_ASSERT(l->sent_n > 0);
 }
 
 void gl_redis_link_kick(struct gl_redis_link *l)
@@ -105,6 +113,8 @@ void gl_redis_link_kick(struct gl_redis_link *l)
 static void flush(struct gl_loop_task *t)
 {
     struct gl_redis_link *l = t->owner;
+
+    GL_ASSERT(l->flushing);
     l->flushing = false;
     gl_redis_link_kick(l);
     if (l->store->calls.closing) {
@@ -114,6 +124,7 @@ static void flush(struct gl_loop_task *t)
 
 void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
 {
+    GL_ASSERT(gl_list_empty(&op->call.link));
     gl_list_push(&l->waiting, &op->call.link);
     if (l->store->refusal.code != 0) {
         gl_redis_wake_up(l->store, 0);
@@ -151,6 +162,8 @@ static void take_back(struct gl_redis_link *l, struct gl_link *lost)
     }
     l->sent_n = 0;
     put_before(&l->waiting, &again);
+    GL_ASSERT(gl_list_empty(&l->sent));
+    GL_ASSERT(gl_list_empty(&l->held));
 }
 
 static gl_ms backoff(struct gl_redis_link *l)
@@ -159,6 +172,7 @@ static gl_ms backoff(struct gl_redis_link *l)
     gl_ms ms = (gl_ms)BACKOFF_MIN_MS << shift;
     gl_ms most = l->store->url.sentinel ? BACKOFF_SENTINEL_MS : BACKOFF_MAX_MS;
     ms = ms < most ? ms : most;
+    GL_ASSERT(ms > 0);
     return ms / 2 + gl_rng_range(&l->store->calls.rng, 0, ms / 2); /* many nodes, one server */
 }
 
@@ -204,6 +218,7 @@ void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why)
 
 void gl_redis_link_ready(struct gl_redis_link *l)
 {
+    GL_ASSERT(l->state == GL_REDIS_GREETING);
     l->state = GL_REDIS_READY;
     l->failures = 0;
     l->retry_at = 0;
@@ -231,6 +246,7 @@ static void give_up_held(struct gl_redis_link *l)
 
 static void hold(struct gl_redis_link *l, struct gl_redis_op *op)
 {
+    GL_ASSERT(op->hold);
     gl_list_push(&l->held, &op->call.link);
 }
 
@@ -303,6 +319,8 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
     int64_t n = 0;
     unsigned want = gl_redis_wait_n(s);
     bool ok = gl_redis_i64(reply, &n) && n >= (int64_t)want;
+
+    GL_ASSERT(op->asked_replicas);
     if (n <= 0) {
         doubt(s);
     }
@@ -319,6 +337,8 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
 
 static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
 {
+    GL_ASSERT(l->sent_n > 0);
+    GL_ASSERT(op->due == 0);
     gl_list_remove(&op->call.link);
     l->sent_n--;
     if (op->hold) {
@@ -341,6 +361,8 @@ void gl_redis_link_stray(struct gl_redis_link *l)
 void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
                           const struct gl_redis_reply *reply)
 {
+    GL_ASSERT(op->due > 0);
+    GL_ASSERT(l->sent_n > 0);
     op->due--;
     if (op->asked_replicas && op->due == 0) {
         on_confirmed(l->store, op, reply);
@@ -394,6 +416,8 @@ static void on_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply
 static void on_opened(void *owner)
 {
     struct gl_redis_link *l = owner;
+
+    GL_ASSERT(l->state == GL_REDIS_CONNECTING);
     l->state = GL_REDIS_GREETING;
     l->since = gl_calls_now(&l->store->calls);
     l->step = 0;
@@ -434,6 +458,8 @@ static void on_ended(void *owner, const struct gl_why *why)
 void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
 {
     struct gl_redis *s = l->store;
+
+    GL_ASSERT(l->state == GL_REDIS_FINDING);
     l->state = GL_REDIS_CONNECTING;
     l->since = gl_calls_now(&s->calls);
     l->sent_bytes = 0;

@@ -13,6 +13,7 @@ static size_t limit_of(size_t limit)
 
 static void encode_get(const struct gl_redis_op *op, struct gl_buf *out)
 {
+    GL_ASSERT(op->call.type == GL_CALL_GET);
     gl_redis_eval_open(op, GL_REDIS_SCRIPT_GET, op->call.get.n, out);
     for (size_t i = 0; i < op->call.get.n; i++) {
         gl_redis_key_arg(out, op->call.get.keys[i].kind, op->call.get.keys[i].id);
@@ -22,6 +23,8 @@ static void encode_get(const struct gl_redis_op *op, struct gl_buf *out)
 static void decode_get(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_record *all = gl_answer_records(&op->call, op->arena);
+
+    GL_ASSERT(op->call.type == GL_CALL_GET);
     for (size_t i = 0; i < op->call.get.n; i++) {
         gl_redis_record(&all[i], gl_redis_item(reply, i), true);
     }
@@ -52,6 +55,8 @@ static bool read_item(struct page *p, const struct gl_redis_reply *r, void *item
     const struct gl_call *call = p->answer.call;
     struct gl_record *record = item;
     struct gl_index_entry *entry = item;
+
+    GL_ASSERT(call->type != GL_CALL_GET);
     switch (call->type) {
     case GL_CALL_LIST:
         *record = (struct gl_record){.kind = call->listing->kind, .id = gl_redis_text(r)};
@@ -107,6 +112,8 @@ static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
     const struct gl_listing *l = op->call.listing;
     bool after_in = gl_str_starts(l->after, l->prefix);
     bool after_before = gl_str_cmp(l->after, l->prefix) < 0;
+
+    GL_ASSERT(l->kind.n > 0);
     gl_redis_eval_open(op, GL_REDIS_SCRIPT_LIST, 8, out);
     gl_redis_arg_c(out, l->live_only ? "live" : "ids");
     gl_redis_name_arg(out, l->kind);
@@ -140,6 +147,8 @@ const struct gl_redis_verb gl_redis_verb_list = {.encode = encode_list,
 static void encode_range(const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_range *r = op->call.range;
+
+    GL_ASSERT(r->index.n > 0);
     gl_redis_eval_open(op, GL_REDIS_SCRIPT_RANGE, 4, out);
     gl_redis_name_arg(out, r->index);
     if (r->after_id.n > 0 && r->after_score >= r->score_min) {
@@ -158,6 +167,7 @@ const struct gl_redis_verb gl_redis_verb_range = {.encode = encode_range,
 
 static void encode_log(const struct gl_redis_op *op, struct gl_buf *out)
 {
+    GL_ASSERT(op->call.log.kind.n > 0);
     gl_redis_eval_open(op, GL_REDIS_SCRIPT_LOG, 3, out);
     gl_redis_key_arg(out, op->call.log.kind, op->call.log.id);
     gl_redis_arg_i64(out, op->call.log.from > 0 ? op->call.log.from : 0);

@@ -16,6 +16,7 @@ static void add_number(struct gl_buf *b, char mark, uint64_t n)
 
 void gl_redis_command(struct gl_buf *b, size_t n)
 {
+    GL_ASSERT(n > 0);
     add_number(b, '*', n);
 }
 
@@ -85,6 +86,7 @@ void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n)
 
 void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
 {
+    GL_ASSERT(n > 0);
     gl_redis_command(b, n);
     gl_redis_args(b, args, n);
 }
@@ -92,6 +94,8 @@ void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
 void gl_redis_joined_n(struct gl_buf *b, const struct gl_arg *texts, size_t n)
 {
     size_t bytes = 0;
+
+    GL_ASSERT(n > 0);
     for (size_t i = 0; i < n; i++) {
         bytes += texts[i].text.n;
     }
@@ -104,6 +108,7 @@ void gl_redis_joined_n(struct gl_buf *b, const struct gl_arg *texts, size_t n)
 
 void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password)
 {
+    GL_ASSERT(password.n > 0 || user.n > 0);
     if (user.n > 0) {
         gl_redis_say(b, gl_arg_c("AUTH"), gl_arg_text(user), gl_arg_text(password));
     } else {
@@ -158,6 +163,8 @@ static struct gl_redis_reply *new_reply(const redisReadTask *task, enum gl_redis
 {
     struct gl_redis_reader *r = task->privdata;
     struct gl_redis_reply *reply = GL_NEW(&r->arena, struct gl_redis_reply);
+
+    GL_ASSERT(task->parent == NULL || task->idx >= 0);
     reply->type = type;
     if (task->parent != NULL) {
         struct gl_redis_reply *parent = task->parent->obj;

@@ -27,6 +27,8 @@ static void tell_time(struct gl_store_req *req)
 static void begin(struct gl_calls *calls, struct gl_call *call)
 {
     struct gl_sqlite *s = GL_CONTAINER(calls, struct gl_sqlite, calls);
+
+    GL_ASSERT(call->type < GL_CALLS_N);
     if (!gl_call_is_refused(calls, call) && call->type != GL_CALL_TIME) {
         gl_sqlite_queue_push(&s->workers[roles[call->type]].queue, call);
         return;
@@ -44,6 +46,8 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
 static void close_store(struct gl_calls *calls)
 {
     struct gl_sqlite *s = GL_CONTAINER(calls, struct gl_sqlite, calls);
+
+    GL_ASSERT(calls->closing);
     for (int i = 0; i < GL_SQLITE_ROLES_N; i++) {
         gl_sqlite_queue_close(&s->workers[i].queue);
     }
@@ -52,6 +56,9 @@ static void close_store(struct gl_calls *calls)
 static void free_store(struct gl_calls *calls)
 {
     struct gl_sqlite *s = GL_CONTAINER(calls, struct gl_sqlite, calls);
+
+    GL_ASSERT(s->threads_n == 0);
+    GL_ASSERT(calls->pending_n == 0);
     for (int i = 0; i < GL_SQLITE_ROLES_N; i++) {
         struct gl_sqlite_worker *w = &s->workers[i];
         gl_sqlite_contexts_done(&w->contexts); /* Empty, unless its thread never ran. */
@@ -68,6 +75,7 @@ static void free_store(struct gl_calls *calls)
 
 void gl_sqlite_settle(struct gl_sqlite *s)
 {
+    GL_ASSERT(s->threads_n >= 0);
     if (s->calls.closing && s->threads_n == 0 && s->calls.pending_n == 0) {
         gl_calls_closed(&s->calls);
     }
@@ -76,6 +84,8 @@ void gl_sqlite_settle(struct gl_sqlite *s)
 static void on_ended(struct gl_loop_task *t)
 {
     struct gl_sqlite_worker *w = GL_CONTAINER(t, struct gl_sqlite_worker, ended);
+
+    GL_ASSERT(w->store->threads_n > 0);
     (void)pthread_join(w->thread, NULL);
     w->store->threads_n--;
     gl_sqlite_settle(w->store);
@@ -108,12 +118,15 @@ static struct gl_sqlite *new_store(const struct gl_sqlite_config *cfg, struct gl
         gl_sqlite_queue_init(&s->workers[i].queue);
         gl_sqlite_contexts_init(&s->workers[i].contexts, s, (enum gl_sqlite_role)i);
     }
+    GL_ASSERT(s->group_max > 0);
+    GL_ASSERT(s->idle_ms > 0);
     return s;
 }
 
 /* Look at what is there before anyone relies on it. The connection stays open for its thread. */
 static int check(struct gl_sqlite *s, struct gl_why *reterr_why)
 {
+    GL_ASSERT(!s->calls.closing);
     if (!s->read_only) {
         int err = gl_fs_mkdirs(s->folder, reterr_why);
         if (err < 0) {
@@ -133,6 +146,8 @@ static int check(struct gl_sqlite *s, struct gl_why *reterr_why)
 static int start(struct gl_sqlite *s, struct gl_why *reterr_why)
 {
     void *(*const mains[])(void *) = {gl_sqlite_writer_main, gl_sqlite_reader_main};
+
+    GL_ASSERT(s->threads_n == 0);
     for (int i = 0; i < GL_SQLITE_ROLES_N; i++) {
         int err = gl_thread_start(&s->workers[i].thread, mains[i], &s->workers[i]);
         if (err != 0) {
@@ -141,6 +156,7 @@ static int start(struct gl_sqlite *s, struct gl_why *reterr_why)
         }
         s->threads_n++;
     }
+    GL_ASSERT(s->threads_n == GL_SQLITE_ROLES_N);
     return 0;
 }
 

@@ -18,6 +18,8 @@ enum { REV, OWNER, TOKEN, LIVE };
 static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
 {
     const enum gl_sqlite_statement st = GL_SQLITE_GUARD;
+
+    GL_ASSERT(g->type != GL_GUARD_DEAD && g->type != GL_GUARD_ALIVE);
     switch (g->type) {
     case GL_GUARD_PRESENT:
         return true;
@@ -39,6 +41,7 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
 
 static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *ret)
 {
+    GL_ASSERT(g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE || g->kind.n > 0);
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         return session_is(db, g->owner, g->type == GL_GUARD_DEAD, ret);
     }
@@ -94,9 +97,13 @@ static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
     const char *columns = writes[w->type].columns;
     struct gl_arg args[8] = {gl_arg_text(w->kind), gl_arg_text(w->id)};
     size_t n = 2;
+
+    GL_ASSERT((size_t)w->type < GL_COUNT(writes));
+    GL_ASSERT(w->kind.n > 0);
     for (; *columns != '\0'; columns++) {
         args[n++] = column_of(w, *columns);
     }
+    GL_ASSERT(n <= GL_COUNT(args));
     gl_sqlite_db_bind_n(db, writes[w->type].st, args, n);
     return gl_sqlite_db_run(db, writes[w->type].st);
 }
@@ -104,6 +111,8 @@ static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
 int gl_sqlite_apply(struct gl_sqlite_db *db, struct gl_call *call)
 {
     const struct gl_tx *tx = call->tx;
+
+    GL_ASSERT(call->type == GL_CALL_COMMIT);
     call->req->status = gl_call_check_sizes(tx, SIZE_MAX, &call->req->why);
     if (call->req->status < 0) {
         return SQLITE_OK;

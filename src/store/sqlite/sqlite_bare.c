@@ -8,6 +8,7 @@
 int gl_sqlite_bare_open(struct gl_sqlite_db *db, const char *path, int flags, int patience_ms,
                         struct gl_why *reterr_why)
 {
+    GL_ASSERT(patience_ms >= 0);
     *db = (struct gl_sqlite_db){.path = path};
     int rc = sqlite3_open_v2(path, &db->conn, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
@@ -35,6 +36,8 @@ int gl_sqlite_bare_ask(sqlite3 *conn, const char *sql, char *ret, size_t bytes)
     sqlite3_stmt *st = NULL;
     int rc = first_row(conn, sql, &st);
     const unsigned char *text = rc == SQLITE_ROW ? sqlite3_column_text(st, 0) : NULL;
+
+    GL_ASSERT(bytes > 0);
     (void)snprintf(ret, bytes, "%s", text != NULL ? (const char *)text : "");
     (void)sqlite3_finalize(st); /* repeats rc */
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;

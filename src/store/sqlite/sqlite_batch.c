@@ -7,6 +7,8 @@ static void run(struct gl_loop_task *t)
     struct gl_sqlite_batch *b = GL_CONTAINER(t, struct gl_sqlite_batch, task);
     struct gl_sqlite *s = b->store;
     struct gl_call *call;
+
+    GL_ASSERT(!gl_list_empty(&b->calls));
     while ((call = gl_call_pop(&b->calls)) != NULL) {
         gl_calls_complete(&s->calls, call);
     }
@@ -22,6 +24,7 @@ struct gl_sqlite_batch *gl_sqlite_batch_new(struct gl_sqlite *s)
     b->store = s;
     gl_list_init(&b->calls);
     gl_arena_init(&b->arena);
+    GL_ASSERT(gl_list_empty(&b->calls));
     return b;
 }
 

@@ -10,6 +10,8 @@
 static int give_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
     int err = gl_sqlite_error_why(db, rc, why);
+
+    GL_ASSERT(rc != SQLITE_OK);
     gl_sqlite_contexts_drop(&w->contexts, db, true);
     return err;
 }
@@ -30,6 +32,8 @@ static int begin_session(struct gl_sqlite_db *db, const struct gl_call *call, st
                          uint64_t *ret_incarnation)
 {
     int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
+
+    GL_ASSERT(call->wish->node.n > 0);
     if (rc != SQLITE_OK) {
         return rc;
     }
@@ -59,6 +63,8 @@ static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
     struct gl_store_req *req = call->req;
     struct gl_sqlite_db *db = NULL;
     int err = check_about(call->wish->about, &req->why);
+
+    GL_ASSERT(call->type == GL_CALL_SESSION_OPEN);
     if (err == 0) {
         err = gl_sqlite_contexts_get(&w->contexts, call->context, &db, &req->why);
     }
@@ -76,6 +82,8 @@ static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
     gl_sqlite_contexts_each(&w->contexts, forget_session);
     db->session_known = true;
     req->session.id = gl_str_dup(w->arena, gl_buf_view(&w->session));
+    GL_ASSERT(w->session.n > 0);
+    GL_ASSERT(!w->session_over);
     return 0;
 }
 
@@ -87,6 +95,7 @@ static bool is_current(const struct gl_sqlite_worker *w, gl_str session)
 static int find_session(struct gl_sqlite_worker *w, struct gl_call *call, struct gl_sqlite_db **ret,
                         bool *ret_known, bool *ret_dead)
 {
+    GL_ASSERT(call->session.id.n > 0 || call->type == GL_CALL_SESSION_DEAD);
     *ret_known = *ret_dead = false;
     int err = gl_sqlite_contexts_get(&w->contexts, call->context, ret, &call->req->why);
     if (err < 0) {
@@ -107,6 +116,8 @@ static int change_session(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
                           enum gl_sqlite_statement st, struct gl_call *call)
 {
     const struct gl_arg args[] = {gl_arg_text(call->session.id), gl_arg_text(call->session.about)};
+
+    GL_ASSERT(st == GL_SQLITE_SESSION_ABOUT || st == GL_SQLITE_SESSION_END);
     gl_sqlite_db_bind_n(db, st, args, st == GL_SQLITE_SESSION_ABOUT ? 2 : 1);
     int rc = gl_sqlite_db_run(db, st);
     return rc == SQLITE_OK ? 0 : give_up(w, db, rc, &call->req->why);
@@ -118,6 +129,8 @@ static int session_renew(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     gl_str about = call->session.about;
     bool current = is_current(w, call->session.id);
+
+    GL_ASSERT(call->type == GL_CALL_SESSION_RENEW);
     if (current && !w->session_over && gl_str_eq(about, gl_buf_view(&w->about))) {
         return 0;
     }
@@ -143,6 +156,8 @@ static int session_end(struct gl_sqlite_worker *w, struct gl_call *call)
     bool known, dead;
     struct gl_sqlite_db *db = NULL;
     int err = find_session(w, call, &db, &known, &dead);
+
+    GL_ASSERT(call->type == GL_CALL_SESSION_END);
     if (err < 0 || dead) {
         return err;
     }
@@ -162,6 +177,8 @@ static int session_dead(struct gl_sqlite_worker *w, struct gl_call *call)
     bool known;
     struct gl_sqlite_db *db = NULL;
     int err = find_session(w, call, &db, &known, &call->req->session_dead);
+
+    GL_ASSERT(call->type == GL_CALL_SESSION_DEAD);
     call->req->session_dead |= err == 0 && !known;
     return err;
 }
@@ -178,12 +195,15 @@ static void bar(struct gl_sqlite_worker *w, gl_str session, uint64_t tx_id)
     }
     set_text(&w->barred, session);
     w->barrier = tx_id;
+    GL_ASSERT(w->barrier == tx_id);
 }
 
 static int recall(struct gl_sqlite_worker *w, struct gl_call *call, int *ret_status)
 {
     struct gl_sqlite_db *db = NULL;
     int err = gl_sqlite_contexts_get(&w->contexts, call->context, &db, &call->req->why);
+
+    GL_ASSERT(call->type == GL_CALL_RESOLVE);
     if (err < 0) {
         return err;
     }
@@ -198,6 +218,8 @@ static int resolve(struct gl_sqlite_worker *w, struct gl_call *call)
                    !gl_sqlite_db_exists(w->store, call->context);
     int status = GL_E_CONFLICT;
     int err = nothing ? 0 : recall(w, call, &status);
+
+    GL_ASSERT(call->type == GL_CALL_RESOLVE);
     if (err < 0) {
         return err;
     }
@@ -218,5 +240,8 @@ int gl_sqlite_call_run(struct gl_sqlite_worker *w, struct gl_call *call)
         [GL_CALL_SESSION_END] = session_end,   [GL_CALL_SESSION_DEAD] = session_dead,
         [GL_CALL_RESOLVE] = resolve,
     };
+
+    GL_ASSERT(call->type != GL_CALL_COMMIT);
+    GL_ASSERT(call->type < GL_CALLS_N);
     return runs[call->type](w, call);
 }

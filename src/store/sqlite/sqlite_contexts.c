@@ -14,6 +14,7 @@ struct slot {
 void gl_sqlite_contexts_init(struct gl_sqlite_contexts *c, const struct gl_sqlite *s,
                              enum gl_sqlite_role role)
 {
+    GL_ASSERT(role < GL_SQLITE_ROLES_N);
     c->store = s;
     c->role = role;
     gl_map_init(&c->slots);
@@ -36,6 +37,7 @@ void gl_sqlite_contexts_done(struct gl_sqlite_contexts *c)
  * written once more. */
 static int make_certain(struct gl_sqlite_db *db)
 {
+    GL_ASSERT(db->context.n > 0);
     GL_FAILPOINT("sqlite.before_recovery");
     int rc = sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     rc = rc != SQLITE_OK ? rc : gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
@@ -66,6 +68,8 @@ static int open_db(struct gl_sqlite_contexts *c, gl_str context, bool doubt,
 static struct slot *add_slot(struct gl_sqlite_contexts *c, gl_str context)
 {
     struct slot *slot = gl_mem_alloc(sizeof(*slot) + context.n);
+
+    GL_ASSERT(context.n > 0);
     slot->name_n = context.n;
     memcpy(slot->name, context.p, context.n);
     gl_map_add(&c->slots, (gl_str){slot->name, slot->name_n}, slot);
@@ -98,6 +102,7 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
     }
     slot->db = *ret = db;
     slot->doubt = false;
+    GL_ASSERT(!slot->doubt);
     return 0;
 }
 

@@ -35,6 +35,7 @@ static const struct {
 
 static const char *path_of(struct gl_arena *a, const struct gl_sqlite *s, gl_str context)
 {
+    GL_ASSERT(context.n > 0);
     return gl_str_fmt(a, "%s/%.*s/state.db", s->folder, GL_STR_ARG(context)).p;
 }
 
@@ -51,6 +52,8 @@ static int make_folder(struct gl_sqlite_db *db, const struct gl_sqlite *s,
 {
     const char *folder = gl_str_fmt(&db->arena, "%s/%.*s", s->folder, GL_STR_ARG(db->context)).p;
     struct stat st;
+
+    GL_ASSERT(db->context.n > 0);
     if (stat(folder, &st) == 0) {
         return 0;
     }
@@ -71,6 +74,8 @@ static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
     int flags = role == GL_SQLITE_ROLE_W ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                          : SQLITE_OPEN_READONLY;
     int rc = sqlite3_open_v2(db->path, &db->conn, flags | SQLITE_OPEN_NOMUTEX, s->vfs);
+
+    GL_ASSERT(role < GL_SQLITE_ROLES_N);
     if (rc != SQLITE_OK) {
         return rc;
     }
@@ -99,6 +104,7 @@ static int require_wal(struct gl_sqlite_db *db, struct gl_why *reterr_why)
 
 static int prepare(struct gl_sqlite_db *db, enum gl_sqlite_role role, struct gl_why *reterr_why)
 {
+    GL_ASSERT(role < GL_SQLITE_ROLES_N);
     for (int i = 0; i < GL_SQLITE_STATEMENTS_N; i++) {
         if (statements[i].role != role) {
             continue;
@@ -120,6 +126,7 @@ static int prepare(struct gl_sqlite_db *db, enum gl_sqlite_role role, struct gl_
 /* After each commit, when it has been synced and before anybody is told. */
 static int on_wal_grown(void *owner, sqlite3 *conn, const char *name, int pages)
 {
+    GL_ASSERT(pages >= 0);
     (void)name;
     struct gl_sqlite_db *db = owner;
     db->wal_pages = pages;
@@ -131,6 +138,8 @@ static int set_up_writer(struct gl_sqlite_db *db, struct gl_why *reterr_why)
 {
     int64_t n = 0, page_bytes = 0;
     int rc = gl_sqlite_db_number(db, GL_SQLITE_GROUP_LAST, &n);
+
+    GL_ASSERT(db->synced.fd < 0);
     rc = rc != SQLITE_OK ? rc : gl_sqlite_db_number(db, GL_SQLITE_PAGE_BYTES, &page_bytes);
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(db, rc, reterr_why);
@@ -202,6 +211,8 @@ int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_s
                       enum gl_sqlite_role role, struct gl_why *reterr_why)
 {
     int err = open_db(ret, s, context, role, reterr_why);
+
+    GL_ASSERT(role < GL_SQLITE_ROLES_N);
     if (err != GL_E_VERSION || role == GL_SQLITE_ROLE_W || s->read_only) {
         return err;
     }
@@ -234,6 +245,7 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db)
 void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
                          const struct gl_arg *args, size_t n)
 {
+    GL_ASSERT(st < GL_SQLITE_STATEMENTS_N);
     for (int i = 0; (size_t)i < n; i++) {
         const struct gl_arg *a = &args[i];
         /* In SQLite's order blobs follow texts. A NULL pointer would bind SQL's null. */
@@ -249,6 +261,8 @@ void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
 int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
 {
     int rc = sqlite3_step(db->stmts[st]);
+
+    GL_ASSERT(st < GL_SQLITE_STATEMENTS_N);
     (void)sqlite3_reset(db->stmts[st]); /* repeats rc */
     GL_ASSERT(rc != SQLITE_ROW);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -256,6 +270,7 @@ int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
 
 int gl_sqlite_db_step(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
 {
+    GL_ASSERT(st < GL_SQLITE_STATEMENTS_N);
     return sqlite3_step(db->stmts[st]);
 }
 
@@ -266,6 +281,7 @@ void gl_sqlite_db_reset(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
 
 int64_t gl_sqlite_db_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column)
 {
+    GL_ASSERT(column >= 0);
     return sqlite3_column_int64(db->stmts[st], column);
 }
 
@@ -273,6 +289,8 @@ gl_str gl_sqlite_db_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, in
 {
     /* As a blob: the bytes as they are, without the copy that would add a NUL. */
     const char *p = sqlite3_column_blob(db->stmts[st], column);
+
+    GL_ASSERT(column >= 0);
     return (gl_str){.p = p, .n = (size_t)sqlite3_column_bytes(db->stmts[st], column)};
 }
 

@@ -70,6 +70,7 @@ static int io_why(const struct gl_sqlite_db *db, struct gl_why *why)
 
 static int refused_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
+    GL_ASSERT(gl_sqlite_error_refused(db, rc));
     if (is_full(db, rc)) {
         (void)gl_why(why, GL_E_UNAVAILABLE,
                      "store unavailable: disk full while writing %s; free some space and the store "
@@ -90,6 +91,7 @@ static int refused_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why
 
 int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
+    GL_ASSERT(rc != SQLITE_OK);
     if (gl_sqlite_error_refused(db, rc)) {
         return refused_why(db, rc, why);
     }

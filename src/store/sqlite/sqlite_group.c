@@ -12,6 +12,8 @@ enum outcome {
 
 static void fail(struct gl_call *first, size_t n, int status, const struct gl_why *why)
 {
+    GL_ASSERT(n > 0);
+    GL_ASSERT(status < 0);
     for (size_t i = 0; i < n; i++, first = gl_call_next(first)) {
         first->req->status = status;
         first->req->why = *why;
@@ -26,6 +28,7 @@ static bool is_barred(const struct gl_sqlite_worker *w, const struct gl_tx *tx)
 
 static int apply(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_call *call)
 {
+    GL_ASSERT(call->type == GL_CALL_COMMIT);
     if (is_barred(w, call->tx)) {
         call->req->refused = call->tx->guards_n; /* no guard */
         call->req->status = gl_why(&call->req->why, GL_E_CONFLICT,
@@ -41,6 +44,8 @@ static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct
     int rc = gl_sqlite_session_introduce(w, db);
     size_t applied_n = 0;
     struct gl_call *call = first;
+
+    GL_ASSERT(n > 0);
     for (size_t i = 0; i < n && rc == SQLITE_OK; i++, call = gl_call_next(call)) {
         rc = apply(w, db, call);
         applied_n += call->req->status == 0;
@@ -50,6 +55,7 @@ static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct
     if (rc == SQLITE_OK && applied_n > 0) {
         rc = gl_sqlite_session_remember(db, first, n, &w->text);
     }
+    GL_ASSERT(applied_n <= n);
     return rc;
 }
 
@@ -57,12 +63,14 @@ static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct
  * that frame is not there; any other error may have come later. */
 static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
 {
+    GL_ASSERT(rc != SQLITE_OK);
     return gl_sqlite_error_refused(db, rc) ? ROLLED_BACK : IN_DOUBT;
 }
 
 static enum outcome try_group(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
                               struct gl_call *first, size_t n, int *ret_rc)
 {
+    GL_ASSERT(n > 0);
     GL_FAILPOINT("sqlite.before_begin");
     enum outcome outcome = ROLLED_BACK;
     uint64_t group_n = db->group_n;
@@ -82,6 +90,7 @@ static enum outcome try_group(struct gl_sqlite_worker *w, struct gl_sqlite_db *d
         db->group_n = group_n;
     }
     *ret_rc = rc;
+    GL_ASSERT((outcome == COMMITTED) == (rc == SQLITE_OK));
     return outcome;
 }
 
@@ -103,6 +112,7 @@ static bool is_passing(int rc)
 static void clean_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, enum outcome outcome,
                      int rc)
 {
+    GL_ASSERT(outcome != COMMITTED);
     if (outcome == IN_DOUBT || !is_passing(rc)) {
         gl_sqlite_contexts_drop(&w->contexts, db, outcome == IN_DOUBT);
     } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
@@ -116,6 +126,8 @@ static int commit_once(struct gl_sqlite_worker *w, struct gl_call *first, size_t
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
     int status = gl_sqlite_contexts_get(&w->contexts, first->context, &db, &why);
+
+    GL_ASSERT(n > 0);
     if (status < 0) {
         fail(first, n, status, &why);
         return SQLITE_OK; /* there is nothing to be tried again */
@@ -137,6 +149,9 @@ static int commit_once(struct gl_sqlite_worker *w, struct gl_call *first, size_t
 void gl_sqlite_group_commit(struct gl_sqlite_worker *w, struct gl_call *first, size_t n)
 {
     int rc = commit_once(w, first, n);
+
+    GL_ASSERT(n > 0);
+    GL_ASSERT(first->type == GL_CALL_COMMIT);
     if (n == 1 || !is_poison(rc)) {
         return;
     }

@@ -14,6 +14,7 @@ void gl_sqlite_queue_init(struct gl_sqlite_queue *q)
     (void)pthread_condattr_destroy(&attr);
     gl_list_init(&q->calls);
     q->closed = false;
+    GL_ASSERT(!q->closed);
 }
 
 void gl_sqlite_queue_done(struct gl_sqlite_queue *q)
@@ -25,6 +26,7 @@ void gl_sqlite_queue_done(struct gl_sqlite_queue *q)
 
 void gl_sqlite_queue_push(struct gl_sqlite_queue *q, struct gl_call *call)
 {
+    GL_ASSERT(gl_list_empty(&call->link));
     pthread_mutex_lock(&q->lock);
     GL_ASSERT(!q->closed);
     bool was_empty = gl_list_empty(&q->calls);
@@ -47,6 +49,8 @@ bool gl_sqlite_queue_wait(struct gl_sqlite_queue *q, int64_t ms)
 {
     struct timespec until;
     int err = 0;
+
+    GL_ASSERT(ms >= 0);
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)(ms / 1000);
     until.tv_nsec += (long)(ms % 1000) * 1000000;

@@ -24,6 +24,8 @@ static bool step_get(struct gl_sql_rows *sql)
 {
     struct rows *r = GL_CONTAINER(sql, struct rows, sql);
     const struct gl_call *call = sql->answer.call;
+
+    GL_ASSERT(r->key <= call->get.n);
     for (r->rc = SQLITE_DONE; r->rc == SQLITE_DONE && r->key < call->get.n;) {
         const struct gl_key *key = &call->get.keys[r->key++];
         gl_sqlite_db_reset(r->db, r->st);
@@ -43,17 +45,22 @@ static bool step_nowhere(struct gl_sql_rows *sql)
 static int64_t number(const struct gl_sql_rows *sql, int column)
 {
     const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+
+    GL_ASSERT(column >= 0);
     return gl_sqlite_db_int(r->db, r->st, column);
 }
 
 static gl_str text(const struct gl_sql_rows *sql, int column)
 {
     const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+
+    GL_ASSERT(column >= 0);
     return gl_str_dup(sql->answer.arena, gl_sqlite_db_str(r->db, r->st, column));
 }
 
 static enum gl_sqlite_statement list_statement(const struct gl_listing *l)
 {
+    GL_ASSERT(l->limit > 0);
     GL_ASSERT(!l->ids_only || (!l->live_only && !l->descending)); /* nobody has needed that yet */
     if (l->ids_only) {
         return GL_SQLITE_LIST_IDS;
@@ -66,6 +73,7 @@ static enum gl_sqlite_statement list_statement(const struct gl_listing *l)
 
 static enum gl_sqlite_statement statement_of(const struct gl_call *call)
 {
+    GL_ASSERT(call->type < GL_CALLS_N);
     switch (call->type) {
     case GL_CALL_GET:
         return GL_SQLITE_GET;
@@ -106,6 +114,7 @@ int gl_sqlite_read(struct gl_sqlite_db *db, struct gl_call *call, struct gl_aren
         gl_sql_fill(&r.sql);
         return SQLITE_OK;
     }
+    GL_ASSERT(args.n <= GL_SQL_ARGS_MAX);
     gl_sqlite_db_bind_n(db, r.st, args.at, args.n);
     gl_sql_fill(&r.sql);
     gl_sqlite_db_reset(db, r.st);

@@ -1,6 +1,7 @@
 /* The reader thread. A round takes reads of one context from the head of the queue, answers them
  * from one snapshot, and posts them. The snapshot is taken after the reads were issued, so each
  * sees every commit whose `done` had run by then. */
+#include "base/check.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/sqlite_parts.h"
 
@@ -15,6 +16,8 @@ static int begin(struct gl_sqlite_worker *r, gl_str context, struct gl_sqlite_db
 {
     struct gl_sqlite_db *db = NULL;
     int err = gl_sqlite_contexts_get(&r->contexts, context, &db, reterr_why);
+
+    GL_ASSERT(context.n > 0);
     if (err < 0) {
         return err == GL_E_NOT_FOUND ? 0 : err;
     }
@@ -31,6 +34,7 @@ static int begin(struct gl_sqlite_worker *r, gl_str context, struct gl_sqlite_db
 static int answer(struct gl_sqlite_db *db, struct gl_call *call, struct gl_arena *arena)
 {
     int rc = gl_sqlite_read(db, call, arena);
+
     return rc == SQLITE_OK ? call->req->status : gl_sqlite_error_why(db, rc, &call->req->why);
 }
 
@@ -43,6 +47,8 @@ static bool goes_with(const struct gl_call *call, struct gl_sqlite_batch *batch)
 static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
 {
     struct gl_sqlite_batch *batch = gl_sqlite_batch_new(r->store);
+
+    GL_ASSERT(!gl_list_empty(waiting));
     batch->task.is_urgent = true;
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
@@ -69,6 +75,7 @@ static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
         gl_sqlite_contexts_drop(&r->contexts, db, false);
     }
     gl_sqlite_batch_post(batch);
+    GL_ASSERT(!bad || err == 0);
 }
 
 void *gl_sqlite_reader_main(void *worker)

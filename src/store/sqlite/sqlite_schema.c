@@ -56,6 +56,8 @@ const size_t gl_sqlite_schema_steps_n = GL_COUNT(gl_sqlite_schema_steps);
 static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *step)
 {
     char sql[256];
+
+    GL_ASSERT(step->to > 0);
     (void)snprintf(sql, sizeof(sql),
                    "PRAGMA application_id = %d; PRAGMA user_version = %d;"
                    "INSERT OR REPLACE INTO meta(name, value) VALUES('schema_version', %d);",
@@ -82,6 +84,8 @@ static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_ste
 {
     int64_t version = 0;
     int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+
+    GL_ASSERT(steps_n > 0);
     /* Now nobody else can: another connection may have just done it. */
     rc = rc != SQLITE_OK ? rc : gl_sqlite_bare_number(db->conn, "PRAGMA user_version", &version);
     for (size_t i = 0; i < steps_n && rc == SQLITE_OK; i++) {

@@ -6,6 +6,8 @@
 
 static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
 {
+    GL_ASSERT(id.n > 0);
+    GL_ASSERT(incarnation > 0);
     gl_sqlite_db_bind(db, GL_SQLITE_SESSION_KILL, gl_arg_text(id));
     int rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_KILL);
     if (rc != SQLITE_OK) {
@@ -27,6 +29,8 @@ static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarna
 int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, gl_str about,
                             struct gl_buf *id, uint64_t *ret_incarnation)
 {
+    GL_ASSERT(node.n > 0);
+    GL_ASSERT(id->n == 0);
     gl_sqlite_db_bind(db, GL_SQLITE_SESSION_LAST, gl_arg_text(node));
     int64_t last;
     int rc = gl_sqlite_db_number(db, GL_SQLITE_SESSION_LAST, &last);
@@ -37,6 +41,7 @@ int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, 
     gl_buf_fmt(id, "%.*s#%llu.%.*s", GL_STR_ARG(node), (unsigned long long)incarnation,
                GL_STR_ARG(nonce));
     *ret_incarnation = incarnation;
+    GL_ASSERT(incarnation > 0);
     return add(db, gl_buf_view(id), node, incarnation, about);
 }
 
@@ -46,6 +51,8 @@ static int register_it(struct gl_sqlite_db *db, gl_str id)
     gl_str node = gl_str_cut(id, '#', &rest);
     uint64_t incarnation = 0;
     bool ok = gl_str_u64(gl_str_cut(rest, '.', &rest), &incarnation);
+
+    GL_ASSERT(id.n > 0);
     GL_ASSERT(ok);                                      /* gl_sqlite_session_begin() made it */
     return add(db, id, node, incarnation, (gl_str){0}); /* the first database has the rest */
 }
@@ -77,6 +84,8 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_call *fi
                                struct gl_buf *scratch)
 {
     uint64_t lowest = UINT64_MAX, highest = 0;
+
+    GL_ASSERT(n > 0);
     gl_buf_reset(scratch);
     gl_buf_char(scratch, '[');
     const struct gl_call *call = first;
@@ -96,6 +105,7 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_call *fi
     if (highest == 0) {
         return SQLITE_OK;
     }
+    GL_ASSERT(lowest <= highest);
     uint64_t number = ++db->group_n;
     gl_sqlite_db_bind(db, GL_SQLITE_REMEMBER, gl_arg_u64(number % GL_SQLITE_GROUPS_KEPT),
                       gl_arg_u64(number), gl_arg_text(first->tx->session), gl_arg_u64(lowest),

@@ -1,5 +1,6 @@
 #include "store/sqlite/sqlite_sum.h"
 
+#include "base/check.h"
 #include "port/sum.h"
 
 enum { ARGUMENTS_N = 7 };
@@ -12,6 +13,7 @@ static gl_str text_of(sqlite3_value *v)
 
 static void sum(sqlite3_context *context, int n, sqlite3_value **v)
 {
+    GL_ASSERT(n == ARGUMENTS_N);
     (void)n;
     struct gl_record r = {.kind = text_of(v[0]),
                           .id = text_of(v[1]),

@@ -28,6 +28,7 @@ static const char magic[8] = {'G', 'L', 'I', 'A', 'S', 'Y', 'N', '1'};
 
 static void put(char *to, uint64_t v, size_t n)
 {
+    GL_ASSERT(n <= sizeof(v));
     for (size_t i = 0; i < n; i++) {
         to[i] = (char)(v >> (8 * i));
     }
@@ -36,6 +37,8 @@ static void put(char *to, uint64_t v, size_t n)
 static uint64_t get(const char *from, size_t n)
 {
     uint64_t v = 0;
+
+    GL_ASSERT(n <= 8);
     for (size_t i = 0; i < n; i++) {
         v |= (uint64_t)(unsigned char)from[i] << (8 * i);
     }
@@ -44,6 +47,7 @@ static uint64_t get(const char *from, size_t n)
 
 static void pack(char *slot, uint64_t seq, const struct gl_sqlite_wal_mark *m)
 {
+    GL_ASSERT(seq > 0);
     memset(slot, 0, SLOT_BYTES);
     memcpy(slot, magic, sizeof(magic));
     put(slot + 8, seq, 8);
@@ -99,6 +103,8 @@ static int open_beside(const char *path, const char *suffix, int flags)
 void gl_sqlite_synced_open(struct gl_sqlite_synced *s, const char *path, uint32_t page_bytes)
 {
     struct gl_sqlite_wal_mark m;
+
+    GL_ASSERT(page_bytes > 0);
     s->fd = open_beside(path, "-synced", O_RDWR | O_CREAT);
     s->page_bytes = page_bytes;
     s->seq = read_note(s->fd, &m);
@@ -124,6 +130,7 @@ void gl_sqlite_synced_note(struct gl_sqlite_synced *s, sqlite3 *conn, uint32_t f
     s->seq++;
     pack(slot, s->seq, &m);
     (void)!pwrite(s->fd, slot, sizeof(slot), (off_t)(s->seq % SLOTS) * SLOT_EVERY);
+    GL_ASSERT(s->seq > 0);
 }
 
 void gl_sqlite_synced_close(struct gl_sqlite_synced *s)
@@ -143,6 +150,9 @@ void gl_sqlite_synced_forget(const char *path)
 static ssize_t read_at(int fd, char *to, size_t n, off_t at)
 {
     size_t done = 0;
+
+    GL_ASSERT(fd >= 0);
+    GL_ASSERT(at >= 0);
     while (done < n) {
         ssize_t got = pread(fd, to + done, n - done, at + (off_t)done);
         if (got < 0 && errno == EINTR) {
@@ -164,11 +174,14 @@ static int scan_frame(struct gl_sqlite_wal_scan *s, int fd, off_t at, char *page
 {
     char head[GL_SQLITE_WAL_FRAME_BYTES];
     ssize_t n = read_at(fd, head, sizeof(head), at);
+
+    GL_ASSERT(at >= GL_SQLITE_WAL_HEADER_BYTES);
     if (n < (ssize_t)sizeof(head)) {
         return n < 0 ? (int)n : 0;
     }
     bool wanted = gl_sqlite_wal_wants(s, head);
     if (wanted) {
+        GL_ASSERT(s->page_bytes <= PAGE_BYTES_MAX);
         n = read_at(fd, page, s->page_bytes, at + GL_SQLITE_WAL_FRAME_BYTES);
         if (n < (ssize_t)s->page_bytes) {
             return n < 0 ? (int)n : 0;
@@ -184,6 +197,8 @@ static int scan_log(struct gl_sqlite_wal_scan *s, int fd, const struct gl_sqlite
 {
     char header[GL_SQLITE_WAL_HEADER_BYTES];
     ssize_t n = read_at(fd, header, sizeof(header), 0);
+
+    GL_ASSERT(fd >= 0);
     *s = (struct gl_sqlite_wal_scan){0};
     if (n < (ssize_t)sizeof(header)) {
         return n < 0 ? (int)n : 0;
@@ -227,6 +242,8 @@ static int judge(int log, int note, const char *path, struct gl_sqlite_wal_mark 
     struct gl_sqlite_wal_scan now = {0}, before = {0};
     char *page = gl_mem_alloc(PAGE_BYTES_MAX);
     int err = 0;
+
+    GL_ASSERT(log >= 0);
     for (int i = 0; i < SCANS_MAX; i++) {
         uint32_t at;
         (void)read_note(note, ret);

@@ -42,6 +42,8 @@ static bool is_pair(const uint32_t *pair, const char *p)
 static void add_sum(uint32_t *sum, const char *bytes, size_t n, bool big_endian)
 {
     uint32_t a = sum[0], b = sum[1];
+
+    GL_ASSERT(n % 8 == 0);
     for (size_t i = 0; i + 8 <= n; i += 8) {
         a += (big_endian ? get(bytes + i) : get_little(bytes + i)) + b;
         b += (big_endian ? get(bytes + i + 4) : get_little(bytes + i + 4)) + a;
@@ -72,6 +74,7 @@ void gl_sqlite_wal_begin(struct gl_sqlite_wal_scan *s, const char *header,
         s->big_endian = false; /* as all machines we run on write it */
         s->broken_at = 1;
     }
+    GL_ASSERT(is_page_size((uint32_t)s->page_bytes));
 }
 
 /* Without a header every frame tells its own salts; that it continues the one before shows that
@@ -83,6 +86,7 @@ bool gl_sqlite_wal_wants(const struct gl_sqlite_wal_scan *s, const char *head)
 
 static bool is_good(const struct gl_sqlite_wal_scan *s, const char *head, const char *page)
 {
+    GL_ASSERT(is_page_size((uint32_t)s->page_bytes));
     if (page == NULL || get(head) == 0) {
         return false;
     }
@@ -100,6 +104,7 @@ static bool is_of_mark(const struct gl_sqlite_wal_scan *s)
 /* At or after the break. */
 static void weigh(struct gl_sqlite_wal_scan *s, bool good, bool commit)
 {
+    GL_ASSERT(s->broken_at != 0);
     s->is_proven |= good && s->after_commit;
     s->is_proven |= good && commit && s->linked;
     s->is_proven |= good && commit && !s->has_header; /* A header is synced before any frame. */
@@ -122,11 +127,15 @@ void gl_sqlite_wal_frame(struct gl_sqlite_wal_scan *s, const char *head, const c
         weigh(s, good, commit);
     }
     get_pair(s->seed, head + FRAME_SUM);
+    GL_ASSERT(s->committed <= s->frames);
+    GL_ASSERT(s->broken_at <= s->frames || !s->has_header);
 }
 
 bool gl_sqlite_wal_end(const struct gl_sqlite_wal_scan *s, uint32_t *ret_at)
 {
     bool is_short = s->has_header && is_of_mark(s) && !s->mark_met;
+
+    GL_ASSERT(s->committed <= s->frames);
     if (!s->is_proven && !is_short) {
         return false;
     }

@@ -43,6 +43,8 @@ static bool goes_with(const struct gl_call *call, const struct gl_call *first)
 static size_t cut_group(struct gl_link *from, struct gl_link *to, size_t group_max)
 {
     struct gl_call *first = gl_call_pop(from);
+
+    GL_ASSERT(group_max > 0);
     gl_list_push(to, &first->link);
     if (first->type != GL_CALL_COMMIT) {
         return 1;
@@ -55,11 +57,13 @@ static size_t cut_group(struct gl_link *from, struct gl_link *to, size_t group_m
         gl_list_push(to, &call->link);
         n++;
     }
+    GL_ASSERT(n <= group_max);
     return n;
 }
 
 static void checkpoint(struct gl_sqlite_db *db)
 {
+    GL_ASSERT(db->wal_pages >= 0);
     if (db->wal_pages < CHECKPOINT_PAGES) { /* SQLite has started the log anew. */
         db->wal_pages_next = CHECKPOINT_PAGES;
     }
@@ -72,6 +76,7 @@ static void checkpoint(struct gl_sqlite_db *db)
     (void)sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     GL_FAILPOINT("sqlite.after_checkpoint");
     db->wal_pages_next = db->wal_pages + CHECKPOINT_PAGES;
+    GL_ASSERT(db->wal_pages_next > db->wal_pages);
 }
 
 static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
@@ -79,6 +84,7 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
     struct gl_sqlite_batch *batch = gl_sqlite_batch_new(w->store);
     size_t n = cut_group(waiting, &batch->calls, w->store->group_max);
     struct gl_call *first = gl_call_first(&batch->calls);
+
     if (first->type == GL_CALL_COMMIT) {
         gl_sqlite_group_commit(w, first, n);
     } else {
@@ -86,6 +92,8 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
         first->req->status = gl_sqlite_call_run(w, first);
     }
     struct gl_sqlite_db *db = gl_sqlite_contexts_find(&w->contexts, first->context);
+    GL_ASSERT(n > 0);
+    GL_ASSERT(n <= w->store->group_max);
     gl_sqlite_batch_post(batch);
     GL_FAILPOINT("sqlite.after_post");
     if (db != NULL) {
@@ -97,6 +105,7 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
  * while the store rests. A reader in the way is not waited for: commits may come. */
 static void empty_log(struct gl_sqlite_db *db)
 {
+    GL_ASSERT(db->wal_pages >= 0);
     if (db->wal_pages == 0) {
         return;
     }
