@@ -41,7 +41,7 @@ class Project:
         self.write("base/good.h", HEADER.format(name="good.h"), "src")
         self.write("base/good.c", CLEAN, "src")
         os.makedirs(f"{self.folder}/tools")
-        for name in ("tools/tidy", "tools/sentences.py", ".clang-format"):
+        for name in ("tools/tidy", "tools/asserts.py", "tools/sentences.py", ".clang-format"):
             shutil.copy(f"{ROOT}/{name}", f"{self.folder}/{name}")
         self.write("tidy.ratchet", "", "tools")
         subprocess.run(["git", "init", "-q"], cwd=self.folder, check=True)
@@ -198,3 +198,32 @@ def test_tests_may_not_match_on_more_sentences(project):
     project.write("tidy.ratchet", "test/system/test_a.py sentences 2\n", "tools")
     failed, output = project.tidy()
     assert len(failed) == 1 and "tools/tidy.ratchet: test/system/test_a.py" in output
+
+
+ASSERTS = """int gl_one(int *x, int n)
+{
+    GL_ASSERT(n > 0 && n < 9);
+    GL_ASSERT(x != NULL);
+    /* GL_ASSERT(n > 1); */
+    return *x;
+}
+
+int gl_two(int n)
+{
+    return n;
+}
+"""
+
+
+def test_rooms_may_not_assert_less(project):
+    project.write("core/a.c", ASSERTS)
+    project.write("tidy.ratchet", "src/core asserts 50\n", "tools")
+    failed, output = project.tidy()
+    assert failed == [], output
+    project.write("tidy.ratchet", "src/core asserts 51\n", "tools")
+    failed, output = project.tidy()
+    assert len(failed) == 1, output
+    assert "src/core: 1 conditions are asserted in 2 functions" in output
+    project.write("tidy.ratchet", "src/core asserts 45\n", "tools")
+    failed, output = project.tidy()
+    assert len(failed) == 1 and "src/core is up to 50 asserts" in output
