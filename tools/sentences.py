@@ -1,7 +1,8 @@
 """Where tests match on our prose, counted for the ratchet of tools/tidy.
 
 A sentence is a text in which at least three words follow each other with a blank between them. A
-test matches on it if the text
+word before a colon is the name of a field, so `sh: x, rate: 1/x` is none. Neither are the commands
+that a hint names (`glia job resume x`) and the lines of the simulator's trace. A test matches on it if the text
 
 - in Python is compared (==, !=, in, not in), or searched for with re, find(), index(), count(),
   startswith() or endswith();
@@ -15,17 +16,20 @@ there our prose may be compared.
 import ast
 import re
 
-WORDS = re.compile(r"(?<![\w`$/.-])[A-Za-z][a-z']*[,;:]? [a-z']+[,;:]? [a-z']+(?![\w/])")
+WORDS = re.compile(r"(?<![\w`$/.-])[A-Za-z][a-z']*[,;]? [a-z']+[,;]? [a-z']+(?![\w/])")
 SEARCHES = {"search", "match", "fullmatch", "findall", "startswith", "endswith", "find", "index",
             "count"}
 CHECKS = re.compile(r"assert_\w+|str\w+|mem\w+|EQ|\w*(says?|said|refuse[sd]?|wrong|bad|why|broken|"
                     r"explain|fails?|error|expect|tells?|told|shows?|is_note|waits)\w*")
-REPORTS = re.compile(r"fail_msg|gl_why|print\w*|s?n?printf|fprintf|\w*_fmt|skip\w*|describe\w*")
+REPORTS = re.compile(r"fail_msg|golden_say|gl_why|print\w*|s?n?printf|fprintf|\w*_fmt|skip\w*|describe\w*")
 TABLES = re.compile(r"\b(says?|said|expected|wanted|why|words|sentences?|reason|text|rows?)\b")
 
 
+NO_PROSE = re.compile(r"glia( [a-z]+)+|(^|\\n) ?(\d+|t=\d+) (n\d|sim )[^\\]*")
+
+
 def is_sentence(text):
-    return WORDS.search(text) is not None
+    return WORDS.search(NO_PROSE.sub("|", text)) is not None
 
 
 # ---- Python ----

@@ -2,14 +2,40 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/cmocka_all.h"
 
+/* Of longer texts only the beginning stands before the sentence. */
+#define CODE_MAX 200
+
 static struct gl_buf said;
+
+static const char *hidden = "";
+
+void golden_hide(const char *folder)
+{
+    hidden = folder;
+}
 
 void golden_say(const char *code, gl_str sentence)
 {
-    gl_buf_fmt(&said, "%s: %.*s\n", code, GL_STR_ARG(sentence));
+    size_t n = strlen(hidden);
+
+    for (const char *p = code; *p != '\0' && p < code + CODE_MAX; p++) {
+        bool plain = *p >= ' ' && *p <= '~';
+
+        gl_buf_fmt(&said, plain ? "%c" : "\\x%02x", (unsigned char)*p);
+    }
+    gl_buf_c(&said, ": ");
+    for (size_t i = 0; i < sentence.n; i++) {
+        if (n > 0 && sentence.n - i >= n && memcmp(sentence.p + i, hidden, n) == 0) {
+            i += n - 1;
+        } else {
+            gl_buf_char(&said, sentence.p[i]);
+        }
+    }
+    gl_buf_char(&said, '\n');
 }
 
 static void read_file(const char *path, struct gl_buf *out)

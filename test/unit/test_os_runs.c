@@ -15,6 +15,7 @@
 #include "os/paths.h"
 #include "os/runclaim.h"
 #include "support/folder.h"
+#include "support/golden.h"
 
 #define OLD "01KA0000000000000000000000"
 #define NEW "01KB0000000000000000000000"
@@ -221,7 +222,7 @@ static void a_default_must_be_one_of_the_decisions(void **state)
              ",\"expires_at\":\"2020-01-01T00:00:00Z\",\"default_decision\":\"launch\"");
     read_file(b, &f);
     assert_true(f.requests[0].is_refused);
-    assert_true(says(gl_humanfile_trouble(&f, &b->a), "the default 'launch' of request 'q'"));
+    golden_say("q", gl_humanfile_trouble(&f, &b->a));
     assert_int_equal(gl_humanfile_due(&f), INT64_MAX);
     assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
     assert_int_equal(n, 0);
@@ -423,7 +424,7 @@ static void trouble_stands_in_the_log_once(void **state)
     add_line(b, "run", ASK, "q", ",\"default_decision\":\"launch\"");
     gl_overdue_look(&l.overdue, 1000);
     assert_int_equal(l.lines_n, 1);
-    assert_non_null(strstr(l.line, "run run: the default 'launch' of request 'q'"));
+    golden_say("overdue q", gl_str_of(l.line));
     add_line(b, "run", ASK, "p", "");
     gl_overdue_look(&l.overdue, 2000);
     assert_int_equal(l.lines_n, 1);
@@ -494,15 +495,15 @@ static void what_is_no_file_is_told(void **state)
     take(b, OLD);
     assert_int_equal(mkfifo(in(b, "run/human.jsonl"), 0600), 0);
     gl_overdue_look(&l.overdue, 1000);
-    assert_non_null(strstr(l.line, "run run: human.jsonl is a pipe, not a file"));
-    assert_true(says(find(b, &l)->trouble, "human.jsonl is a pipe, not a file"));
+    golden_say("pipe", gl_str_of(l.line));
+    golden_say("pipe", find(b, &l)->trouble);
     assert_int_equal(gl_humanfile_respond(b->folder.path, GL_S("run"), &answer, &b->a, &b->why),
                      GL_E_NOT_FOUND);
-    assert_non_null(strstr(b->why.text, "is a pipe"));
+    golden_say("pipe", gl_str_of(b->why.text));
     assert_int_equal(unlink(in(b, "run/human.jsonl")), 0);
     assert_int_equal(symlink("other", in(b, "run/human.jsonl")), 0);
     gl_overdue_look(&l.overdue, 2000);
-    assert_true(says(find(b, &l)->trouble, "human.jsonl is a link, not a file"));
+    golden_say("link", find(b, &l)->trouble);
     assert_int_equal(unlink(in(b, "run/human.jsonl")), 0);
     add_line(b, "run", ASK, "q", "");
     gl_overdue_look(&l.overdue, 3000);
@@ -580,6 +581,12 @@ static void a_link_in_place_of_the_folder_is_refused(void **state)
     assert_int_equal(gl_fs_mkdirs_own(data, 2, &b->why), 0); /* and again */
 }
 
+static void every_sentence_reads_as_in_the_golden(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/os_runs.golden");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -602,6 +609,7 @@ int main(void)
         TEST(what_is_no_file_is_told),
         TEST(one_looks_and_another_asks),
         TEST(files_can_be_read_when_asked),
+        cmocka_unit_test(every_sentence_reads_as_in_the_golden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/worker.h"
+#include "support/golden.h"
 
 static struct gl_arena arena;
 static struct gl_why why;
@@ -64,22 +65,21 @@ static void a_result_that_says_less_is_one_too(void **state)
 static void a_wrong_result_is_refused(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *says;
-    } cases[] = {
-        {"x", "the worker's result: line 1"},       {"[]", "an array, not an object"},
-        {"{\"stdout\":1}", "`stdout` is a number"}, {"{\"stderr\":{}}", "`stderr` is an object"},
-        {"{\"is_cut\":\"yes\"}", "`is_cut`"},       {"{\"stdout_bytes\":-1}", "`stdout_bytes`"},
+    static const char *const cases[] = {
+        "x",
+        "[]",
+        "{\"stdout\":1}",
+        "{\"stderr\":{}}",
+        "{\"is_cut\":\"yes\"}",
+        "{\"stdout_bytes\":-1}",
     };
 
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
         struct gl_worker_result r;
 
-        assert_int_equal(gl_worker_result_read(gl_str_of(cases[i].text), &arena, &r, &why),
+        assert_int_equal(gl_worker_result_read(gl_str_of(cases[i]), &arena, &r, &why),
                          GL_E_INVALID);
-        if (strstr(why.text, cases[i].says) == NULL) {
-            fail_msg("%s: %s", cases[i].text, why.text);
-        }
+        golden_say(cases[i], gl_str_of(why.text));
     }
 }
 
@@ -405,6 +405,12 @@ static void an_event_names_its_step(void **state)
     }
 }
 
+static void every_sentence_reads_as_in_the_golden(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/worker_said.golden");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, tear_down)
@@ -429,6 +435,7 @@ int main(void)
         T(the_default_payload_fits_the_output_of_a_step),
         T(failures_that_pass_are_known_by_their_words),
         T(an_event_names_its_step),
+        cmocka_unit_test(every_sentence_reads_as_in_the_golden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

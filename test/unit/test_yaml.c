@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/yaml.h"
+#include "support/golden.h"
 
 static struct gl_arena arena;
 static struct gl_why why;
@@ -34,14 +35,15 @@ static void expect(const char *yaml, const char *json)
     }
 }
 
-static void expect_error(const char *yaml, int code, const char *place, const char *says)
+static void expect_error(const char *yaml, int code, const char *place)
 {
     struct gl_json j = {.nodes_n = 77};
     int rc = parse(yaml, &j);
-    if (rc != code || !strstr(why.text, place) || !strstr(why.text, says)) {
+    if (rc != code || !strstr(why.text, place)) {
         fail_msg("%s gives %d, %s", yaml, rc, rc ? why.text : "no error");
     }
     assert_int_equal(j.nodes_n, 77);
+    golden_say(yaml, gl_str_of(why.text));
 }
 
 static void plain_scalars_follow_the_core_schema(void **state)
@@ -84,8 +86,8 @@ static void scalar_keys_become_text(void **state)
     (void)state;
     expect("{1: a, true: b, ~: c, 1.50: d, ? e : f}",
            "{\"1\":\"a\",\"true\":\"b\",\"~\":\"c\",\"1.50\":\"d\",\"e\":\"f\"}");
-    expect_error("? [a]\n: b", GL_E_INVALID, "line 1, column 3", "must be a scalar");
-    expect_error("? {a: b}\n: c", GL_E_INVALID, "line 1, column 3", "must be a scalar");
+    expect_error("? [a]\n: b", GL_E_INVALID, "line 1, column 3");
+    expect_error("? {a: b}\n: c", GL_E_INVALID, "line 1, column 3");
 }
 
 static void known_tags_are_obeyed_and_others_refused(void **state)
@@ -94,31 +96,31 @@ static void known_tags_are_obeyed_and_others_refused(void **state)
     expect("[!!str 5, !!int '5', !!float 5, !!bool 'true', !!null '', !<tag:yaml.org,2002:str> 1]",
            "[\"5\",5,5,true,null,\"1\"]");
     expect("[! 5, !!map {a: 1}, !!seq [1]]", "[\"5\",{\"a\":1},[1]]");
-    expect_error("a: !!binary aGk=", GL_E_INVALID, "line 1, column 4", "tags");
-    expect_error("!mine {a: 1}", GL_E_INVALID, "line 1, column 1", "tags");
-    expect_error("!!seq {a: 1}", GL_E_INVALID, "line 1, column 1", "tags");
-    expect_error("!!int five", GL_E_INVALID, "line 1, column 1", "does not fit");
-    expect_error("!!float 0x10", GL_E_INVALID, "line 1, column 1", "does not fit");
+    expect_error("a: !!binary aGk=", GL_E_INVALID, "line 1, column 4");
+    expect_error("!mine {a: 1}", GL_E_INVALID, "line 1, column 1");
+    expect_error("!!seq {a: 1}", GL_E_INVALID, "line 1, column 1");
+    expect_error("!!int five", GL_E_INVALID, "line 1, column 1");
+    expect_error("!!float 0x10", GL_E_INVALID, "line 1, column 1");
 }
 
 static void what_json_cannot_say_is_refused(void **state)
 {
     (void)state;
-    expect_error("a: .inf", GL_E_INVALID, "line 1, column 4", "infinity");
-    expect_error("[1, -.INF]", GL_E_INVALID, "line 1, column 5", "infinity");
-    expect_error("- .nan", GL_E_INVALID, "line 1, column 3", "not-a-number");
+    expect_error("a: .inf", GL_E_INVALID, "line 1, column 4");
+    expect_error("[1, -.INF]", GL_E_INVALID, "line 1, column 5");
+    expect_error("- .nan", GL_E_INVALID, "line 1, column 3");
     expect("['.nan', \".inf\", .infinity]", "[\".nan\",\".inf\",\".infinity\"]");
-    expect_error("a: 1e999", GL_E_INVALID, "line 1, column 4", "too large");
-    expect_error("a: 0x1ffffffffffffffff", GL_E_INVALID, "line 1, column 4", "64 bits");
+    expect_error("a: 1e999", GL_E_INVALID, "line 1, column 4");
+    expect_error("a: 0x1ffffffffffffffff", GL_E_INVALID, "line 1, column 4");
     expect("123456789012345678901234567890", "123456789012345678901234567890");
 }
 
 static void duplicate_keys_are_found_at_their_place(void **state)
 {
     (void)state;
-    expect_error("a: 1\nb: 2\na: 3\n", GL_E_INVALID, "line 3, column 1", "\"a\" stands twice");
-    expect_error("x:\n  {b: 1, 'b': 2}\n", GL_E_INVALID, "line 2, column 10", "\"b\" stands twice");
-    expect_error("1: a\n'1': b\n", GL_E_INVALID, "line 2, column 1", "\"1\" stands twice");
+    expect_error("a: 1\nb: 2\na: 3\n", GL_E_INVALID, "line 3, column 1");
+    expect_error("x:\n  {b: 1, 'b': 2}\n", GL_E_INVALID, "line 2, column 10");
+    expect_error("1: a\n'1': b\n", GL_E_INVALID, "line 2, column 1");
 }
 
 static void there_is_exactly_one_document(void **state)
@@ -126,57 +128,50 @@ static void there_is_exactly_one_document(void **state)
     (void)state;
     expect("---\na: 1\n...\n", "{\"a\":1}");
     expect("%YAML 1.1\n--- a\n", "\"a\"");
-    expect_error("a: 1\n---\nb: 2\n", GL_E_INVALID, "line 2, column 1", "one document");
-    expect_error("", GL_E_INVALID, "line 1, column 1", "empty");
-    expect_error("# nothing\n", GL_E_INVALID, "line 1, column 1", "empty");
+    expect_error("a: 1\n---\nb: 2\n", GL_E_INVALID, "line 2, column 1");
+    expect_error("", GL_E_INVALID, "line 1, column 1");
+    expect_error("# nothing\n", GL_E_INVALID, "line 1, column 1");
 }
 
 static void broken_yaml_is_refused_with_its_place(void **state)
 {
     (void)state;
-    expect_error("a: b: c", GL_E_INVALID, "line 1, column 5", "mapping values");
-    expect_error("a: [1, 2", GL_E_INVALID, "line 1, column 9", "");
-    expect_error("a:\n\tb: 1", GL_E_INVALID, "line 2, column 1", "spaces");
-    expect_error("a: \"x", GL_E_INVALID, "line 1", "");
-    expect_error("\xc3\xa9: *nobody", GL_E_INVALID, "line 1, column 4 (byte 4)", "no anchor");
-    expect_error("a: \xff", GL_E_INVALID, "line 1, column 4 (byte 3)", "UTF-8");
+    expect_error("a: b: c", GL_E_INVALID, "line 1, column 5");
+    expect_error("a: [1, 2", GL_E_INVALID, "line 1, column 9");
+    expect_error("a:\n\tb: 1", GL_E_INVALID, "line 2, column 1");
+    expect_error("a: \"x", GL_E_INVALID, "line 1");
+    expect_error("\xc3\xa9: *nobody", GL_E_INVALID, "line 1, column 4 (byte 4)");
+    expect_error("a: \xff", GL_E_INVALID, "line 1, column 4 (byte 3)");
     expect_error("\xef\xbb\xbf"
                  "a: *b",
-                 GL_E_INVALID, "line 1, column 4 (byte 6)", "no anchor");
-    expect_error("a: \x01", GL_E_INVALID, "", "control");
-    expect_error("- a\nb: c", GL_E_INVALID, "line 2, column 1", "");
+                 GL_E_INVALID, "line 1, column 4 (byte 6)");
+    expect_error("a: \x01", GL_E_INVALID, "");
+    expect_error("- a\nb: c", GL_E_INVALID, "line 2, column 1");
 }
 
 static void a_text_that_is_taken_for_yaml_is_told_how_to_write_it(void **state)
 {
     (void)state;
-    static const char colon[] = "a text that contains `: ` must be in quotes, or on lines of its "
-                                "own below `sh: |`";
-    static const char text[] = "if this is text, all of it must be in quotes, or on lines of its "
-                               "own below `sh: |`";
-    expect_error("a:\n  sh: echo '{\"n\": 1}'\n", GL_E_INVALID, "line 2, column 17", colon);
-    expect_error("- sh: a: b", GL_E_INVALID, "line 1, column 8", colon);
-    expect_error("sh: \"$A\" b", GL_E_INVALID, "line 1, column 10", text);
-    expect_error("sh: [ -f x ] && b", GL_E_INVALID, "line 1, column 15", text);
-    expect_error("'a b': c: d", GL_E_INVALID, "line 1, column 9", "below `key: |`");
-    expect_error("sh: @b", GL_E_INVALID, "line 1, column 5", text);
-    expect_error("sh: *.c", GL_E_INVALID, "line 1, column 6", text);
-    expect_error("a:\n  b: 1\n   c: 2\n", GL_E_INVALID, "line 3, column 5",
-                 "is the line indented as it should be?");
-    expect_error("a:\n  b: 1\n c: 2\n", GL_E_INVALID, "line 3, column 2",
-                 "is the line indented as it should be?");
+    expect_error("a:\n  sh: echo '{\"n\": 1}'\n", GL_E_INVALID, "line 2, column 17");
+    expect_error("- sh: a: b", GL_E_INVALID, "line 1, column 8");
+    expect_error("sh: \"$A\" b", GL_E_INVALID, "line 1, column 10");
+    expect_error("sh: [ -f x ] && b", GL_E_INVALID, "line 1, column 15");
+    expect_error("'a b': c: d", GL_E_INVALID, "line 1, column 9");
+    expect_error("sh: @b", GL_E_INVALID, "line 1, column 5");
+    expect_error("sh: *.c", GL_E_INVALID, "line 1, column 6");
+    expect_error("a:\n  b: 1\n   c: 2\n", GL_E_INVALID, "line 3, column 5");
+    expect_error("a:\n  b: 1\n c: 2\n", GL_E_INVALID, "line 3, column 2");
     expect("a:\n  sh: |\n    echo '{\"n\": 1}'", "{\"a\":{\"sh\":\"echo '{\\\"n\\\": 1}'\"}}");
 }
 
 static void a_reference_in_braces_without_quotes_is_told_so(void **state)
 {
     (void)state;
-    static const char says[] = "a text that contains `${` must be in quotes";
-    expect_error("a: {sh: echo ${inputs.x}}", GL_E_INVALID, "line 1, column 14", says);
-    expect_error("a: {sh: echo \"${inputs.x}\"}", GL_E_INVALID, "line 1, column 15", says);
-    expect_error("a: {sh: ${inputs.x}}", GL_E_INVALID, "line 1, column 9", says);
-    expect_error("a:\n  run: [x,\n    ${job.id}]\n", GL_E_INVALID, "line 3, column 5", says);
-    expect_error("a: {b: {c: a-${job.id}}, d: 1}", GL_E_INVALID, "line 1, column 14", says);
+    expect_error("a: {sh: echo ${inputs.x}}", GL_E_INVALID, "line 1, column 14");
+    expect_error("a: {sh: echo \"${inputs.x}\"}", GL_E_INVALID, "line 1, column 15");
+    expect_error("a: {sh: ${inputs.x}}", GL_E_INVALID, "line 1, column 9");
+    expect_error("a:\n  run: [x,\n    ${job.id}]\n", GL_E_INVALID, "line 3, column 5");
+    expect_error("a: {b: {c: a-${job.id}}, d: 1}", GL_E_INVALID, "line 1, column 14");
     expect("a: {sh: 'echo ${inputs.x}'}", "{\"a\":{\"sh\":\"echo ${inputs.x}\"}}");
     expect("a: echo ${inputs.x}", "{\"a\":\"echo ${inputs.x}\"}");
 }
@@ -222,9 +217,9 @@ static void aliases_repeat_what_they_stand_for(void **state)
 static void aliases_cannot_go_wild(void **state)
 {
     (void)state;
-    expect_error("&a [*a]", GL_E_INVALID, "line 1, column 5", "inside the value");
-    expect_error("a: &x {b: {c: *x}}", GL_E_INVALID, "line 1, column 15", "inside the value");
-    expect_error("a: &x k\n*x : 1\n", GL_E_INVALID, "line 2, column 1", "cannot be a key");
+    expect_error("&a [*a]", GL_E_INVALID, "line 1, column 5");
+    expect_error("a: &x {b: {c: *x}}", GL_E_INVALID, "line 1, column 15");
+    expect_error("a: &x k\n*x : 1\n", GL_E_INVALID, "line 2, column 1");
     /* A billion laughs: each level ten times the one before it. */
     struct gl_buf laughs = {0};
     gl_buf_c(&laughs, "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n");
@@ -295,6 +290,12 @@ static void size_is_limited_before_and_after_expansion(void **state)
     assert_int_equal(gl_yaml_parse(&j, (gl_str){0}, 8, &arena, NULL), GL_E_INVALID);
 }
 
+static void every_sentence_reads_as_in_the_golden(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/yaml.golden");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +316,7 @@ int main(void)
         cmocka_unit_test_teardown(the_number_of_aliases_is_limited, tear_down),
         cmocka_unit_test_teardown(nesting_is_limited_with_and_without_aliases, tear_down),
         cmocka_unit_test_teardown(size_is_limited_before_and_after_expansion, tear_down),
+        cmocka_unit_test(every_sentence_reads_as_in_the_golden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
