@@ -46,7 +46,6 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
 {
     struct gl_core *c = gl_mem_alloc(sizeof(*c));
 
-    GL_ASSERT(config->trace != NULL);
     GL_ASSERT(config->pools_n > 0 && config->pools_n <= GL_POOLS_MAX);
     gl_pool_init(&c->mem);
     gl_core_set(c, &c->context, config->context);
@@ -116,7 +115,6 @@ void gl_core_free(struct gl_core *c)
 
 static void on_tick(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_TICK);
     (void)ev;
     gl_components_on_time(c);
     gl_sweep_on_tick(c);
@@ -124,7 +122,6 @@ static void on_tick(struct gl_core *c, const struct gl_event *ev)
 
 static void on_given(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_GIVEN);
     (void)ev;
     gl_peers_on_given(c);
 }
@@ -144,34 +141,29 @@ static void note_room(struct gl_core *c, bool needs_help, gl_str why)
 
 static void on_done(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_DONE);
     note_room(c, ev->done.needs_help, ev->done.why);
     gl_load_on_done(c, ev);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_ANSWER);
     note_room(c, ev->answer.needs_help, ev->answer.why);
     gl_components_on_answer(c, ev);
 }
 
 static void on_refused(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_REFUSED);
     note_room(c, ev->refused.needs_help, ev->refused.why);
 }
 
 static void on_show(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_SHOW);
     (void)ev;
     gl_renewal_hurry(c);
 }
 
 static void on_changed(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_CHANGED);
     (void)ev;
     gl_components_on_changed(c);
     gl_load_on_changed(c);
@@ -179,7 +171,6 @@ static void on_changed(struct gl_core *c, const struct gl_event *ev)
 
 static void on_exec_down(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->type == GL_EV_EXEC_DOWN);
     (void)ev;
     gl_attempts_on_down(c);
 }
@@ -383,7 +374,6 @@ const struct gl_core_counts *gl_core_counts(const struct gl_core *c)
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
 {
     GL_ASSERT(c->pools_n > 0);
-    GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
     memset(ret, 0, sizeof(*ret));
     ret->quarantined = gl_map_count(&c->quarantined);
     ret->jobs_hot = c->jobs_hot;
@@ -607,7 +597,6 @@ struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number
         count(st);
     }
     GL_ASSERT(st->number == number);
-    GL_ASSERT(st->item < 0);
     return st;
 }
 

@@ -614,9 +614,6 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
                          .confirm = j->confirms && !GL_PLANT(29), /* planted: never */
                          .wake = j->releases ? GL_S("ready") : (gl_str){0}};
     j->releases = j->confirms = false;
-    GL_ASSERT(b.writes_n > 0);
-    GL_ASSERT(j->rev > 0);
-    GL_ASSERT(tx->id == c->last_op);
     return tx;
 }
 

@@ -5,7 +5,6 @@
 #include "core/flow/txn.h"
 #include "core/place/quotas_parts.h"
 #include "core/place/seats.h"
-#include "core/snapshot.h"
 
 enum {
     RATE_RECORD_BYTES_MAX = 256,
@@ -48,7 +47,7 @@ uint32_t gl_quotas_units(const struct gl_core *c, const struct gl_quota *l)
     return l->max > l->in_use + l->others_n ? l->max - l->in_use - l->others_n : 0;
 }
 
-static struct gl_quota *limit_new(struct gl_core *c, gl_str key, bool is_rate)
+struct gl_quota *gl_quotas_limit_new(struct gl_core *c, gl_str key, bool is_rate)
 {
     struct gl_quota *l = gl_pool_alloc(&c->mem, sizeof(*l));
 
@@ -65,7 +64,7 @@ static struct gl_quota *limit_get(struct gl_core *c, bool is_rate, gl_str name)
     gl_str key = gl_str_fmt(c->out->arena, "%c:%.*s", is_rate ? 'r' : 'c', GL_STR_ARG(name));
     struct gl_quota *l = gl_map_find(&c->quotas->keys, key);
 
-    return l != NULL ? l : limit_new(c, key, is_rate);
+    return l != NULL ? l : gl_quotas_limit_new(c, key, is_rate);
 }
 
 gl_str gl_quotas_key(const struct gl_quota *l)
@@ -215,8 +214,9 @@ static void add_side(struct gl_quota_group *g, struct gl_quota_side *side, struc
     }
 }
 
-static struct gl_quota_group *group_new(struct gl_core *c, gl_str key, struct gl_quota *concurrency,
-                                        struct gl_quota *rate, uint8_t pool)
+struct gl_quota_group *gl_quotas_group_new(struct gl_core *c, gl_str key,
+                                           struct gl_quota *concurrency, struct gl_quota *rate,
+                                           uint8_t pool)
 {
     struct gl_quota_group *g = gl_pool_alloc(&c->mem, sizeof(*g));
 
@@ -242,7 +242,7 @@ static struct gl_quota_group *group_get(struct gl_core *c, struct gl_quota *conc
     struct gl_quota_group *g = gl_map_find(&c->quotas->groups, key);
 
     GL_ASSERT(concurrency != NULL || rate != NULL);
-    return g != NULL ? g : group_new(c, key, concurrency, rate, pool);
+    return g != NULL ? g : gl_quotas_group_new(c, key, concurrency, rate, pool);
 }
 
 static void group_free(struct gl_core *c, struct gl_quota_group *g)
@@ -636,149 +636,7 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* ---- in a snapshot of the core ---- */
-
-struct saved_limit {
-    gl_str key;
-    bool is_rate, is_timed; /* in quotas->timers */
-    uint32_t max;
-    gl_ms every_ms, next_at;
-    uint64_t rev;
-    gl_str seats;
-};
-
-#define F(member, type) GL_FIELD(saved_limit, member, type, 0, "")
-
-static const struct gl_field limit_fields[] = {
-    F(key, STR),      F(is_rate, BOOL), F(is_timed, BOOL), F(max, U32),
-    F(every_ms, I64), F(next_at, I64),  F(rev, U64),       F(seats, STR),
-};
-#undef F
-
-GL_SNAPSHOT_SCHEMA(limit);
-
-struct saved_group {
-    gl_str key, concurrency, rate;
-    uint32_t pool;
-};
-
-#define F(member, type) GL_FIELD(saved_group, member, type, 0, "")
-
-static const struct gl_field group_fields[] = {
-    F(key, STR),
-    F(concurrency, STR),
-    F(rate, STR),
-    F(pool, U32),
-};
-#undef F
-
-GL_SNAPSHOT_SCHEMA(group);
-
-static gl_str key_of(const struct gl_quota_side *side)
-{
-    GL_ASSERT(GL_IMPLIES(side->limit != NULL, side->limit->key.n > 0));
-    return side->limit != NULL ? side->limit->key : (gl_str){0};
-}
-
-static void save_group(const struct gl_quota_group *g, const char *kind, struct gl_buf *out)
-{
-    struct saved_group s = {.key = g->key,
-                            .concurrency = key_of(&g->concurrency),
-                            .rate = key_of(&g->rate),
-                            .pool = g->pool};
-
-    GL_ASSERT(g->key.n > 0);
-    gl_snapshot_put(out, kind, &group_schema, &s);
-}
-
-void gl_quotas_save(const struct gl_core *c, struct gl_buf *out)
-{
-    const struct gl_quotas *all = c->quotas;
-    const struct gl_quota_group *g;
-    const struct gl_quota *l;
-
-    for (size_t i = 0; (l = gl_map_next(&all->keys, &i)) != NULL;) {
-        struct saved_limit s = {.key = l->key,
-                                .is_rate = l->is_rate,
-                                .is_timed = gl_heap_has(&l->timer),
-                                .max = l->max,
-                                .every_ms = l->every_ms,
-                                .next_at = l->next_at,
-                                .rev = l->rev,
-                                .seats = {.p = l->seats, .n = l->seats_n}};
-
-        gl_snapshot_put(out, "limit", &limit_schema, &s);
-    }
-    for (size_t i = 0; (g = gl_map_next(&all->groups, &i)) != NULL;) {
-        save_group(g, "group", out);
-    }
-    for (const struct gl_link *k = all->short_of_room.next; k != &all->short_of_room; k = k->next) {
-        save_group(GL_CONTAINER(k, struct gl_quota_group, shorted), "shorted", out);
-    }
-}
-
-int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct saved_limit s;
-    struct gl_quota *limit;
-    int rc = gl_snapshot_get(l, &limit_schema, &s);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (s.key.n < 2 || gl_map_find(&c->quotas->keys, s.key) != NULL) {
-        return gl_snapshot_bad(l, "a limit has no key, or that of another one");
-    }
-    limit = limit_new(c, s.key, s.is_rate);
-    limit->max = s.max;
-    limit->every_ms = s.every_ms;
-    limit->next_at = s.next_at;
-    limit->rev = s.rev;
-    gl_seats_restore(c, limit, s.seats);
-    if (s.is_timed) {
-        gl_heap_push(&c->quotas->timers, &limit->timer);
-        c->quotas->active_n++;
-    }
-    GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
-    return 0;
-}
-
-int gl_quotas_restore_group(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct saved_group s;
-    struct gl_quota *a, *b;
-    int rc = gl_snapshot_get(l, &group_schema, &s);
-
-    if (rc != 0) {
-        return rc;
-    }
-    a = gl_map_find(&c->quotas->keys, s.concurrency);
-    b = gl_map_find(&c->quotas->keys, s.rate);
-    if (s.key.n == 0 || gl_quotas_find(c, s.key) != NULL || s.pool >= c->pools_n ||
-        (a == NULL) != (s.concurrency.n == 0) || (b == NULL) != (s.rate.n == 0) ||
-        (a == NULL && b == NULL)) {
-        return gl_snapshot_bad(l, "a group of waits is under no limit");
-    }
-    (void)group_new(c, s.key, a, b, (uint8_t)s.pool);
-    return 0;
-}
-
-int gl_quotas_restore_shorted(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct saved_group s;
-    struct gl_quota_group *g;
-    int rc = gl_snapshot_get(l, &group_schema, &s);
-
-    if (rc != 0) {
-        return rc;
-    }
-    g = gl_quotas_find(c, s.key);
-    if (g == NULL || !gl_list_empty(&g->shorted)) {
-        return gl_snapshot_bad(l, "a group that is not there is short of room");
-    }
-    gl_list_push(&c->quotas->short_of_room, &g->shorted);
-    return 0;
-}
+/* ---- in a snapshot of the core: see quotas_snapshot.c, too ---- */
 
 gl_str gl_quotas_name(const struct gl_wait *w)
 {
@@ -803,6 +661,7 @@ void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w)
         gl_quotas_use(c, w);
     }
     GL_ASSERT(g->called_n <= g->waits_n);
+    GL_ASSERT(g->held.n + g->called_n <= g->waits_n);
 }
 
 bool gl_quotas_restore_hold(struct gl_core *c, struct gl_slot_hold *h, gl_str limit)
@@ -813,6 +672,7 @@ bool gl_quotas_restore_hold(struct gl_core *c, struct gl_slot_hold *h, gl_str li
         h->limit = l;
         take_unit(c, l);
     }
+    GL_ASSERT(GL_IMPLIES(l != NULL, l->in_use > 0));
     return l != NULL;
 }
 
