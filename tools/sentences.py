@@ -2,15 +2,17 @@
 
 A sentence is a text in which at least three words follow each other with a blank between them. A
 word before a colon is the name of a field, so `sh: x, rate: 1/x` is none. Neither are the commands
-that a hint names (`glia job resume x`) and the lines of the simulator's trace. A test matches on it if the text
+that a hint names (`glia job resume x`) and the lines of the simulator's trace.
+
+A test matches on a sentence if the text
 
 - in Python is compared (==, !=, in, not in), or searched for with re, find(), index(), count(),
   startswith() or endswith();
 - in C is an argument of assert_...(), str...(), mem...() or of a helper that checks what was said,
   or stands in a table of what is expected (a member or a variable named `says`, `expected`, ...).
 
-What stands in the goldens (test/unit/*.golden, test/flows/) is not counted:
-there our prose may be compared.
+What stands in the goldens (*.golden, test/flows/) is not counted: there our prose may be
+compared.
 """
 
 import ast
@@ -21,7 +23,8 @@ SEARCHES = {"search", "match", "fullmatch", "findall", "startswith", "endswith",
             "count"}
 CHECKS = re.compile(r"assert_\w+|str\w+|mem\w+|EQ|\w*(says?|said|refuse[sd]?|wrong|bad|why|broken|"
                     r"explain|fails?|error|expect|tells?|told|shows?|is_note|waits)\w*")
-REPORTS = re.compile(r"fail_msg|golden_say|gl_why|print\w*|s?n?printf|fprintf|\w*_fmt|skip\w*|describe\w*")
+REPORTS = re.compile(r"fail_msg|golden_say|gl_why|print\w*|s?n?printf|fprintf|\w*_fmt|skip\w*|"
+                     r"describe\w*")
 TABLES = re.compile(r"\b(says?|said|expected|wanted|why|words|sentences?|reason|text|rows?)\b")
 
 

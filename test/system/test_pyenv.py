@@ -1,11 +1,18 @@
 """Python environments of workers: `glia pyenv CACHE SPEC -- COMMAND...`"""
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
+
+import golden  # noqa: E402
+
+GOLDEN = golden.of(__file__)
 GLIA = os.path.join(os.environ["GLIA_BUILD_RELEASE"], "glia")
 
 
@@ -92,11 +99,10 @@ def test_version_specifiers(place):
 def test_what_is_missing_is_named(place):
     rc, out, err = run(place, {"packages": ["glia-demo>=9"]}, "python3", "-c", "print(1)")
     assert rc == 78 and out == ""
-    assert "the package 'glia-demo>=9' is installed for Python 3" in err
-    assert "as glia-demo 1.4.2, and nothing is downloaded" in err
+    assert "glia-demo>=9" in err and "1.4.2" in err
+    GOLDEN.says("wrong version", re.sub(r"Python 3\S+ \(\S+\)", "Python 3", err))
     rc, out, err = run(place, {"packages": ["no-such-thing"]}, "true")
-    assert rc == 78 and "the package 'no-such-thing' is not installed for Python 3" in err
-    assert "installed: " in err
+    assert rc == 78 and "no-such-thing" in err and "installed: " in err
     assert made(place) == []
 
 
@@ -118,7 +124,8 @@ def test_an_environment_that_is_there_is_used_as_it_is(place):
                        "import sys; print(sys.prefix)")
     assert rc == 0 and out.strip() == str(place / "mine"), err
     rc, _, err = run(place, {"path": str(place / "none")}, "true")
-    assert rc == 78 and "there is no %s/none/bin/python" % place in err
+    assert rc == 78
+    GOLDEN.says("no environment", err, [place])
 
 
 @pytest.mark.parametrize("spec, word", [
@@ -157,6 +164,8 @@ def test_the_workers_own_modules_do_not_get_in_the_way(place):
 
 def test_a_command_that_is_not_there_is_named(place):
     rc, _, err = run(place, {}, "no-such-command")
-    assert rc == 127 and "cannot run 'no-such-command'" in err
+    assert rc == 127
+    GOLDEN.says("no command", err, [place])
     rc, _, err = run(place, {}, "true", PATH=str(place))
-    assert rc == 78 and "there is no python3 in PATH" in err
+    assert rc == 78
+    GOLDEN.says("no python", err, [place])
