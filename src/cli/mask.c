@@ -117,6 +117,21 @@ static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode ob
     gl_jw_end(w);
 }
 
+/* Each element of a list by `each`. What is no list is hidden. */
+static void write_list(struct gl_mask *m, const struct gl_json *j, gl_jnode value, apply *each,
+                       struct gl_jw *w)
+{
+    if (!gl_json_is(value, GL_JSON_ARRAY)) {
+        hide(m, j, value, w);
+        return;
+    }
+    gl_jw_array(w);
+    for (gl_jnode e = gl_json_first(j, value); e != NULL; e = gl_json_after(j, value, e)) {
+        each(m, j, e, w);
+    }
+    gl_jw_end(w);
+}
+
 /* JSON inside a string: rewritten by `each`, and put into a string again. */
 static void rewrite_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value, apply *each,
                          struct gl_jw *w)
@@ -502,7 +517,18 @@ static bool is_name(gl_str kind)
            gl_str_is(kind, "retried") || gl_str_is(kind, "blob");
 }
 
-/* The value of a record, by its kind. */
+/* What came of a command in the inbox. */
+static void write_told(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"why", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                        struct gl_jw *w);
+
+/* The value of a record, by its kind. In an inbox there is a command, which is an event. */
 static apply *by_kind(gl_str kind)
 {
     return gl_str_is(kind, "job")       ? write_job_record
@@ -512,6 +538,8 @@ static apply *by_kind(gl_str kind)
            : is_name(kind)              ? write_whole
            : gl_str_is(kind, "letter")  ? write_letter
            : gl_str_is(kind, "message") ? write_data
+           : gl_str_is(kind, "inbox")   ? write_event
+           : gl_str_is(kind, "answer")  ? write_told
                                         : hide;
 }
 
@@ -521,21 +549,19 @@ static void write_record_value(struct gl_mask *m, const struct gl_json *j, gl_jn
     rewrite_text(m, j, value, by_kind(m->kind), w);
 }
 
-static void write_records(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                          struct gl_jw *w)
+static void write_record(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
 {
     static const struct rule rules[] = {{"value", write_record_value}, {NULL, NULL}};
 
-    if (!gl_json_is(value, GL_JSON_ARRAY)) {
-        hide(m, j, value, w);
-        return;
-    }
-    gl_jw_array(w);
-    for (gl_jnode e = gl_json_first(j, value); e != NULL; e = gl_json_after(j, value, e)) {
-        m->kind = gl_json_str(j, gl_json_get(j, e, "kind"), &m->line);
-        write_object(m, j, e, rules, w);
-    }
-    gl_jw_end(w);
+    m->kind = gl_json_str(j, gl_json_get(j, value, "kind"), &m->line);
+    write_object(m, j, value, rules, w);
+}
+
+static void write_records(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                          struct gl_jw *w)
+{
+    write_list(m, j, value, write_record, w);
 }
 
 /* ---- lines ---- */
@@ -651,6 +677,21 @@ static void write_retention_line(struct gl_mask *m, const struct gl_json *j, gl_
     write_object(m, j, value, rules, w);
 }
 
+static void write_entries(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                          struct gl_jw *w)
+{
+    write_list(m, j, value, write_told, w);
+}
+
+static void write_inbox_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                             struct gl_jw *w)
+{
+    static const struct rule rules[] = {
+        {"found", write_entries}, {"accepted", write_entries}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 /* All other kinds of lines have no values in them: they are what node/flight.h and the snapshot of
  * the core say of queues, slots and limits. One that is not known is not shown. */
 static const struct rule kinds[] = {
@@ -670,6 +711,7 @@ static const struct rule kinds[] = {
     {"renewal", write_whole},      {"room", write_room_line},
     {"peers", write_whole},        {"leader", write_whole},
     {"state", write_whole},        {"retention", write_retention_line},
+    {"inbox", write_inbox_line},   {"outbox", write_whole},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

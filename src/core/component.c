@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "core/cluster/inbox.h"
 #include "core/cluster/leader.h"
+#include "core/cluster/outbox.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/renewal.h"
 #include "core/retention/retention.h"
@@ -10,6 +12,7 @@
 static const struct gl_component *const components[] = {
     [GL_COMPONENT_RENEWAL] = &gl_renewal,     [GL_COMPONENT_ROOM] = &gl_room,
     [GL_COMPONENT_PEERS] = &gl_peers,         [GL_COMPONENT_LEADER] = &gl_leader,
+    [GL_COMPONENT_INBOX] = &gl_inbox,         [GL_COMPONENT_OUTBOX] = &gl_outbox,
     [GL_COMPONENT_RETENTION] = &gl_retention,
 };
 
@@ -23,12 +26,16 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
     c->room.due = INT64_MAX;
     c->leader.leads = !c->shared;
     gl_peers_init(c);
+    gl_inbox_init(c);
+    gl_outbox_init(c);
     gl_retention_init(c, config);
 }
 
 void gl_components_done(struct gl_core *c)
 {
     gl_peers_done(c);
+    gl_inbox_done(c);
+    gl_outbox_done(c);
     gl_retention_done(c);
     gl_core_set(c, &c->room.why, (gl_str){0});
 }
@@ -40,9 +47,14 @@ void gl_components_on_changed(struct gl_core *c)
     gl_leader_on_changed(c);
 }
 
+bool gl_components_may_finish(const struct gl_core *c)
+{
+    return c->session.n > 0 && !c->renewal.is_lost && c->renewal.ttl_ms > 0;
+}
+
 bool gl_components_are_on(const struct gl_core *c)
 {
-    return c->session.n > 0 && !c->ending && !c->renewal.is_lost && c->renewal.ttl_ms > 0;
+    return gl_components_may_finish(c) && !c->ending;
 }
 
 gl_ms gl_components_due(const struct gl_core *c)
@@ -100,7 +112,7 @@ static struct gl_core_call *call(struct gl_core *c, enum gl_component_id by,
     struct gl_core_call *call = GL_NEW(c->out->arena, struct gl_core_call);
 
     GL_ASSERT(by < GL_COUNT(components));
-    GL_ASSERT(gl_components_are_on(c));
+    GL_ASSERT(gl_components_may_finish(c));
     *call = (struct gl_core_call){.by = by, .type = type, .number = ++c->last_call};
     e->context = gl_str_dup(c->out->arena, c->context);
     e->call = call;

@@ -24,7 +24,8 @@ struct gl_component {
     int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
 };
 
-extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader, gl_retention;
+extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader, gl_inbox, gl_outbox,
+    gl_retention;
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_components_done(struct gl_core *c);
@@ -40,6 +41,9 @@ bool gl_components_restore(struct gl_core *c, gl_str kind, struct gl_snapshot_li
 /* We have a session, it has not been lost, and the node is not ending. Never without a TTL: then
  * the core is driven by itself, without a store. */
 bool gl_components_are_on(const struct gl_core *c);
+/* The same, also while the node is ending: what has been committed may still be answered, because
+ * the node waits for calls under way. */
+bool gl_components_may_finish(const struct gl_core *c);
 
 /* ---- calls: each returns its number ---- */
 

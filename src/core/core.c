@@ -3,7 +3,9 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/inbox.h"
 #include "core/cluster/offers.h"
+#include "core/cluster/outbox.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/renewal.h"
 #include "core/cluster/room.h"
@@ -132,6 +134,15 @@ static void on_submit(struct gl_core *c, const struct gl_event *ev)
     gl_submit_on_request(c, ev);
 }
 
+static void on_woken(struct gl_core *c, const struct gl_event *ev)
+{
+    if (gl_str_is(ev->woken.word, "inbox")) {
+        gl_inbox_on_woken(c);
+    } else {
+        gl_outbox_on_woken(c);
+    }
+}
+
 static void note_room(struct gl_core *c, bool needs_help, gl_str why)
 {
     if (needs_help) {
@@ -143,6 +154,7 @@ static void on_done(struct gl_core *c, const struct gl_event *ev)
 {
     note_room(c, ev->done.needs_help, ev->done.why);
     gl_load_on_done(c, ev);
+    gl_inbox_on_done(c, ev);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
@@ -196,6 +208,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         [GL_EV_RATES] = gl_quotas_on_rates,
         [GL_EV_ANSWER] = on_answer,
         [GL_EV_GIVEN] = on_given,
+        [GL_EV_WOKEN] = on_woken,
         [GL_EV_REFUSED] = on_refused,
         [GL_EV_SHOW] = on_show,
         [GL_EV_CHANGED] = on_changed,
@@ -337,11 +350,6 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
 bool gl_core_lives(const struct gl_core *c, gl_str session)
 {
     return gl_peers_lives(c, session);
-}
-
-bool gl_core_is_anothers(const struct gl_core *c, gl_str owner, bool runs)
-{
-    return gl_peers_have(c, owner, runs);
 }
 
 bool gl_core_is_dead(const struct gl_core *c, gl_str session)

@@ -90,8 +90,6 @@ bool gl_core_owns(const struct gl_core *c, gl_str job);
 /* A session of another node that is known to live; one that is known to be dead. */
 bool gl_core_lives(const struct gl_core *c, gl_str session);
 bool gl_core_is_dead(const struct gl_core *c, gl_str session);
-/* Is a job with this owner another node's (core/cluster/peers.h)? */
-bool gl_core_is_anothers(const struct gl_core *c, gl_str owner, bool runs);
 /* Does this node do what only one node of the store should do? */
 bool gl_core_leads(const struct gl_core *c);
 /* Is a removal under way that a client asked for? Then how many jobs has it removed so far? */

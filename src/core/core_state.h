@@ -231,6 +231,8 @@ struct gl_core {
     struct gl_room_state room;
     struct gl_peers_state peers;
     struct gl_leader_state leader;
+    struct gl_inbox_state inbox;
+    struct gl_outbox_state outbox;
     struct gl_retention_state retention;
 };
 

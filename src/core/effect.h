@@ -40,13 +40,12 @@ enum { GL_WANT_UNIT = 1, GL_WANT_LETTER = 2, GL_WANT_COUNTED = 4 };
     X(STOP, "stop")       /* job, attempt, token */                                            \
     X(ACK, "ack")         /* job, attempt, token */                                            \
     X(LIST, "list")                                                                            \
-    X(REPLY, "reply")     /* request, code, why, job, body */                                  \
-    X(FORWARD, "forward") /* request, job, stack, env_scope: its owner lives elsewhere */      \
-    X(TELL, "tell")       /* job: its event log has grown; ended: it is terminal now */        \
-    X(CALL, "call")       /* call: of a component (component.h) */                             \
-    X(VALID, "valid")     /* deadline_at: nothing may start later, unless this moves */        \
-    X(LOST, "lost")       /* why: our session is dead */                                       \
-    X(SAY, "say")         /* why: a line for the operator */
+    X(REPLY, "reply") /* request, code, why, job, body */                                      \
+    X(TELL, "tell")   /* job: its event log has grown; ended: it is terminal now */            \
+    X(CALL, "call")   /* call: of a component (component.h) */                                 \
+    X(VALID, "valid") /* deadline_at: nothing may start later, unless this moves */            \
+    X(LOST, "lost")   /* why: our session is dead */                                           \
+    X(SAY, "say")     /* why: a line for the operator */
 
 enum gl_effect_type {
 #define X(name, word) GL_FX_##name,
@@ -155,8 +154,7 @@ struct gl_effect {
     int code;
     enum gl_reason reason; /* beside the code: see base/err.h */
     gl_str why;
-    gl_str body;             /* REPLY: the answer as JSON; "": only the job's id */
-    gl_str stack, env_scope; /* FORWARD: of the job */
+    gl_str body; /* the answer as JSON; "": only the job's id, or nothing with a code != 0 */
     /* TELL */
     bool ended;
     const struct gl_core_call *call;

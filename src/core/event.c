@@ -160,6 +160,7 @@ static const struct gl_field command_fields[] = {
     F(command, reason, STR),
     F(command, inbox, STR),
     F(command, sent_at, I64),
+    F(command, send_as, STR),
 };
 
 static const struct gl_field done_fields[] = {
@@ -214,6 +215,11 @@ static const struct gl_field answer_fields[] = {
     F(answer, n, U64),
     F(answer, bytes, U64),
     F(answer, young, U64),
+};
+
+static const struct gl_field woken_fields[] = {
+    HEAD,
+    F(woken, word, STR),
 };
 
 static const struct gl_field refused_fields[] = {

@@ -27,6 +27,7 @@
     X(RATES, "rates", rates)             /* when each key may start next */                     \
     X(ANSWER, "answer", answer)          /* the outcome of a CALL */                            \
     X(GIVEN, "given", nothing)           /* another node has given work back to the store */    \
+    X(WOKEN, "woken", woken)             /* another node has written something for this one */  \
     X(REFUSED, "refused", refused)       /* the store took something of the node's not */       \
     X(SHOW, "show", nothing)             /* others should soon know what is new of this node */ \
     X(CHANGED, "changed", nothing)       /* the store may have lost its tail: memory may be */  \
@@ -72,6 +73,8 @@ enum gl_command {
     X(ROOM, "room")       \
     X(PEERS, "peers")     \
     X(LEADER, "leader")   \
+    X(INBOX, "inbox")     \
+    X(OUTBOX, "outbox")   \
     X(RETENTION, "retention")
 
 enum gl_component_id {
@@ -150,8 +153,10 @@ struct gl_event_command {
     gl_str decision;  /* RESPOND */
     gl_str output;    /* JSON: of a step, a signal, a message */
     gl_str who, reason;
-    gl_str inbox;  /* it came through the job's inbox, as this entry ... */
-    gl_ms sent_at; /* ... which stands in the index at this time */
+    gl_str inbox;   /* it came through the job's inbox, as this entry ... */
+    gl_ms sent_at;  /* ... which stands in the index at this time */
+    gl_str send_as; /* on a shared store: the ULID under which it is sent, if another node owns the
+                       job (cluster/outbox.h) */
 };
 
 struct gl_event_done {
@@ -199,6 +204,10 @@ struct gl_event_answer {
     uint64_t bytes;           /* MEASURE; FILES: measured, or freed */
     uint64_t young;           /* FILES: bytes that stay only because they are not old enough */
     struct gl_items sessions; /* SESSIONS: struct gl_event_peer */
+};
+
+struct gl_event_woken {
+    gl_str word; /* which kind of thing: "inbox", "answer" */
 };
 
 struct gl_event_refused {
@@ -292,6 +301,7 @@ struct gl_event {
         struct gl_event_resolved resolved;
         struct gl_event_rates rates;
         struct gl_event_answer answer;
+        struct gl_event_woken woken;
         struct gl_event_refused refused;
         struct gl_event_found found;
         struct gl_event_exec_up exec_up;

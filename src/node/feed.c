@@ -114,9 +114,6 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     case GL_FX_REPLY:
         gl_requests_reply(n, e);
         break;
-    case GL_FX_FORWARD:
-        gl_inbox_forward(n, e);
-        break;
     case GL_FX_TELL:
         gl_requests_tell(n, e->job, e->ended);
         break;

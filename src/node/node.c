@@ -6,20 +6,13 @@
 
 /* ---- its parts ---- */
 
-static const struct gl_node_part inbox_part = {.init = gl_inbox_init,
-                                               .due = gl_inbox_due,
-                                               .on_time = gl_inbox_on_time,
-                                               .stop = gl_inbox_stop,
-                                               .done = gl_inbox_done};
-
 /* Time comes to them in this order. */
 const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
     [GL_PART_SESSIONS] = &gl_sessions_part, [GL_PART_COMMITS] = &gl_commits_part,
-    [GL_PART_INBOX] = &inbox_part,          [GL_PART_REQUESTS] = &gl_requests_part,
-    [GL_PART_STARTS] = &gl_starts_part,     [GL_PART_HOLDS] = &gl_holds_part,
-    [GL_PART_BLOBS] = &gl_blobs_part,       [GL_PART_PROBES] = &gl_probes_part,
-    [GL_PART_REFUSALS] = &gl_refusals_part, [GL_PART_LIVE] = &gl_live_part,
-    [GL_PART_FEED] = &gl_feed_part,
+    [GL_PART_REQUESTS] = &gl_requests_part, [GL_PART_STARTS] = &gl_starts_part,
+    [GL_PART_HOLDS] = &gl_holds_part,       [GL_PART_BLOBS] = &gl_blobs_part,
+    [GL_PART_PROBES] = &gl_probes_part,     [GL_PART_REFUSALS] = &gl_refusals_part,
+    [GL_PART_LIVE] = &gl_live_part,         [GL_PART_FEED] = &gl_feed_part,
 };
 
 static void begin_parts(struct gl_node *n)
@@ -244,16 +237,14 @@ static void on_woken(void *owner, gl_str context, gl_str word)
 {
     struct gl_node *n = owner;
     struct gl_event given = {.type = GL_EV_GIVEN, .context = n->config.context};
+    struct gl_event woken = {
+        .type = GL_EV_WOKEN, .context = n->config.context, .woken = {.word = word}};
 
     if (n->session.n == 0 || n->stopping || n->lost || !gl_str_eq(context, n->config.context)) {
         return;
     }
     n->now = n->ports.clock->now(n->ports.clock);
-    if (gl_str_is(word, "ready")) {
-        gl_node_feed(n, &given);
-    } else {
-        gl_inbox_on_woken(n, word);
-    }
+    gl_node_feed(n, gl_str_is(word, "ready") ? &given : &woken);
     gl_node_rearm(n);
 }
 

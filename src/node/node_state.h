@@ -29,7 +29,6 @@ struct gl_node {
     void *parts[GL_PARTS]; /* the memory of each: its own file's */
     struct gl_query_context queries;
     struct gl_claims claims;
-    struct gl_inbox *inbox;
     struct gl_blobs *blobs; /* NULL: its files are its own (node/blobs.h) */
 
     gl_ms now;
@@ -98,20 +97,6 @@ void gl_sessions_say_taken(struct gl_node *n);
 /* Another node has used this rate: its record is read again, and the core told. */
 void gl_sessions_read_rate(struct gl_node *n, gl_str key);
 
-/* ---- inbox.c: commands for jobs that live elsewhere ---- */
-struct gl_inbox_entry;
-void gl_inbox_init(struct gl_node *n);
-void gl_inbox_done(struct gl_node *n);
-gl_ms gl_inbox_due(const struct gl_node *n);
-void gl_inbox_on_time(struct gl_node *n);
-void gl_inbox_on_woken(struct gl_node *n, gl_str word);
-void gl_inbox_forward(struct gl_node *n, const struct gl_effect *e);
-/* A command that came through the inbox has been carried out or refused (again: it must be found
- * anew). The entry is gone afterwards. */
-void gl_inbox_replied(struct gl_node *n, struct gl_inbox_entry *entry, bool again, int code,
-                      gl_str why);
-void gl_inbox_stop(struct gl_node *n);
-
 /* ---- loads.c ---- */
 void gl_loads_begin(struct gl_node *n, const struct gl_effect *e);
 void gl_loads_find(struct gl_node *n, const struct gl_effect *e);
@@ -173,10 +158,6 @@ void gl_figures_histogram(struct gl_buf *out, const char *name, const char *help
 void gl_figures_claims(struct gl_buf *out, const struct gl_claim_counts *c);
 
 /* ---- requests.c ---- */
-/* The event of a command under way, for its job; false: it is not waited for any more. */
-bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret);
-/* Feed a command that came through the inbox. */
-void gl_requests_from_inbox(struct gl_node *n, struct gl_event *ev, struct gl_inbox_entry *entry);
 struct gl_requests_again { /* a submission of what is in the store already */
     gl_str flow, hash, inputs, retry_of, retry_from;
 };

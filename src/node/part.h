@@ -29,7 +29,6 @@ struct gl_node;
 enum gl_node_part_number {
     GL_PART_SESSIONS,
     GL_PART_COMMITS,
-    GL_PART_INBOX,
     GL_PART_REQUESTS,
     GL_PART_STARTS,
     GL_PART_HOLDS,

@@ -68,11 +68,11 @@ void gl_requests_drain(struct gl_node *n)
 
 /* A command under way. Its number is what the core knows of it. */
 struct command {
-    struct gl_request *rq;        /* NULL: it came through the inbox, ... */
-    struct gl_inbox_entry *entry; /* ... as this */
+    struct gl_request *rq;
     struct gl_node *node;
     uint64_t number;
-    gl_str key; /* the bytes of `number` */
+    gl_str key;             /* the bytes of `number` */
+    struct gl_ulid send_as; /* see struct gl_event_command */
 };
 
 static struct command *command_new(struct gl_node *n, struct gl_request *rq)
@@ -98,41 +98,13 @@ static struct gl_request *command_end(struct gl_node *n, uint64_t number)
     return rq;
 }
 
-/* The same of a command that came through the inbox. */
-static struct gl_inbox_entry *entry_end(struct gl_node *n, uint64_t number)
-{
-    gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
-    struct command *c = gl_map_find(&own(n)->commands, key);
-    struct gl_inbox_entry *entry = c != NULL ? c->entry : NULL;
-
-    if (entry != NULL) {
-        (void)command_end(n, number); /* nobody else waits for it */
-    }
-    return entry;
-}
-
-void gl_requests_from_inbox(struct gl_node *n, struct gl_event *ev, struct gl_inbox_entry *entry)
-{
-    struct command *c = command_new(n, NULL);
-
-    c->entry = entry;
-    ev->command.request = c->number;
-    gl_node_feed(n, ev);
-}
-
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 {
-    struct gl_inbox_entry *entry = entry_end(n, e->request);
-    struct gl_request *rq = entry == NULL ? command_end(n, e->request) : NULL;
+    struct gl_request *rq = command_end(n, e->request);
     struct gl_buf body = {0};
     struct gl_jw w;
 
     GL_ASSERT(e->type == GL_FX_REPLY);
-    if (entry != NULL) {
-        gl_inbox_replied(n, entry, false, gl_err_join(e->code, e->reason), e->why);
-        return;
-    }
-
     if (rq == NULL) {
         return; /* refused when the node began to stop */
     }
@@ -195,15 +167,10 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
                       int code, size_t refused, const char *why)
 {
     GL_ASSERT(code != 0);
-    struct gl_inbox_entry *entry = entry_end(n, e->request);
-    struct gl_request *rq = entry == NULL ? command_end(n, e->request) : NULL;
+    struct gl_request *rq = command_end(n, e->request);
     struct gl_why text;
     gl_str kind = {0};
 
-    if (entry != NULL) { /* it has not been done, or somebody else has done it */
-        gl_inbox_replied(n, entry, true, code, (gl_str){0});
-        return;
-    }
     if (rq == NULL) {
         return;
     }
@@ -318,6 +285,18 @@ static void on_retry(void *owner, int code, gl_str job, const char *why)
     gl_node_rearm(n);
 }
 
+/* Its job may live with another node, to which it is sent under a number of its own. */
+static void draw_send_as(struct command *c)
+{
+    struct gl_entropy *entropy = c->node->ports.entropy;
+    uint8_t chance[10];
+
+    if (c->node->ports.store->ops->shared) {
+        entropy->fill(entropy, chance, sizeof(chance));
+        gl_id_make(&c->send_as, c->node->now, chance);
+    }
+}
+
 static struct gl_event event_of(const struct command *c, gl_str job)
 {
     static const uint8_t verbs[] = {
@@ -336,19 +315,8 @@ static struct gl_event event_of(const struct command *c, gl_str job)
                                          .decision = rq->command.decision,
                                          .output = rq->command.value,
                                          .who = rq->command.who,
-                                         .reason = rq->command.reason}};
-}
-
-bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret)
-{
-    gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
-    const struct command *c = gl_map_find(&own(n)->commands, key);
-
-    if (c == NULL || c->rq == NULL) {
-        return false;
-    }
-    *ret = event_of(c, job);
-    return true;
+                                         .reason = rq->command.reason,
+                                         .send_as = gl_str_of(c->send_as.text)}};
 }
 
 static void on_resolved(void *owner, int code, gl_str job, const char *why)
@@ -356,12 +324,14 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
     struct command *c = owner;
     struct gl_node *n = c->node;
     struct gl_request *rq = c->rq;
-    struct gl_event ev = event_of(c, job);
+    struct gl_event ev;
 
     if (code != 0) {
         (void)command_end(n, c->number); /* it is rq */
         gl_requests_answer(n, rq, code, why, NULL);
     } else {
+        draw_send_as(c);
+        ev = event_of(c, job);
         gl_node_feed(n, &ev);
     }
     gl_node_rearm(n);
@@ -694,14 +664,8 @@ void gl_requests_refuse_commands(struct gl_node *n)
 
     GL_ASSERT(n->stopping);
     for (size_t i = 0; (c = gl_map_next(&own(n)->commands, &i)) != NULL;) {
-        struct gl_inbox_entry *entry = entry_end(n, c->number);
-        struct gl_request *rq = entry == NULL ? command_end(n, c->number) : NULL;
-
-        if (entry != NULL) {
-            gl_inbox_replied(n, entry, true, GL_E_UNAVAILABLE, (gl_str){0});
-        } else {
-            gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
-        }
+        gl_requests_answer(n, command_end(n, c->number), GL_E_UNAVAILABLE, "this node is stopping",
+                           NULL);
     }
 }
 

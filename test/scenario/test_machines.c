@@ -219,6 +219,17 @@ SCENARIO(a_cancel_finds_the_job_wherever_it_lives, .machines = 2, .kinds = "step
     assert_int_equal(s->answer, 0);
 }
 
+/* The refusal is written in the transaction after the one that took the command out of the inbox.
+ */
+SCENARIO(a_refusal_comes_back_from_wherever_the_job_lives, .machines = 2, .kinds = "job")
+{
+    begin(s, "a", 60000);
+    sim_story_at(s, 2);
+    sim_story_ask(s, "respond", "build", "a", "rerun");
+    sim_story_run(s, 1000);
+    assert_int_equal(s->answer, GL_E_STATE);
+}
+
 /* Its work has begun anew elsewhere. It learns of it when it is back, in its next life. */
 SCENARIO(a_node_that_was_cut_off_stops_what_it_lost, .machines = 2, .kinds = "exec owner sim")
 {
@@ -417,6 +428,7 @@ int main(void)
         cmocka_unit_test(unsafe_work_keeps_its_seat_until_a_person_has_decided),
         cmocka_unit_test(who_has_slept_declares_nobody_dead_at_once),
         cmocka_unit_test(a_cancel_finds_the_job_wherever_it_lives),
+        cmocka_unit_test(a_refusal_comes_back_from_wherever_the_job_lives),
         cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),
         cmocka_unit_test(a_command_is_found_after_a_hundred_that_nobody_takes),
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),

@@ -170,6 +170,30 @@ static void records_keep_what_decides(void **state)
         "{\"signal\":{\"id\":\"a/1\",\"name\":\"go\",\"data\":\"***\"}}");
 }
 
+/* A command in an inbox is an event. It must stay one: whether it can be read decides. */
+static void commands_of_other_nodes_lose_their_values(void **state)
+{
+    struct box *b = *state;
+    const char *text = mask(
+        b, "{\"event\":{\"now\":1,\"type\":\"answer\",\"by\":\"inbox\",\"number\":4,\"records\":["
+           "{\"kind\":\"inbox\",\"id\":\"i\",\"value\":\"{\\\"now\\\":1,"
+           "\\\"type\\\":\\\"command\\\",\\\"job\\\":\\\"" JOB
+           "\\\",\\\"verb\\\":\\\"signal\\\",\\\"step\\\":\\\"go\\\","
+           "\\\"output\\\":\\\"\\\\\\\"secret\\\\\\\"\\\","
+           "\\\"who\\\":\\\"secret\\\",\\\"reason\\\":\\\"secret\\\"}\"},"
+           "{\"kind\":\"answer\",\"value\":\"{\\\"code\\\":-2,"
+           "\\\"why\\\":\\\"secret\\\"}\"}]}}");
+
+    assert_null(strstr(text, "secret"));
+    assert_non_null(strstr(text, "\\\"verb\\\":\\\"signal\\\""));
+    assert_non_null(strstr(text, JOB));
+    assert_non_null(strstr(text, "\\\"code\\\":-2"));
+    assert_string_equal(mask(b, "{\"inbox\":{\"call\":3,\"accepted\":[{\"state\":\"answering\","
+                                "\"id\":\"i\",\"why\":\"secret\"}]}}"),
+                        "{\"inbox\":{\"call\":3,\"accepted\":[{\"state\":\"answering\","
+                        "\"id\":\"i\",\"why\":\"***\"}]}}");
+}
+
 /* ---- facts ---- */
 
 static const char *mask_facts(struct box *b, const char *when)
@@ -297,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_flow_keeps_its_shape_and_loses_its_texts, begin, end),
         cmocka_unit_test_setup_teardown(values_of_events_keep_only_their_types, begin, end),
         cmocka_unit_test_setup_teardown(records_keep_what_decides, begin, end),
+        cmocka_unit_test_setup_teardown(commands_of_other_nodes_lose_their_values, begin, end),
         cmocka_unit_test_setup_teardown(facts_keep_what_a_condition_compares, begin, end),
         cmocka_unit_test_setup_teardown(facts_keep_as_little_as_decides, begin, end),
         cmocka_unit_test_setup_teardown(facts_that_are_looked_into_stay_and_are_named, begin, end),

@@ -2,6 +2,7 @@
 #ifndef GL_CORE_CLUSTER_CLUSTER_STATE_H
 #define GL_CORE_CLUSTER_CLUSTER_STATE_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "base/when.h"
@@ -51,6 +52,24 @@ struct gl_leader_state {
     bool leads;       /* we do; always, if the store is not shared */
     gl_ms due;
     uint64_t token;
+};
+
+/* inbox.c: commands that other nodes have sent to the owners of jobs. */
+struct gl_inbox_state {
+    uint64_t call;           /* of the look under way */
+    bool is_reading;         /* the call reads the entries of a page; else it lists the page */
+    bool is_again;           /* woken meanwhile: look again at once */
+    gl_ms due;               /* the next look */
+    int64_t after_score;     /* the last entry of a full page: the next page begins after it; */
+    gl_str after_id;         /* "": at the beginning */
+    uint64_t last_request;   /* number given to a command */
+    struct gl_link found;    /* struct gl_inbox_entry: of the page that is being read */
+    struct gl_link accepted; /* struct gl_inbox_entry: those that are being carried out */
+};
+
+/* outbox.c: commands of this node's clients for jobs that another node owns. */
+struct gl_outbox_state {
+    struct gl_link sent; /* struct gl_sent_command */
 };
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/inbox.h"
 #include "core/cluster/offers.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
@@ -217,6 +218,7 @@ static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *
     if (GL_PLANT(28)) {
         return; /* planted: it stays, and is done as often as it is found */
     }
+    gl_inbox_on_consumed(c, ev->command.request);
     (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->command.inbox);
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->command.inbox);
     gl_txn_write(c, j, GL_WRITE_UNINDEX,

@@ -1,6 +1,7 @@
 #include "core/flow/txn.h"
 
 #include "base/check.h"
+#include "core/cluster/inbox.h"
 #include "core/cluster/session.h"
 #include "core/flow/ledger.h"
 #include "core/heal/sweep.h"
@@ -197,6 +198,7 @@ void gl_txn_reply(struct gl_core *c, struct gl_job *j, uint64_t request, int cod
 
 void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fmt, ...)
 {
+    struct gl_effect inner = {.type = GL_FX_REPLY};
     va_list args;
 
     GL_ASSERT(code != 0);
@@ -204,7 +206,12 @@ void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fm
         return;
     }
     va_start(args, fmt);
-    fill_reply(c, gl_effect_add(c->out, GL_FX_REPLY, 0), request, code, fmt, args);
+    if (gl_inbox_has(request)) {
+        fill_reply(c, &inner, request, code, fmt, args);
+        gl_inbox_on_reply(c, 0, &inner);
+    } else {
+        fill_reply(c, gl_effect_add(c->out, GL_FX_REPLY, 0), request, code, fmt, args);
+    }
     va_end(args);
 }
 
@@ -630,8 +637,13 @@ static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
 {
     GL_ASSERT(GL_IMPLIES(op != 0, op == j->last_op));
     for (size_t i = 0; i < j->pend.n; i++) {
-        struct gl_effect *e = gl_effect_add(c->out, j->pend.items[i].type, 0);
+        struct gl_effect *e;
 
+        if (j->pend.items[i].type == GL_FX_REPLY && gl_inbox_has(j->pend.items[i].request)) {
+            gl_inbox_on_reply(c, op, &j->pend.items[i]);
+            continue;
+        }
+        e = gl_effect_add(c->out, j->pend.items[i].type, 0);
         *e = j->pend.items[i];
         /* The token is known only now: this transaction may have taken the job over. */
         e->token = j->token;

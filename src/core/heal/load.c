@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/inbox.h"
 #include "core/cluster/offers.h"
+#include "core/cluster/outbox.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/session.h"
 #include "core/flow/items.h"
@@ -160,6 +162,8 @@ void gl_load_unpark(struct gl_core *c, struct gl_job *j,
         p->ev.now = c->now;
         if (each != NULL) {
             each(c, j, &p->ev);
+        } else {
+            gl_inbox_let_go(c, request_of(&p->ev));
         }
         gl_arena_done(&p->arena);
         gl_pool_free(&c->mem, p, sizeof(*p));
@@ -342,20 +346,14 @@ static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_e
  * too, and an attempt of it that we have is of an earlier life of ours. */
 static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    struct gl_effect *e;
-
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (!c->shared) {
         gl_txn_refuse(c, request_of(ev), GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
                       GL_STR_ARG(j->id));
+    } else if (ev->type == GL_EV_COMMAND && gl_inbox_has(ev->command.request)) {
+        gl_inbox_let_go(c, ev->command.request);
     } else if (ev->type == GL_EV_COMMAND && ev->command.request != 0) {
-        GL_MARK(c->trace, "load.forwarded");
-        e = gl_effect_add(c->out, GL_FX_FORWARD, 0);
-        e->request = ev->command.request;
-        e->context = gl_str_dup(c->out->arena, c->context);
-        e->job = gl_str_dup(c->out->arena, j->id);
-        e->stack = gl_str_dup(c->out->arena, j->r.stack);
-        e->env_scope = gl_str_dup(c->out->arena, j->r.env_scope);
+        gl_outbox_send(c, j, ev);
     } else {
         discard(c, j, ev);
     }

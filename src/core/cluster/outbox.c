@@ -1,0 +1,398 @@
+#include "core/cluster/outbox.h"
+
+#include "base/limits.h"
+#include "core/component.h"
+
+enum {
+    LOOK_MS = 300,       /* between two looks for an answer */
+    PATIENCE_MS = 30000, /* until a command is taken back */
+    LAST_MS = 5000,      /* for the answer to one that was taken, but not by us */
+};
+
+#define SENT_STATES(X)            \
+    X(SENDING, "sending")         \
+    X(WAITING, "waiting")         \
+    X(LOOKING, "looking")         \
+    X(TAKING_BACK, "taking_back") \
+    X(REMOVING, "removing")
+
+enum sent_state {
+#define X(name, word) name,
+    SENT_STATES(X)
+#undef X
+};
+
+static const char *const state_words[] = {
+#define X(name, word) word,
+    SENT_STATES(X)
+#undef X
+        NULL};
+
+struct gl_sent_command {
+    struct gl_link link;
+    uint8_t state;    /* enum sent_state */
+    uint64_t request; /* to be answered */
+    uint64_t call;    /* under way in every state but WAITING */
+    gl_str job, number, index;
+    gl_ms sent_at; /* its place in the index */
+    gl_ms due;     /* WAITING: the next look */
+    gl_ms until;   /* then it is taken back, or given up */
+    bool is_taken; /* it could not be taken back: somebody has carried it out */
+};
+
+#define F(member, type) GL_FIELD(gl_sent_command, member, type, 0, "")
+
+static const struct gl_field sent_fields[] = {
+    GL_FIELD_ENUM(gl_sent_command, state, state_words, GL_FF_ALWAYS, ""),
+    F(request, U64),
+    F(call, U64),
+    F(job, STR),
+    F(number, STR),
+    F(index, STR),
+    F(sent_at, I64),
+    F(due, I64),
+    F(until, I64),
+    F(is_taken, BOOL),
+};
+#undef F
+
+static const struct gl_schema sent_schema = {.name = "sent",
+                                             .bytes = sizeof(struct gl_sent_command),
+                                             .fields = sent_fields,
+                                             .fields_n = GL_COUNT(sent_fields)};
+
+static struct gl_sent_command *sent_of(struct gl_link *l)
+{
+    return GL_CONTAINER(l, struct gl_sent_command, link);
+}
+
+static void drop(struct gl_core *c, struct gl_sent_command *s)
+{
+    gl_list_remove(&s->link);
+    gl_core_disown(c, &sent_schema, s);
+    gl_pool_free(&c->mem, s, sizeof(*s));
+}
+
+void gl_outbox_init(struct gl_core *c)
+{
+    gl_list_init(&c->outbox.sent);
+}
+
+void gl_outbox_done(struct gl_core *c)
+{
+    for (struct gl_link *l; (l = gl_list_first(&c->outbox.sent)) != NULL;) {
+        drop(c, sent_of(l));
+    }
+}
+
+/* ---- replies ---- */
+
+static void reply(struct gl_core *c, const struct gl_sent_command *s, int code, gl_str why)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_REPLY, 0);
+
+    e->context = gl_str_dup(c->out->arena, c->context);
+    e->job = gl_str_dup(c->out->arena, s->job);
+    e->request = s->request;
+    e->code = gl_err_code(code);
+    e->reason = gl_err_reason(code);
+    e->why = gl_str_dup(c->out->arena, why);
+}
+
+static void end(struct gl_core *c, struct gl_sent_command *s, int code, gl_str why)
+{
+    reply(c, s, code, why);
+    drop(c, s);
+}
+
+/* ---- sending ---- */
+
+static gl_str entry_id(const struct gl_core *c, const struct gl_sent_command *s)
+{
+    return gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(s->job), GL_STR_ARG(s->number));
+}
+
+/* What the owner needs of it. Nodes of other releases read this, too. */
+static gl_str command_text(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_event less = *ev;
+    struct gl_buf text = {0};
+    gl_str ret;
+
+    less.now = c->now;
+    less.command.request = 0;
+    less.command.send_as = (gl_str){0};
+    gl_event_encode(&less, &text);
+    ret = gl_str_dup(c->out->arena, gl_buf_view(&text));
+    gl_buf_done(&text);
+    return ret;
+}
+
+static void put_entry(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
+{
+    struct gl_guard guard = {.type = GL_GUARD_PRESENT, .kind = GL_S("job"), .id = s->job};
+    struct gl_write writes[] = {
+        {.type = GL_WRITE_PUT,
+         .kind = GL_S("inbox"),
+         .id = entry_id(c, s),
+         .rev = 1,
+         .value = command_text(c, ev)},
+        {.type = GL_WRITE_INDEX, .kind = s->index, .id = entry_id(c, s), .score = s->sent_at}};
+    struct gl_tx *tx = gl_component_tx(c, &guard, 1, writes, GL_COUNT(writes));
+
+    tx->wake = GL_S("inbox");
+    s->state = SENDING;
+    s->call = gl_component_commit(c, GL_COMPONENT_OUTBOX, tx);
+}
+
+void gl_outbox_send(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev)
+{
+    struct gl_sent_command *s;
+
+    GL_ASSERT(ev->type == GL_EV_COMMAND);
+    GL_MARK(c->trace, "load.forwarded");
+    if (!gl_components_are_on(c) || ev->command.send_as.n != GL_ULID_BYTES) {
+        return; /* the node refuses all commands when it ends */
+    }
+    s = gl_pool_alloc(&c->mem, sizeof(*s));
+    gl_list_init(&s->link);
+    gl_list_push(&c->outbox.sent, &s->link);
+    s->request = ev->command.request;
+    s->sent_at = c->now;
+    s->until = c->now + PATIENCE_MS;
+    s->due = INT64_MAX;
+    gl_core_set(c, &s->job, j->id);
+    gl_core_set(c, &s->number, ev->command.send_as);
+    gl_core_set(c, &s->index, gl_job_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope));
+    put_entry(c, s, ev);
+}
+
+static void wait_until(struct gl_sent_command *s, gl_ms until)
+{
+    s->state = WAITING;
+    s->due = until;
+}
+
+static void on_sent(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
+{
+    int code = (int)ev->answer.code;
+
+    if (code == GL_E_CONFLICT) {
+        end(c, s, GL_E_NOT_FOUND, GL_S("that job has been removed"));
+    } else if (code == GL_E_LIMIT || code == GL_E_UNAVAILABLE) {
+        end(c, s, code, ev->answer.why);
+    } else { /* if it is unknown, an answer will tell; it must not be sent twice */
+        wait_until(s, c->now + LOOK_MS);
+    }
+}
+
+/* ---- its answer ---- */
+
+static void look(struct gl_core *c, struct gl_sent_command *s)
+{
+    struct gl_key key = {.kind = GL_S("answer"), .id = s->number};
+
+    s->state = LOOKING;
+    s->due = INT64_MAX;
+    s->call = gl_component_get(c, GL_COMPONENT_OUTBOX, &key, 1);
+}
+
+static void take_back(struct gl_core *c, struct gl_sent_command *s)
+{
+    gl_str id = entry_id(c, s);
+    struct gl_guard guard = {.type = GL_GUARD_PRESENT, .kind = GL_S("inbox"), .id = id};
+    struct gl_write writes[] = {
+        {.type = GL_WRITE_DELETE, .kind = GL_S("inbox"), .id = id},
+        {.type = GL_WRITE_UNINDEX, .kind = s->index, .id = id, .score = s->sent_at}};
+
+    s->state = TAKING_BACK;
+    s->call = gl_component_commit(c, GL_COMPONENT_OUTBOX,
+                                  gl_component_tx(c, &guard, 1, writes, GL_COUNT(writes)));
+}
+
+static void on_taken_back(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
+{
+    if (ev->answer.code == 0) {
+        end(c, s, GL_E_UNAVAILABLE,
+            GL_S("no node that may run this job has taken the command within 30 s; "
+                 "nothing was done: 'glia why' shows which node owns the job"));
+    } else if (ev->answer.code == GL_E_CONFLICT && !s->is_taken) {
+        s->is_taken = true; /* so there will be an answer */
+        s->until = c->now + LAST_MS;
+        wait_until(s, c->now);
+    } else if (ev->answer.code == GL_E_CONFLICT) {
+        end(c, s, GL_E_UNKNOWN,
+            GL_S("the command was taken, but its answer is lost: look at the job"));
+    } else {
+        wait_until(s, c->now + LOOK_MS);
+    }
+}
+
+static void reply_as_told(struct gl_core *c, const struct gl_sent_command *s, gl_str text)
+{
+    struct gl_arena *a = c->out->arena;
+    enum gl_reason reason = GL_REASON_NONE;
+    int64_t code = GL_E_DAMAGED;
+    gl_str why = GL_S("the answer to this command cannot be read");
+    struct gl_json j;
+
+    if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, NULL) == 0 &&
+        gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "code"), &code)) {
+        why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "why"), a);
+        reason = gl_reason_from_word(
+            gl_str_c(a, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), a)));
+    }
+    reply(c, s, gl_err_join((int)code, reason), why);
+}
+
+static void on_looked(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
+{
+    const struct gl_event_record *r = ev->answer.records.items;
+    bool is_there = ev->answer.code == 0 && ev->answer.records.n > 0 && r->rev > 0;
+    struct gl_write write = {.type = GL_WRITE_DELETE, .kind = GL_S("answer"), .id = s->number};
+
+    if (is_there) {
+        reply_as_told(c, s, r->value);
+        s->state = REMOVING;
+        s->call =
+            gl_component_commit(c, GL_COMPONENT_OUTBOX, gl_component_tx(c, NULL, 0, &write, 1));
+    } else if (c->now >= s->until && s->is_taken) {
+        end(c, s, GL_E_UNKNOWN,
+            GL_S("the command was taken, but its answer is lost: look at the job"));
+    } else if (c->now >= s->until && gl_components_are_on(c)) {
+        take_back(c, s);
+    } else {
+        wait_until(s, c->now + LOOK_MS);
+    }
+}
+
+/* ---- the component ---- */
+
+void gl_outbox_on_woken(struct gl_core *c)
+{
+    for (struct gl_link *l = c->outbox.sent.next; l != &c->outbox.sent; l = l->next) {
+        if (sent_of(l)->state == WAITING) {
+            sent_of(l)->due = c->now;
+        }
+    }
+}
+
+static gl_ms due(const struct gl_core *c)
+{
+    gl_ms due = INT64_MAX;
+
+    for (const struct gl_link *l = c->outbox.sent.next; l != &c->outbox.sent; l = l->next) {
+        const struct gl_sent_command *s = GL_CONTAINER(l, struct gl_sent_command, link);
+
+        due = s->state == WAITING && s->due < due ? s->due : due;
+    }
+    return due;
+}
+
+static void on_time(struct gl_core *c)
+{
+    for (struct gl_link *l = c->outbox.sent.next; l != &c->outbox.sent; l = l->next) {
+        if (sent_of(l)->state == WAITING && sent_of(l)->due <= c->now) {
+            look(c, sent_of(l));
+        }
+    }
+}
+
+static struct gl_sent_command *find(struct gl_core *c, uint64_t call)
+{
+    for (struct gl_link *l = c->outbox.sent.next; l != &c->outbox.sent; l = l->next) {
+        if (sent_of(l)->state != WAITING && sent_of(l)->call == call) {
+            return sent_of(l);
+        }
+    }
+    return NULL;
+}
+
+static void on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_sent_command *s = find(c, ev->answer.number);
+
+    if (s == NULL) {
+        return;
+    }
+    s->call = 0;
+    if (s->state == REMOVING) {
+        drop(c, s); /* an answer that could not be removed is left to retention */
+        return;
+    }
+    if (!gl_components_may_finish(c)) {
+        drop(c, s); /* our session is lost: the node refuses all commands */
+        return;
+    }
+    switch ((enum sent_state)s->state) {
+    case SENDING:
+        on_sent(c, s, ev);
+        break;
+    case LOOKING:
+        on_looked(c, s, ev);
+        break;
+    case TAKING_BACK:
+        on_taken_back(c, s, ev);
+        break;
+    case WAITING:
+    case REMOVING:
+        GL_UNREACHABLE();
+    }
+}
+
+/* ---- in a snapshot of the core ---- */
+
+struct saved_outbox {
+    struct gl_items sent; /* struct gl_sent_command */
+};
+
+static const struct gl_field outbox_fields[] = {
+    GL_FIELD_SUB(saved_outbox, sent, LIST, &sent_schema, 0, ""),
+};
+
+GL_SNAPSHOT_SCHEMA(outbox);
+
+static void save(const struct gl_core *c, struct gl_buf *out)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const struct gl_link *head = &c->outbox.sent;
+    struct saved_outbox s = {0};
+    struct gl_sent_command *all;
+
+    for (const struct gl_link *l = head->next; l != head; l = l->next) {
+        s.sent.n++;
+    }
+    s.sent.items = all = GL_NEW_ARRAY(&a, struct gl_sent_command, s.sent.n + 1);
+    for (const struct gl_link *l = head->next; l != head; l = l->next) {
+        *all++ = *GL_CONTAINER(l, struct gl_sent_command, link);
+    }
+    gl_snapshot_put(out, "outbox", &outbox_schema, &s);
+}
+
+static int restore(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    const struct gl_sent_command *all;
+    struct saved_outbox s = {0};
+    int rc = gl_snapshot_get(l, &outbox_schema, &s);
+
+    all = s.sent.items;
+    for (size_t i = 0; rc == 0 && i < s.sent.n; i++) {
+        struct gl_sent_command *to;
+
+        if (all[i].job.n != GL_ULID_BYTES || all[i].number.n != GL_ULID_BYTES) {
+            return gl_snapshot_bad(l, "a command that was sent has no name");
+        }
+        to = gl_pool_alloc(&c->mem, sizeof(*to));
+        gl_list_init(&to->link);
+        gl_core_adopt(c, &sent_schema, to, &all[i]);
+        gl_list_push(&c->outbox.sent, &to->link);
+    }
+    return rc;
+}
+
+const struct gl_component gl_outbox = {.name = "outbox",
+                                       .due = due,
+                                       .on_time = on_time,
+                                       .on_answer = on_answer,
+                                       .save = save,
+                                       .restore = restore};
