@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "cli/mask_claims.h"
 #include "cli/mask_data.h"
 #include "cli/mask_facts.h"
 #include "model/agent.h"
@@ -583,6 +584,19 @@ static void remember_job(struct gl_mask *m, gl_str id, gl_str hash)
     job->data = gl_map_find(&m->data, hash);
 }
 
+static void write_claims(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
+{
+    gl_mask_claims(m->key, j, value, &m->line, w);
+}
+
+/* A request for a claim, or what the store answered to one. */
+static bool is_about_claims(struct gl_mask *m, const struct gl_json *j, gl_jnode event)
+{
+    return gl_str_is(gl_json_str(j, gl_json_get(j, event, "type"), &m->line), "claim") ||
+           gl_str_is(gl_json_str(j, gl_json_get(j, event, "by"), &m->line), "claims");
+}
+
 static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
     static const struct rule rules[] = {{"why", write_data_text},
@@ -596,6 +610,10 @@ static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode val
                                         {"flow", hide_flow_text},
                                         {NULL, NULL}};
 
+    if (is_about_claims(m, j, value)) {
+        write_claims(m, j, value, w);
+        return;
+    }
     m->event_job = gl_json_str(j, gl_json_get(j, value, "job"), &m->line);
     m->flow_hash = gl_json_str(j, gl_json_get(j, value, "flow_hash"), &m->line);
     m->place = 0;
@@ -712,6 +730,7 @@ static const struct rule kinds[] = {
     {"peers", write_whole},        {"leader", write_whole},
     {"state", write_whole},        {"retention", write_retention_line},
     {"inbox", write_inbox_line},   {"outbox", write_whole},
+    {"claims", write_claims},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "core/claims/claims.h"
 #include "core/cluster/inbox.h"
 #include "core/cluster/leader.h"
 #include "core/cluster/outbox.h"
@@ -10,10 +11,10 @@
 #include "core/retention/retention.h"
 
 static const struct gl_component *const components[] = {
-    [GL_COMPONENT_RENEWAL] = &gl_renewal,     [GL_COMPONENT_ROOM] = &gl_room,
-    [GL_COMPONENT_PEERS] = &gl_peers,         [GL_COMPONENT_LEADER] = &gl_leader,
-    [GL_COMPONENT_INBOX] = &gl_inbox,         [GL_COMPONENT_OUTBOX] = &gl_outbox,
-    [GL_COMPONENT_RETENTION] = &gl_retention,
+    [GL_COMPONENT_RENEWAL] = &gl_renewal, [GL_COMPONENT_ROOM] = &gl_room,
+    [GL_COMPONENT_PEERS] = &gl_peers,     [GL_COMPONENT_LEADER] = &gl_leader,
+    [GL_COMPONENT_INBOX] = &gl_inbox,     [GL_COMPONENT_OUTBOX] = &gl_outbox,
+    [GL_COMPONENT_CLAIMS] = &gl_claims,   [GL_COMPONENT_RETENTION] = &gl_retention,
 };
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
@@ -28,6 +29,7 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
     gl_peers_init(c);
     gl_inbox_init(c);
     gl_outbox_init(c);
+    gl_claims_init(c);
     gl_retention_init(c, config);
 }
 
@@ -36,6 +38,7 @@ void gl_components_done(struct gl_core *c)
     gl_peers_done(c);
     gl_inbox_done(c);
     gl_outbox_done(c);
+    gl_claims_done(c);
     gl_retention_done(c);
     gl_core_set(c, &c->room.why, (gl_str){0});
 }

@@ -25,7 +25,7 @@ struct gl_component {
 };
 
 extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader, gl_inbox, gl_outbox,
-    gl_retention;
+    gl_claims, gl_retention;
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_components_done(struct gl_core *c);
@@ -53,7 +53,7 @@ uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const stru
 /* A page of an index. */
 uint64_t gl_component_range(struct gl_core *c, enum gl_component_id by,
                             const struct gl_range *range);
-/* What time is it by the store's clock? */
+/* What time is it by the clock of a shared store? One that is not shared has none. */
 uint64_t gl_component_time(struct gl_core *c, enum gl_component_id by);
 /* The transaction is made with gl_component_tx() and what that points to lives in c->out->arena. */
 uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/claims/claims.h"
 #include "core/cluster/inbox.h"
 #include "core/cluster/offers.h"
 #include "core/cluster/outbox.h"
@@ -202,6 +203,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         [GL_EV_TICK] = on_tick,
         [GL_EV_SUBMIT] = on_submit,
         [GL_EV_COMMAND] = gl_command_on_request,
+        [GL_EV_CLAIM] = gl_claims_on_request,
         [GL_EV_DONE] = on_done,
         [GL_EV_LOADED] = gl_load_on_loaded,
         [GL_EV_RESOLVED] = gl_gate_on_resolved,
@@ -377,6 +379,11 @@ bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why)
 const struct gl_core_counts *gl_core_counts(const struct gl_core *c)
 {
     return &c->counts;
+}
+
+const struct gl_claim_counts *gl_core_claim_counts(const struct gl_core *c)
+{
+    return &c->claims.counts;
 }
 
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)

@@ -107,6 +107,9 @@ struct gl_core_counts {
 
 const struct gl_core_counts *gl_core_counts(const struct gl_core *c);
 
+struct gl_claim_counts; /* claims/claim.h */
+const struct gl_claim_counts *gl_core_claim_counts(const struct gl_core *c);
+
 struct gl_core_figures {
     size_t quarantined;
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;

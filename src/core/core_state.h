@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/claims/claim.h"
 #include "core/cluster/cluster_state.h"
 #include "core/core.h"
 #include "core/retention/retention_state.h"
@@ -233,6 +234,10 @@ struct gl_core {
     struct gl_leader_state leader;
     struct gl_inbox_state inbox;
     struct gl_outbox_state outbox;
+    struct {
+        struct gl_link under_way; /* struct gl_claim_work */
+        struct gl_claim_counts counts;
+    } claims;
     struct gl_retention_state retention;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "core/claims/claim.h"
 
 #define X(name, word, fields) word,
 static const char *const event_words[] = {GL_EVENTS(X) NULL};
@@ -161,6 +162,21 @@ static const struct gl_field command_fields[] = {
     F(command, inbox, STR),
     F(command, sent_at, I64),
     F(command, send_as, STR),
+};
+
+static const struct gl_field claim_fields[] = {
+    HEAD,
+    F(claim, request, U64),
+    {AT(act, claim.act, ENUM), .words = gl_claim_act_words},
+    F(claim, key, STR),
+    F(claim, owner, STR),
+    F(claim, fence, U64),
+    F(claim, lease_ms, I64),
+    F(claim, once, BOOL),
+    F(claim, work_type, STR),
+    F(claim, error_detail, STR),
+    F(claim, nonce, STR),
+    F(claim, limit, U32),
 };
 
 static const struct gl_field done_fields[] = {

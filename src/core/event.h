@@ -21,6 +21,7 @@
     X(TICK, "tick", nothing)             /* nothing but the time */                             \
     X(SUBMIT, "submit", submit)          /* a client brings a job */                            \
     X(COMMAND, "command", command)       /* somebody wants something of a job */                \
+    X(CLAIM, "claim", claim)             /* an outside program wants something of a claim */    \
     X(DONE, "done", done)                /* a transaction has ended, for certain */             \
     X(LOADED, "loaded", loaded)          /* a job, read from the store */                       \
     X(RESOLVED, "resolved", resolved)    /* what a gate, or a unit, must know */                \
@@ -75,6 +76,7 @@ enum gl_command {
     X(LEADER, "leader")   \
     X(INBOX, "inbox")     \
     X(OUTBOX, "outbox")   \
+    X(CLAIMS, "claims")   \
     X(RETENTION, "retention")
 
 enum gl_component_id {
@@ -157,6 +159,18 @@ struct gl_event_command {
     gl_ms sent_at;  /* ... which stands in the index at this time */
     gl_str send_as; /* on a shared store: the ULID under which it is sent, if another node owns the
                        job (cluster/outbox.h) */
+};
+
+struct gl_event_claim { /* see claims/claim.h; the node has checked it (gl_claim_check) */
+    uint64_t request;
+    uint8_t act; /* enum gl_claim_act */
+    gl_str key, owner;
+    uint64_t fence;
+    gl_ms lease_ms;
+    bool once;
+    gl_str work_type, error_detail;
+    gl_str nonce;   /* ACQUIRE: never empty */
+    uint32_t limit; /* RECLAIM: at most so many; 0: the default */
 };
 
 struct gl_event_done {
@@ -296,6 +310,7 @@ struct gl_event {
         struct gl_event_session session;
         struct gl_event_submit submit;
         struct gl_event_command command;
+        struct gl_event_claim claim;
         struct gl_event_done done;
         struct gl_event_loaded loaded;
         struct gl_event_resolved resolved;

@@ -123,7 +123,7 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
         gl_jw_put_u64(&w, "removed_jobs", removed);
     }
     write_pools(&f, &w);
-    write_claims(&n->claims.counts, &w);
+    write_claims(gl_core_claim_counts(n->core), &w);
     gl_jw_end(&w);
 }
 

@@ -187,15 +187,6 @@ static struct gl_core *make_core(struct gl_node *n)
     return gl_core_new(&config);
 }
 
-static void claim_failed(void *owner, const struct gl_store_req *req)
-{
-    struct gl_node *n = owner;
-
-    n->now = n->ports.clock->now(n->ports.clock);
-    gl_sessions_note_refused(n, req);
-    gl_node_rearm(n);
-}
-
 struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl_node_ports *ports)
 {
     struct gl_node *n = gl_mem_alloc(sizeof(*n));
@@ -209,9 +200,6 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_query_init(&n->queries, ports->store);
     n->queries.asks = ports->asks;
     n->queries.work = ports->work;
-    gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
-    n->claims.on_failed = claim_failed;
-    n->claims.owner = n;
     begin_parts(n);
     n->core = make_core(n);
     return n;
@@ -335,7 +323,6 @@ void gl_node_free(struct gl_node *n)
 {
     gl_chain_free_all(n); /* what is under way goes before what it borrows */
     gl_query_done(&n->queries);
-    gl_claims_done(&n->claims);
     for (size_t i = 0; i < GL_PARTS; i++) {
         if (gl_node_parts[i]->done != NULL) {
             gl_node_parts[i]->done(n);

@@ -7,9 +7,9 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/claims/claim.h"
 #include "core/core.h"
 #include "node/chain.h"
-#include "node/claims.h"
 #include "node/node.h"
 #include "node/part.h"
 
@@ -28,7 +28,6 @@ struct gl_node {
     struct gl_core *core;
     void *parts[GL_PARTS]; /* the memory of each: its own file's */
     struct gl_query_context queries;
-    struct gl_claims claims;
     struct gl_blobs *blobs; /* NULL: its files are its own (node/blobs.h) */
 
     gl_ms now;

@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "base/sha256.h"
 
-enum { WATCH_MS = 250, TRIES_MAX = 16 };
+enum { WATCH_MS = 250, TRIES_MAX = 16, NONCE_BYTES = 16 };
 
 struct requests {
     struct gl_map commands;  /* struct command, by number */
@@ -108,18 +108,15 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     if (rq == NULL) {
         return; /* refused when the node began to stop */
     }
-    if (e->code != 0 && gl_verbs[rq->verb].kind == GL_KIND_CLEANUP) {
+    if (e->body.n > 0 || gl_verbs[rq->verb].kind == GL_KIND_CLAIM ||
+        (e->code != 0 && gl_verbs[rq->verb].kind == GL_KIND_CLEANUP)) {
+        gl_buf_str(&body, e->body);
         gl_requests_answer(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "",
-                           NULL);
+                           &body);
         return;
     }
     if (e->code != 0) {
         gl_earlier_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
-        return;
-    }
-    if (e->body.n > 0) {
-        gl_buf_str(&body, e->body);
-        gl_requests_answer(n, rq, 0, "", &body);
         return;
     }
     gl_jw_init(&w, &body);
@@ -509,14 +506,73 @@ static void on_time(struct gl_node *n)
     }
 }
 
-static void on_claim(void *owner, struct gl_request *rq, int code, const char *why,
-                     struct gl_buf *body)
-{
-    struct gl_node *n = owner;
+/* ---- claims ---- */
 
-    gl_requests_answer(n, rq, code, why, body);
-    n->now = n->ports.clock->now(n->ports.clock);
-    gl_node_rearm(n);
+static enum gl_claim_act act_of(enum gl_verb verb)
+{
+    switch (verb) {
+    case GL_VERB_CLAIM_ACQUIRE:
+        return GL_CLAIM_ACQUIRE;
+    case GL_VERB_CLAIM_RENEW:
+        return GL_CLAIM_RENEW;
+    case GL_VERB_CLAIM_COMPLETE:
+        return GL_CLAIM_COMPLETE;
+    case GL_VERB_CLAIM_FAIL:
+        return GL_CLAIM_FAIL;
+    case GL_VERB_CLAIM_RECLAIM:
+        return GL_CLAIM_RECLAIM;
+    default:
+        GL_UNREACHABLE();
+    }
+}
+
+static gl_str make_nonce(struct gl_node *n, char ret[static NONCE_BYTES])
+{
+    static const char alphabet[] = "0123456789abcdefghijklmnopqrstuv";
+    uint8_t bytes[NONCE_BYTES];
+
+    n->ports.entropy->fill(n->ports.entropy, bytes, sizeof(bytes));
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        ret[i] = alphabet[bytes[i] & 31];
+    }
+    return (gl_str){.p = ret, .n = NONCE_BYTES};
+}
+
+static void claim(struct gl_node *n, struct gl_request *rq)
+{
+    const struct gl_claim_request *x = &rq->claim;
+    char nonce[NONCE_BYTES];
+    struct gl_claim_wish wish = {.act = act_of(rq->verb),
+                                 .key = x->key,
+                                 .owner = x->owner,
+                                 .fence = x->fence,
+                                 .lease_ms = x->lease,
+                                 .once = x->once,
+                                 .work_type = x->work_type,
+                                 .error_detail = x->error_detail,
+                                 .nonce = x->nonce};
+    struct gl_event ev = {.type = GL_EV_CLAIM, .context = n->config.context};
+    struct gl_why why = {0};
+
+    if (wish.act != GL_CLAIM_RECLAIM && gl_claim_check(&wish, &why) != 0) {
+        gl_requests_answer(n, rq, gl_why_whole(&why), why.text, NULL);
+        return;
+    }
+    if (wish.act == GL_CLAIM_ACQUIRE && wish.nonce.n == 0) {
+        wish.nonce = make_nonce(n, nonce);
+    }
+    ev.claim = (struct gl_event_claim){.request = command_new(n, rq)->number,
+                                       .act = (uint8_t)wish.act,
+                                       .key = wish.key,
+                                       .owner = wish.owner,
+                                       .fence = wish.fence,
+                                       .lease_ms = wish.lease_ms,
+                                       .once = wish.once,
+                                       .work_type = wish.work_type,
+                                       .error_detail = wish.error_detail,
+                                       .nonce = wish.nonce,
+                                       .limit = x->limit};
+    gl_node_feed(n, &ev);
 }
 
 static void describe(struct gl_node *n, struct gl_request *rq,
@@ -595,8 +651,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
         }
         break;
     case GL_KIND_CLAIM:
-        n->claims.session = n->session;
-        gl_claims_run(&n->claims, rq, on_claim, n);
+        claim(n, rq);
         break;
     case GL_KIND_NODE:
         describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_figures_metrics : gl_figures_node);
@@ -710,12 +765,12 @@ static gl_ms due(const struct gl_node *n)
 
 static bool is_busy(const struct gl_node *n)
 {
-    return n->queries.under_way_n > 0 || n->claims.under_way_n > 0;
+    return n->queries.under_way_n > 0;
 }
 
 static void measure(struct gl_node *n, struct gl_buf *out)
 {
-    gl_figures_claims(out, &n->claims.counts);
+    gl_figures_claims(out, gl_core_claim_counts(n->core));
 }
 
 bool gl_requests_are_inside(const struct gl_node *n)

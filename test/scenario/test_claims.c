@@ -10,8 +10,10 @@
 #include <stdio.h>
 
 #include "base/limits.h"
+#include "base/mem.h"
 #include "core/claims/claim.h"
-#include "node/claims.h"
+#include "core/core.h"
+#include "core/snapshot.h"
 #include "sim/sim_store.h"
 #include "support/cmocka_all.h"
 
@@ -25,10 +27,15 @@ struct client {
     struct world *world;
     char name[8];
     struct sim_store store;
-    struct gl_claims claims;
-    struct gl_request rq;
+    struct gl_trace trace;
+    struct gl_core *core;
+    struct gl_arena arena; /* of all its effects: what they point to outlives its calls */
+    struct gl_link calls;  /* struct call: under way */
+    unsigned events_n;
     bool is_busy;
-    uint32_t key;   /* of the request under way */
+    enum gl_claim_act act; /* of the request under way ... */
+    uint32_t key;
+    uint64_t named; /* ... and the fence it names */
     uint64_t fence; /* of the claim it believes to have; 0: none */
     uint32_t held;  /* on which key */
     int code;       /* of the last answer */
@@ -46,27 +53,13 @@ struct world {
     struct sim_world sim;
     struct sim_disk disk;
     struct gl_rng rng;
-    struct gl_clock clock;
-    struct gl_entropy entropy;
+    uint64_t requests_n;
     struct client clients[CLIENTS];
     char keys[KEYS][16];
     struct grant grants[KEYS][FENCES_MAX];
     char failure[256];
     uint64_t grants_n, steals_n;
 };
-
-/* There is one world at a time, and the ports' callbacks carry no pointer to it. */
-#define WORLD_OF(member, p) GL_CONTAINER(p, struct world, member)
-
-static gl_ms now_of(struct gl_clock *c)
-{
-    return WORLD_OF(clock, c)->sim.now;
-}
-
-static void fill(struct gl_entropy *e, void *bytes, size_t n)
-{
-    gl_rng_fill(&WORLD_OF(entropy, e)->rng, bytes, (uint32_t)n);
-}
 
 /* ---- the checker ---- */
 
@@ -161,7 +154,7 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
 }
 
 /* What a client is told must have happened. */
-static void check_told(struct client *c, enum gl_verb verb, uint64_t fence)
+static void check_told(struct client *c, uint64_t fence)
 {
     struct world *w = c->world;
     struct grant *g = &w->grants[c->key][fence];
@@ -169,16 +162,15 @@ static void check_told(struct client *c, enum gl_verb verb, uint64_t fence)
     must(w, strcmp(g->owner, c->name) == 0,
          "%s was told that it has fence %llu of %s, which is %s's", c->name,
          (unsigned long long)fence, w->keys[c->key], g->owner);
-    must(w, verb == GL_VERB_CLAIM_ACQUIRE || fence == c->rq.claim.fence,
-         "%s named fence %llu and changed %llu", c->name, (unsigned long long)c->rq.claim.fence,
-         (unsigned long long)fence);
-    if (verb == GL_VERB_CLAIM_ACQUIRE) {
+    must(w, c->act == GL_CLAIM_ACQUIRE || fence == c->named, "%s named fence %llu and changed %llu",
+         c->name, (unsigned long long)c->named, (unsigned long long)fence);
+    if (c->act == GL_CLAIM_ACQUIRE) {
         must(w, !g->is_told, "fence %llu was told twice", (unsigned long long)fence);
         g->is_told = true;
     }
-    must(w, verb != GL_VERB_CLAIM_RENEW || g->renewals > 0, "renewed, and nothing was written");
-    must(w, verb != GL_VERB_CLAIM_COMPLETE || g->is_done, "completed, and it is not done");
-    must(w, verb != GL_VERB_CLAIM_FAIL || g->is_failed, "failed, and it is not");
+    must(w, c->act != GL_CLAIM_RENEW || g->renewals > 0, "renewed, and nothing was written");
+    must(w, c->act != GL_CLAIM_COMPLETE || g->is_done, "completed, and it is not done");
+    must(w, c->act != GL_CLAIM_FAIL || g->is_failed, "failed, and it is not");
 }
 
 static void check_refused(struct client *c, uint64_t fence)
@@ -204,68 +196,185 @@ static void check_crashed(struct client *c)
 
 /* ---- clients ---- */
 
-static void on_answer(void *owner, struct gl_request *rq, int code, const char *why,
-                      struct gl_buf *body)
+static void on_reply(struct client *c, int code, gl_str body)
 {
-    struct client *c = owner;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_json j;
 
-    (void)why;
     c->is_busy = false;
     c->code = code;
-    if (rq->verb == GL_VERB_CLAIM_RECLAIM) {
+    if (c->act == GL_CLAIM_RECLAIM) {
         return;
     }
     c->told_fence = c->told_attempt = 0;
-    if (body->n > 0) {
-        assert_int_equal(gl_json_parse(&j, gl_buf_view(body), 1 << 20, &a, NULL), 0);
+    if (body.n > 0) {
+        assert_int_equal(gl_json_parse(&j, body, 1 << 20, &a, NULL), 0);
         (void)gl_json_u64(&j, gl_json_get(&j, gl_json_root(&j), "fence"), &c->told_fence);
         uint64_t attempt = 0;
         (void)gl_json_u64(&j, gl_json_get(&j, gl_json_root(&j), "attempt"), &attempt);
         c->told_attempt = (uint32_t)attempt;
     }
     if (code == 0) {
-        check_told(c, rq->verb, c->told_fence);
+        check_told(c, c->told_fence);
     } else if (code == GL_E_BUSY) {
         check_refused(c, c->told_fence);
     } else if (code == GL_E_UNKNOWN) {
         check_crashed(c); /* for all it knows */
     }
-    if (rq->verb == GL_VERB_CLAIM_ACQUIRE && code == 0) {
+    if (c->act == GL_CLAIM_ACQUIRE && code == 0) {
         c->fence = c->told_fence;
         c->held = c->key;
-    } else if (code == GL_E_NOT_OWNER || rq->verb == GL_VERB_CLAIM_COMPLETE ||
-               rq->verb == GL_VERB_CLAIM_FAIL) {
+    } else if (code == GL_E_NOT_OWNER || c->act == GL_CLAIM_COMPLETE || c->act == GL_CLAIM_FAIL) {
         c->fence = 0;
     }
 }
 
-static void ask(struct client *c, enum gl_verb verb, uint32_t key, uint64_t fence, gl_ms lease_ms)
+/* ---- the shell around a client's core ---- */
+
+struct call {
+    struct gl_link link;
+    struct client *client;
+    const struct gl_core_call *asked;
+    struct gl_store_req req;
+};
+
+static void feed(struct client *c, struct gl_event ev);
+
+static void on_done(struct gl_store_req *req)
+{
+    struct call *x = req->owner;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_event_record *records = GL_NEW_ARRAY(&a, struct gl_event_record, req->records_n + 1);
+    struct gl_event_entry *entries = GL_NEW_ARRAY(&a, struct gl_event_entry, req->entries_n + 1);
+    struct gl_event_answer answer = {.by = (uint8_t)x->asked->by,
+                                     .number = x->asked->number,
+                                     .code = req->status,
+                                     .why = gl_str_of(req->why.text)};
+
+    for (size_t i = 0; req->status == 0 && i < req->records_n; i++) {
+        records[i] = (struct gl_event_record){.kind = req->records[i].kind,
+                                              .id = req->records[i].id,
+                                              .value = req->records[i].value,
+                                              .rev = req->records[i].rev};
+        answer.records = (struct gl_items){.items = records, .n = req->records_n};
+    }
+    for (size_t i = 0; req->status == 0 && i < req->entries_n; i++) {
+        entries[i] =
+            (struct gl_event_entry){.id = req->entries[i].id, .score = req->entries[i].score};
+        answer.entries = (struct gl_items){.items = entries, .n = req->entries_n};
+    }
+    answer.time = req->status == 0 && x->asked->type == GL_CORE_CALL_TIME ? req->time : 0;
+    feed(x->client, (struct gl_event){.type = GL_EV_ANSWER, .answer = answer});
+    gl_list_remove(&x->link);
+    gl_mem_free(x);
+}
+
+static void call_store(struct client *c, const struct gl_core_call *asked)
+{
+    struct call *x = gl_mem_alloc(sizeof(*x));
+    struct gl_store *s = &c->store.port;
+
+    *x = (struct call){.client = c, .asked = asked, .req = {.done = on_done, .owner = x}};
+    gl_list_push(&c->calls, &x->link);
+    switch (asked->type) {
+    case GL_CORE_CALL_TIME:
+        (s->ops->time)(s, &x->req);
+        break;
+    case GL_CORE_CALL_GET:
+        s->ops->get(s, &x->req, CONTEXT, asked->keys, asked->keys_n);
+        break;
+    case GL_CORE_CALL_RANGE:
+        s->ops->range(s, &x->req, CONTEXT, &asked->range);
+        break;
+    default:
+        assert_int_equal(asked->type, GL_CORE_CALL_COMMIT);
+        s->ops->commit(s, &x->req, asked->tx);
+    }
+}
+
+/* The same core, by way of its text. */
+static void renew(struct client *c)
+{
+    struct gl_buf before = {0}, after = {0};
+    struct gl_core *renewed = NULL;
+    struct gl_why why;
+
+    assert_true(gl_core_save(c->core, SIZE_MAX, &before));
+    assert_int_equal(gl_core_restore(gl_buf_view(&before), &c->trace, c->core, &renewed, &why), 0);
+    assert_true(gl_core_save(renewed, SIZE_MAX, &after));
+    assert_true(gl_str_eq(gl_buf_view(&before), gl_buf_view(&after)));
+    gl_core_free(c->core);
+    c->core = renewed;
+    gl_buf_done(&before);
+    gl_buf_done(&after);
+}
+
+static void feed(struct client *c, struct gl_event ev)
+{
+    struct gl_effects out = {.arena = &c->arena};
+
+    ev.now = c->world->sim.now;
+    ev.context = CONTEXT;
+    gl_core_step(c->core, &ev, &out);
+    if (c->events_n++ % 5 == 0) {
+        renew(c);
+    }
+    for (size_t i = 0; i < out.n; i++) {
+        if (out.items[i].type == GL_FX_CALL) {
+            call_store(c, out.items[i].call);
+        } else if (out.items[i].type == GL_FX_REPLY) {
+            on_reply(c, out.items[i].code, out.items[i].body);
+        }
+    }
+}
+
+static void ask(struct client *c, enum gl_claim_act act, uint32_t key, uint64_t fence,
+                gl_ms lease_ms)
 {
     struct world *w = c->world;
+    char nonce[24];
 
     assert_false(c->is_busy);
     c->is_busy = true;
     c->code = 1;
+    c->act = act;
     c->key = key;
-    c->rq = (struct gl_request){.verb = verb,
-                                .context = CONTEXT,
-                                .claim.key = gl_str_of(w->keys[key]),
-                                .claim.owner = gl_str_of(c->name),
-                                .claim.fence = fence,
-                                .claim.lease = lease_ms};
-    gl_claims_run(&c->claims, &c->rq, on_answer, c);
+    c->named = fence;
+    (void)snprintf(nonce, sizeof(nonce), "%llu", (unsigned long long)++w->requests_n);
+    feed(c, (struct gl_event){.type = GL_EV_CLAIM,
+                              .claim = {.request = w->requests_n,
+                                        .act = (uint8_t)act,
+                                        .key = gl_str_of(w->keys[key]),
+                                        .owner = gl_str_of(c->name),
+                                        .fence = fence,
+                                        .lease_ms = lease_ms,
+                                        .nonce = gl_str_of(nonce)}});
+}
+
+static const struct gl_claim_counts *counts(const struct client *c)
+{
+    return gl_core_claim_counts(c->core);
 }
 
 static void client_open(struct world *w, uint32_t i)
 {
+    static const struct gl_core_pool pool = {.name = GL_S("default"), .slots = 1};
     struct client *c = &w->clients[i];
 
     c->world = w;
     (void)snprintf(c->name, sizeof(c->name), "c%u", i);
     sim_store_open(&c->store, &w->sim, &w->disk, NULL, NULL, c->name);
-    gl_claims_init(&c->claims, &c->store.port, &w->clock, &w->entropy);
+    gl_list_init(&c->calls);
+    c->core = gl_core_new(&(struct gl_core_config){.context = CONTEXT,
+                                                   .pools = &pool,
+                                                   .pools_n = 1,
+                                                   .passive = true,
+                                                   .shared = i % 4 != 3, /* else it has no clock */
+                                                   .ttl_ms = 10000,
+                                                   .trace = &c->trace});
+    feed(c, (struct gl_event){
+                .type = GL_EV_SESSION,
+                .session = {.session = gl_str_of(c->name), .number = 1, .sent_at = w->sim.now}});
     c->is_busy = false;
     c->fence = 0;
 }
@@ -274,7 +383,12 @@ static void client_open(struct world *w, uint32_t i)
 static void client_crash(struct client *c)
 {
     sim_store_crash(&c->store);
-    gl_claims_done(&c->claims);
+    for (struct gl_link *l; (l = gl_list_first(&c->calls)) != NULL;) {
+        gl_list_remove(l);
+        gl_mem_free(GL_CONTAINER(l, struct call, link));
+    }
+    gl_core_free(c->core);
+    gl_arena_done(&c->arena);
     check_crashed(c);
 }
 
@@ -285,8 +399,6 @@ static void begin(struct world *w, uint64_t seed)
     sim_disk_init(&w->disk);
     gl_rng_fork(&w->sim.rng, &w->rng, "claims");
     w->disk.watch = (struct sim_disk_watch){.owner = w, .on_write = on_write};
-    w->clock.now = now_of;
-    w->entropy.fill = fill;
     for (uint32_t i = 0; i < KEYS; i++) {
         (void)snprintf(w->keys[i], sizeof(w->keys[i]), "key/%u", i);
     }
@@ -334,6 +446,16 @@ static size_t indexed(struct world *w)
     return n;
 }
 
+static bool is_writing(const struct client *c)
+{
+    for (const struct gl_link *l = c->calls.next; l != &c->calls; l = l->next) {
+        if (GL_CONTAINER(l, struct call, link)->asked->type == GL_CORE_CALL_COMMIT) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- stories ---- */
 
 /* All eight want key 0: how many got it? */
@@ -343,7 +465,7 @@ static unsigned race(struct world *w, unsigned *ret_busy)
 
     *ret_busy = 0;
     for (uint32_t i = 0; i < CLIENTS; i++) {
-        ask(&w->clients[i], GL_VERB_CLAIM_ACQUIRE, 0, 0, 5000);
+        ask(&w->clients[i], GL_CLAIM_ACQUIRE, 0, 0, 5000);
     }
     settle(w);
     for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -383,30 +505,29 @@ static void a_holder_that_slept_changes_nothing(void **state)
 
     (void)state;
     begin(&w, 1);
-    ask(a, GL_VERB_CLAIM_ACQUIRE, 0, 0, 2000);
+    ask(a, GL_CLAIM_ACQUIRE, 0, 0, 2000);
     settle(&w);
     assert_int_equal(a->told_fence, 1);
     run(&w, 2001);
-    ask(b, GL_VERB_CLAIM_ACQUIRE, 0, 0, 2000);
+    ask(b, GL_CLAIM_ACQUIRE, 0, 0, 2000);
     settle(&w);
     assert_int_equal(b->code, 0);
     assert_int_equal(b->told_fence, 2);
     assert_int_equal(b->told_attempt, 2);
-    static const enum gl_verb late[] = {GL_VERB_CLAIM_RENEW, GL_VERB_CLAIM_COMPLETE,
-                                        GL_VERB_CLAIM_FAIL};
+    static const enum gl_claim_act late[] = {GL_CLAIM_RENEW, GL_CLAIM_COMPLETE, GL_CLAIM_FAIL};
     for (size_t i = 0; i < GL_COUNT(late); i++) {
         ask(a, late[i], 0, 1, 2000);
         settle(&w);
         assert_int_equal(a->code, GL_E_NOT_OWNER);
         assert_int_equal(a->told_fence, 2); /* it is told who has it */
     }
-    ask(b, GL_VERB_CLAIM_COMPLETE, 0, 2, 0);
+    ask(b, GL_CLAIM_COMPLETE, 0, 2, 0);
     settle(&w);
     assert_int_equal(b->code, 0);
     assert_int_equal(indexed(&w), 0);
-    assert_int_equal(a->claims.counts.renew_failed, 1);
-    assert_int_equal(b->claims.counts.steals, 1);
-    assert_int_equal(b->claims.counts.completed, 1);
+    assert_int_equal(counts(a)->renew_failed, 1);
+    assert_int_equal(counts(b)->steals, 1);
+    assert_int_equal(counts(b)->completed, 1);
     end(&w);
 }
 
@@ -418,12 +539,12 @@ static void a_holder_that_renews_keeps_it(void **state)
     (void)state;
     begin(&w, 1);
     w.sim.options.store_delay_ms = 20;
-    ask(a, GL_VERB_CLAIM_ACQUIRE, 0, 0, 6000);
+    ask(a, GL_CLAIM_ACQUIRE, 0, 0, 6000);
     settle(&w);
     for (unsigned i = 0; i < 30; i++) {
         run(&w, 2000);
-        ask(a, GL_VERB_CLAIM_RENEW, 0, a->fence, 0);
-        ask(b, GL_VERB_CLAIM_ACQUIRE, 0, 0, 6000);
+        ask(a, GL_CLAIM_RENEW, 0, a->fence, 0);
+        ask(b, GL_CLAIM_ACQUIRE, 0, 0, 6000);
         settle(&w);
         assert_int_equal(a->code, 0);
         assert_int_equal(b->code, GL_E_BUSY);
@@ -446,33 +567,72 @@ static void reclaim_marks_what_is_over_and_nothing_else(void **state)
     litter.writes = &place;
     litter.writes_n = 1;
     assert_int_equal(sim_disk_commit(&w.disk, &litter, &refused), 0);
-    ask(a, GL_VERB_CLAIM_ACQUIRE, 0, 0, 2000);
+    ask(a, GL_CLAIM_ACQUIRE, 0, 0, 2000);
     settle(&w);
-    ask(a, GL_VERB_CLAIM_ACQUIRE, 1, 0, 9000);
+    ask(a, GL_CLAIM_ACQUIRE, 1, 0, 9000);
     settle(&w);
-    ask(a, GL_VERB_CLAIM_RECLAIM, 0, 0, 0);
+    ask(a, GL_CLAIM_RECLAIM, 0, 0, 0);
     settle(&w);
-    assert_int_equal(a->claims.counts.expired, 0);
+    assert_int_equal(counts(a)->expired, 0);
     assert_int_equal(indexed(&w), 2); /* the place that led to nothing is gone */
     run(&w, 3000);
     for (uint32_t i = 1; i < CLIENTS; i++) { /* all at once: it is marked once */
-        ask(&w.clients[i], GL_VERB_CLAIM_RECLAIM, 0, 0, 0);
+        ask(&w.clients[i], GL_CLAIM_RECLAIM, 0, 0, 0);
     }
     settle(&w);
     uint64_t marked = 0;
     for (uint32_t i = 1; i < CLIENTS; i++) {
         assert_int_equal(w.clients[i].code, 0);
-        marked += w.clients[i].claims.counts.expired;
+        marked += counts(&w.clients[i])->expired;
     }
     assert_int_equal(marked, 1);
     assert_int_equal(indexed(&w), 1);
-    ask(a, GL_VERB_CLAIM_RENEW, 0, 1, 0);
+    ask(a, GL_CLAIM_RENEW, 0, 1, 0);
     settle(&w);
     assert_int_equal(a->code, GL_E_NOT_OWNER);
-    ask(a, GL_VERB_CLAIM_ACQUIRE, 0, 0, 2000);
+    ask(a, GL_CLAIM_ACQUIRE, 0, 0, 2000);
     settle(&w);
     assert_int_equal(a->told_fence, 2);
     assert_int_equal(a->told_attempt, 2);
+    end(&w);
+}
+
+/* It answers what it has begun, and asks the store for nothing more. */
+static void a_node_that_ends_says_what_it_knows(void **state)
+{
+    static struct world w;
+    struct client *a = &w.clients[0], *b = &w.clients[1], *d = &w.clients[2];
+
+    (void)state;
+    begin(&w, 1);
+    w.sim.options.store_delay_ms = 20;
+    ask(a, GL_CLAIM_ACQUIRE, 0, 0, 5000);
+    feed(a, (struct gl_event){.type = GL_EV_END}); /* while it reads */
+    settle(&w);
+    assert_int_equal(a->code, GL_E_UNAVAILABLE);
+    assert_int_equal(w.grants_n, 0);
+    ask(a, GL_CLAIM_ACQUIRE, 0, 0, 5000);
+    assert_int_equal(a->code, GL_E_UNAVAILABLE); /* at once */
+
+    ask(b, GL_CLAIM_ACQUIRE, 0, 0, 5000);
+    while (!is_writing(b)) {
+        run(&w, 1);
+    }
+    feed(b, (struct gl_event){.type = GL_EV_END});
+    settle(&w);
+    assert_int_equal(b->code, 0);
+
+    w.sim.faults = true;
+    w.sim.fault_budget = 100;
+    w.sim.options.store_unknown_yes = 1000000;
+    ask(d, GL_CLAIM_ACQUIRE, 1, 0, 5000);
+    while (!is_writing(d)) {
+        run(&w, 1);
+    }
+    feed(d, (struct gl_event){.type = GL_EV_END});
+    settle(&w);
+    assert_int_equal(d->code, GL_E_UNKNOWN);
+    assert_int_equal(w.grants_n, 2);
     end(&w);
 }
 
@@ -480,8 +640,8 @@ static void reclaim_marks_what_is_over_and_nothing_else(void **state)
 
 static void act(struct world *w, struct client *c)
 {
-    static const enum gl_verb verbs[] = {GL_VERB_CLAIM_RENEW, GL_VERB_CLAIM_RENEW,
-                                         GL_VERB_CLAIM_COMPLETE, GL_VERB_CLAIM_FAIL};
+    static const enum gl_claim_act verbs[] = {GL_CLAIM_RENEW, GL_CLAIM_RENEW, GL_CLAIM_COMPLETE,
+                                              GL_CLAIM_FAIL};
     uint64_t draw = gl_rng_below(&w->rng, 100);
 
     if (draw < 3) {
@@ -490,14 +650,14 @@ static void act(struct world *w, struct client *c)
     } else if (c->is_busy) {
         return;
     } else if (draw < 8) {
-        ask(c, GL_VERB_CLAIM_RECLAIM, 0, 0, 0);
+        ask(c, GL_CLAIM_RECLAIM, 0, 0, 0);
     } else if (c->fence > 1 && draw < 15) { /* one of an earlier life, perhaps its own */
         ask(c, verbs[gl_rng_below(&w->rng, GL_COUNT(verbs))], c->held,
             (uint64_t)gl_rng_range(&w->rng, 1, (int64_t)c->fence - 1), 0);
     } else if (c->fence != 0) {
         ask(c, verbs[gl_rng_below(&w->rng, GL_COUNT(verbs))], c->held, c->fence, 0);
     } else {
-        ask(c, GL_VERB_CLAIM_ACQUIRE, (uint32_t)gl_rng_below(&w->rng, KEYS), 0,
+        ask(c, GL_CLAIM_ACQUIRE, (uint32_t)gl_rng_below(&w->rng, KEYS), 0,
             gl_rng_range(&w->rng, GL_LEASE_MS_MIN, 4000));
     }
 }
@@ -524,7 +684,7 @@ static void no_history_breaks_a_rule(void **state)
         grants += w.grants_n;
         steals += w.steals_n;
         for (uint32_t i = 0; i < CLIENTS; i++) {
-            done += w.clients[i].claims.counts.completed;
+            done += counts(&w.clients[i])->completed;
         }
         end(&w);
     }
@@ -541,6 +701,7 @@ int main(void)
         cmocka_unit_test(a_holder_that_slept_changes_nothing),
         cmocka_unit_test(a_holder_that_renews_keeps_it),
         cmocka_unit_test(reclaim_marks_what_is_over_and_nothing_else),
+        cmocka_unit_test(a_node_that_ends_says_what_it_knows),
         cmocka_unit_test(no_history_breaks_a_rule),
     };
 

@@ -106,6 +106,31 @@ def test_a_bundle_without_values_is_decided_the_same(box):
     assert same(box.glia("replay", "later").stdout)
 
 
+def test_claims_without_their_names_are_decided_the_same(box):
+    node = serve(box)
+    won = box.json("claim", "acquire", "a-key-secret", "--owner", "an-owner-secret",
+                   "--work-type", "a-type-secret", "--lease", "1h")
+    box.glia("claim", "acquire", "a-key-secret", "--owner", "another-secret", code=75)
+    again = box.json("claim", "renew", "a-key-secret", "--owner", "an-owner-secret",
+                     "--fence", str(won["fence"]))
+    assert again["fence"] == won["fence"]
+    box.glia("claim", "renew", "a-key-secret", "--owner", "another-secret", "--fence", "1", code=76)
+    box.glia("claim", "fail", "a-key-secret", "--owner", "an-owner-secret", "--fence", "1",
+             "--error", "a-detail-secret")
+    box.glia("claim", "acquire", "a-key-secret", "--owner", "another-secret", "--lease", "1s")
+    wait_for("the end of the lease", lambda: box.json("claim", "reclaim")["expired"])
+
+    box.glia("debug", "dump", "--output", "bundle")
+    text = box.read("bundle")
+    assert '"type":"claim"' in text and "secret" not in text.replace("secrets", "")
+    box.glia("replay", "bundle")  # else it exits with 1
+    box.glia("debug", "dump", "--no-redact", "--output", "all")
+    assert "a-detail-secret" in box.read("all")
+    box.glia("replay", "all")
+    node.terminate()
+    box.finish(node)
+
+
 def test_everything_is_left_in_if_that_is_wanted(box):
     _, node = live_through_a_lot(box)
     done = box.glia("debug", "dump", "--no-redact", "--output", "all")

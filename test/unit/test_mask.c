@@ -194,6 +194,39 @@ static void commands_of_other_nodes_lose_their_values(void **state)
                         "\"id\":\"i\",\"why\":\"***\"}]}}");
 }
 
+/* Whether two of them are the same decides. */
+static void claims_keep_which_names_are_the_same(void **state)
+{
+    struct box *b = *state;
+    const char *asked =
+        mask(b, "{\"event\":{\"now\":1,\"type\":\"claim\",\"request\":4,\"act\":\"fail\","
+                "\"key\":\"secret-key\",\"owner\":\"secret-owner\",\"fence\":3,"
+                "\"error_detail\":\"secret\",\"nonce\":\"secret-nonce\"}}");
+    char owner[64];
+
+    assert_null(strstr(asked, "secret"));
+    assert_non_null(strstr(asked, "\"fence\":3,\"error_detail\":\"***\""));
+    assert_int_equal(sscanf(strstr(asked, "owner"), "owner\":\"%17s", owner), 1);
+    const char *read =
+        mask(b, "{\"event\":{\"now\":1,\"type\":\"answer\",\"by\":\"claims\",\"records\":["
+                "{\"kind\":\"claim\",\"id\":\"secret-key\",\"owner\":\"secret-owner\",\"rev\":1,"
+                "\"value\":\"{\\\"state\\\":\\\"claimed\\\",\\\"owner\\\":\\\"secret-owner\\\","
+                "\\\"lease_until\\\":7,\\\"work_type\\\":\\\"secret\\\"}\"},"
+                "{\"kind\":\"claim\",\"value\":\"secret\"}],\"entries\":[{\"score\":5,"
+                "\"id\":\"secret-key\"}]}}");
+    assert_null(strstr(read, "secret"));
+    assert_non_null(strstr(read, "\\\"state\\\":\\\"claimed\\\""));
+    assert_non_null(strstr(read, "\\\"lease_until\\\":7"));
+    assert_non_null(strstr(strstr(read, "\\\"owner\\\""), owner));
+    const char *saved =
+        mask(b, "{\"claims\":{\"acquired\":5,\"requests\":[{\"phase\":\"writing\",\"key\":"
+                "\"secret-key\",\"owner\":\"secret-owner\",\"shown\":\"{\\\"owner\\\":"
+                "\\\"secret-owner\\\"}\",\"changes\":[{\"key\":\"secret\",\"score\":3}]}]}}");
+    assert_null(strstr(saved, "secret"));
+    assert_non_null(strstr(strstr(saved, "shown"), owner));
+    assert_non_null(strstr(saved, "\"acquired\":5"));
+}
+
 /* ---- facts ---- */
 
 static const char *mask_facts(struct box *b, const char *when)
@@ -322,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(values_of_events_keep_only_their_types, begin, end),
         cmocka_unit_test_setup_teardown(records_keep_what_decides, begin, end),
         cmocka_unit_test_setup_teardown(commands_of_other_nodes_lose_their_values, begin, end),
+        cmocka_unit_test_setup_teardown(claims_keep_which_names_are_the_same, begin, end),
         cmocka_unit_test_setup_teardown(facts_keep_what_a_condition_compares, begin, end),
         cmocka_unit_test_setup_teardown(facts_keep_as_little_as_decides, begin, end),
         cmocka_unit_test_setup_teardown(facts_that_are_looked_into_stay_and_are_named, begin, end),

@@ -1,5 +1,6 @@
 /* What the flight recorder writes, told again. */
 #include "base/check.h"
+#include "core/claims/claim.h"
 #include "model/flow.h"
 #include "port/record.h"
 #include "sim/replay.h"
@@ -8,6 +9,8 @@
 #include <stdio.h>
 
 #define JOB "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+#define OTHER "01ARZ3NDEKTSV4RRFFQ69G5FAW"
+#define NUMBER "01ARZ3NDEKTSV4RRFFQ69G5FAX"
 
 /* A core with a recorder around it that writes into memory. */
 struct box {
@@ -19,6 +22,10 @@ struct box {
     struct gl_arena arena;
     gl_ms now;
     size_t begun, refuse_after;
+    gl_str flow, job; /* compiled; the record of the job that was written last */
+    uint64_t replies; /* the request numbers that were answered, added up */
+    int claims_n;     /* records of claims written */
+    bool is_answered; /* a command from the inbox */
 };
 
 static bool on_begin(struct gl_record_port *p, gl_str bytes)
@@ -44,9 +51,89 @@ static bool on_add(struct gl_record_port *p, gl_str bytes)
 
 static void feed(struct box *b, struct gl_event ev);
 
+/* A store with one command in its inbox, and an answer for whoever asks. */
+static struct gl_event_record record_for(struct box *b, const struct gl_key *key)
+{
+    struct gl_event_record r = {.kind = key->kind, .id = key->id};
+
+    if (gl_str_is(key->kind, "job")) {
+        r.rev = 1;
+    } else if (gl_str_is(key->kind, "inbox")) {
+        r.rev = 1;
+        r.value = GL_S("{\"now\":1,\"type\":\"command\",\"job\":\"" JOB "\",\"verb\":\"pause\"}");
+    } else if (gl_str_is(key->kind, "answer")) {
+        r.rev = 1;
+        r.value = GL_S("{\"code\":0,\"why\":\"\"}");
+    } else if (gl_str_is(key->kind, "claim") && b->claims_n > 0) {
+        r.rev = (uint64_t)b->claims_n;
+        r.value = GL_S("{\"state\":\"claimed\",\"owner\":\"me\",\"lease_until\":9000,"
+                       "\"lease_ms\":4000,\"attempt\":1,\"fence\":1}");
+    }
+    return r;
+}
+
+static void note_writes(struct box *b, const struct gl_tx *tx)
+{
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        b->claims_n += gl_str_is(tx->writes[i].kind, "claim");
+        b->is_answered = b->is_answered || gl_str_is(tx->writes[i].kind, "answer");
+        if (gl_str_is(tx->writes[i].kind, "job")) {
+            b->job = gl_str_dup(&b->arena, tx->writes[i].value);
+        }
+    }
+}
+
+static void answer_call(struct box *b, const struct gl_core_call *call)
+{
+    static struct gl_event_peer other = {.id = GL_S("other#1.x"), .left_ms = 5000, .is_told = true};
+    static struct gl_event_entry in_inbox = {.score = 5, .id = GL_S(JOB "/" NUMBER)};
+    struct gl_event_record *records =
+        GL_NEW_ARRAY(&b->arena, struct gl_event_record, call->keys_n + 1);
+    struct gl_event_answer a = {.by = (uint8_t)call->by, .number = call->number};
+
+    for (size_t i = 0; i < call->keys_n; i++) {
+        records[i] = record_for(b, &call->keys[i]);
+    }
+    a.records = (struct gl_items){.items = records, .n = call->keys_n};
+    a.time = call->type == GL_CORE_CALL_TIME ? 5000 : 0;
+    if (call->type == GL_CORE_CALL_SESSIONS) {
+        a.sessions = (struct gl_items){.items = &other, .n = 1};
+    } else if (call->type == GL_CORE_CALL_COMMIT) {
+        note_writes(b, call->tx);
+    } else if (call->type == GL_CORE_CALL_RANGE && gl_str_is(call->range.index, "inbox") &&
+               !b->is_answered) {
+        a.entries = (struct gl_items){.items = &in_inbox, .n = 1};
+    }
+    feed(b, (struct gl_event){.type = GL_EV_ANSWER, .answer = a});
+}
+
+/* A job that another node owns. */
+static void load(struct box *b, gl_str id)
+{
+    struct gl_event_record job = {.kind = GL_S("job"),
+                                  .id = id,
+                                  .owner = GL_S("other#1.x"),
+                                  .rev = 3,
+                                  .token = 2,
+                                  .value = b->job};
+
+    feed(b, (struct gl_event){.type = GL_EV_LOADED,
+                              .job = id,
+                              .loaded = {.flow_hash = GL_S("the-hash"),
+                                         .flow = b->flow,
+                                         .records = {.items = &job, .n = 1}}});
+}
+
 static void on_effect(struct box *b, const struct gl_effect *e)
 {
-    if (e->type == GL_FX_COMMIT) {
+    if (e->type == GL_FX_CALL) {
+        answer_call(b, e->call);
+    } else if (e->type == GL_FX_REPLY) {
+        b->replies += e->request;
+    } else if (e->type == GL_FX_LOAD) {
+        load(b, e->job);
+    } else if (e->type == GL_FX_COMMIT) {
+        note_writes(b, e->tx);
         feed(b, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .done = {.op = e->op}});
     } else if (e->type == GL_FX_START) {
         gl_spec_unref(e->spec);
@@ -90,7 +177,7 @@ static gl_str compile(struct box *b, const char *text)
     return compiled;
 }
 
-static void box_open(struct box *b, size_t segment_bytes)
+static void box_begin(struct box *b, size_t segment_bytes, gl_ms ttl_ms)
 {
     static const struct gl_core_pool pool = {.name = GL_S("default"), .slots = 2};
 
@@ -100,11 +187,21 @@ static void box_open(struct box *b, size_t segment_bytes)
                                       .begin = on_begin,
                                       .add = on_add};
     gl_flight_init(&b->flight, &b->port, &b->trace, GL_S("node"));
-    b->core = gl_core_new(&(struct gl_core_config){
-        .context = GL_S("default"), .pools = &pool, .pools_n = 1, .trace = &b->flight.digest.tap});
+    b->core = gl_core_new(&(struct gl_core_config){.context = GL_S("default"),
+                                                   .pools = &pool,
+                                                   .pools_n = 1,
+                                                   .node = GL_S("s"),
+                                                   .shared = ttl_ms > 0,
+                                                   .ttl_ms = ttl_ms,
+                                                   .trace = &b->flight.digest.tap});
     feed(b,
          (struct gl_event){.type = GL_EV_SESSION, .session = {.session = GL_S("s"), .number = 1}});
     feed(b, (struct gl_event){.type = GL_EV_EXEC_UP, .exec_up = {.epoch = GL_S("e")}});
+}
+
+static void box_open(struct box *b, size_t segment_bytes)
+{
+    box_begin(b, segment_bytes, 0);
 }
 
 static void run_a_job(struct box *b, const char *id)
@@ -309,10 +406,54 @@ static void what_is_no_recording_is_refused_with_a_sentence(void **state)
     }
 }
 
+static void what_travels_between_nodes_is_decided_the_same_again(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_why why;
+    struct box b;
+
+    (void)state;
+    box_begin(&b, 1, 9000); /* in as many segments as there can be: each begins with a snapshot */
+    b.flow = compile(&b, "{\"steps\":{\"a\":{\"noop\":true}}}");
+    feed(&b, (struct gl_event){.type = GL_EV_SUBMIT,
+                               .job = GL_S(JOB),
+                               .submit = {.flow_hash = GL_S("the-hash"), .flow = b.flow}});
+    feed(&b, (struct gl_event){.type = GL_EV_TICK}); /* who else is there; and the inbox */
+    assert_true(b.is_answered);
+    feed(&b, (struct gl_event){
+                 .type = GL_EV_COMMAND,
+                 .job = GL_S(OTHER),
+                 .command = {.request = 7, .verb = GL_CMD_PAUSE, .send_as = GL_S(NUMBER)}});
+    assert_int_equal(b.replies, 0);
+    feed(&b, (struct gl_event){.type = GL_EV_WOKEN, .woken = {.word = GL_S("answer")}});
+    feed(&b, (struct gl_event){.type = GL_EV_TICK});
+    assert_int_equal(b.replies, 7);
+    for (uint64_t i = 0; i < 2; i++) { /* it is given, and then it is busy */
+        feed(&b, (struct gl_event){.type = GL_EV_CLAIM,
+                                   .claim = {.request = 100 * (i + 1),
+                                             .act = GL_CLAIM_ACQUIRE,
+                                             .key = GL_S("k"),
+                                             .owner = GL_S("me"),
+                                             .nonce = GL_S("n")}});
+    }
+    assert_int_equal(b.claims_n, 1);
+    assert_int_equal(b.replies, 307);
+    feed(&b, (struct gl_event){.type = GL_EV_CLAIM,
+                               .claim = {.request = 1000, .act = GL_CLAIM_RECLAIM}});
+    assert_int_equal(b.replies, 1307);
+    assert_true(b.begun > 1);
+    assert_int_equal(play(gl_buf_view(&b.text), &result, &why), 0);
+    assert_int_equal(result.differs_at, 0);
+    assert_int_equal(result.segments_n, b.begun);
+    sim_replay_done(&result);
+    box_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recording_is_decided_the_same_again),
+        cmocka_unit_test(what_travels_between_nodes_is_decided_the_same_again),
         cmocka_unit_test(every_segment_can_be_told_by_itself),
         cmocka_unit_test(what_was_not_taken_ends_the_segment_and_the_next_one_begins),
         cmocka_unit_test(a_flow_is_written_once),

@@ -9,6 +9,12 @@ const char *const gl_claim_state_words[] = {
 #undef X
         NULL};
 
+const char *const gl_claim_act_words[] = {
+#define X(name, word) word,
+    GL_CLAIM_ACTS(X)
+#undef X
+        NULL};
+
 #define CF(member, type, flags, doc) GL_FIELD(gl_claim, member, type, flags, doc)
 
 static const struct gl_field claim_fields[] = {

@@ -51,13 +51,21 @@ struct gl_claim {
 
 extern const struct gl_schema gl_claim_schema;
 
+#define GL_CLAIM_ACTS(X)    \
+    X(ACQUIRE, "acquire")   \
+    X(RENEW, "renew")       \
+    X(COMPLETE, "complete") \
+    X(FAIL, "fail")         \
+    X(RECLAIM, "reclaim") /* mark one whose lease is over */
+
 enum gl_claim_act {
-    GL_CLAIM_ACQUIRE,
-    GL_CLAIM_RENEW,
-    GL_CLAIM_COMPLETE,
-    GL_CLAIM_FAIL,
-    GL_CLAIM_RECLAIM, /* mark one whose lease is over */
+#define X(name, word) GL_CLAIM_##name,
+    GL_CLAIM_ACTS(X)
+#undef X
+        GL_CLAIM_ACT_COUNT
 };
+
+extern const char *const gl_claim_act_words[];
 
 struct gl_claim_wish {
     enum gl_claim_act act;
@@ -66,6 +74,18 @@ struct gl_claim_wish {
     gl_ms lease_ms; /* ACQUIRE, RENEW; 0: as before, or the default */
     bool once;      /* ACQUIRE: not if it is done */
     gl_str work_type, error_detail, nonce;
+};
+
+/* What a node has done for its clients, since it began. */
+struct gl_claim_counts {
+    uint64_t acquired; /* all that were given, stolen ones too */
+    uint64_t steals;   /* of them: not the first attempt, because the one before did not end well */
+    uint64_t busy;     /* not given */
+    uint64_t renewed;
+    uint64_t renew_failed; /* the holder was told that it has lost it, or nothing certain */
+    uint64_t completed;
+    uint64_t failed;
+    uint64_t expired; /* marked by `reclaim` */
 };
 
 /* Does it make sense at all? GL_E_INVALID and a sentence if not. */
