@@ -108,6 +108,23 @@ static void what_is_condemned_can_still_be_saved(void **state)
     assert_int_equal(files_rig_count(r, "flow"), 1);
 }
 
+/* Written anew with its own bytes it would look sound. */
+static void what_is_damaged_is_not_made_to_look_sound(void **state)
+{
+    const struct sim_disk_record *flow;
+
+    (void)state;
+    files_rig_init(r, 1, 2, &(struct gl_keep){0});
+    (void)files_rig_submit(r, 0, "51", false);
+    wait_for_all();
+    flow = (const void *)sim_disk_kind(&r->disk, SIM_CONTEXT, GL_S("flow"))->rows[0];
+    sim_disk_damage(&r->disk, SIM_CONTEXT, GL_S("flow"), flow->row.id);
+    trim(1, 0);
+    assert_int_equal(files_rig_count(r, "flow"), 1);
+    flow = (const void *)sim_disk_kind(&r->disk, SIM_CONTEXT, GL_S("flow"))->rows[0];
+    assert_true(flow->damaged);
+}
+
 static void one_node_trims_for_all(void **state)
 {
     (void)state;
@@ -430,6 +447,7 @@ int main(void)
         TEST(what_nobody_names_goes_when_it_is_old_enough),
         TEST(what_has_gone_is_brought_again),
         TEST(what_is_condemned_can_still_be_saved),
+        TEST(what_is_damaged_is_not_made_to_look_sound),
         TEST(one_node_trims_for_all),
         TEST(a_trimmer_that_dies_leaves_nothing_useless),
         TEST(a_file_that_is_named_meanwhile_stays),
