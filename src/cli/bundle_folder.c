@@ -265,7 +265,7 @@ static void list_payloads(struct folder_reading *r)
     char *real;
 
     if (lstat(path, &st) < 0 && errno == ENOENT) {
-        return; /* what the manifest wants of it, the manifest's errors say */
+        return; /* the manifest's own errors name the files it needs */
     }
     if (gl_bundle_folder_check_link(r->b->root, path, &why) != 0) {
         add_problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));

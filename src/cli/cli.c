@@ -15,7 +15,7 @@
 #include "base/near.h"
 #include "port/store.h"
 
-enum { DATA_BYTES_MAX = 3000 }; /* what we put behind it fits into the system's 4096, too */
+enum { DATA_BYTES_MAX = 3000 }; /* leaves room for the names we append: paths are limited to 4096 */
 
 /* ---- talk ---- */
 
@@ -250,7 +250,7 @@ static void set_option(struct gl_cli *cli, size_t i, const char *value)
     }
 }
 
-/* An option as it stands on the command line. */
+/* An option as given on the command line. */
 struct given {
     gl_str name, value;
     bool has_value;
@@ -269,7 +269,7 @@ static struct given cut_option(const char *word)
     return g;
 }
 
-/* Its value, from behind the '=' or the next word; moves *at past that. */
+/* Its value: after the '=' or the next word; moves *at past it. */
 static int take_value(struct gl_cli *cli, struct given *g, bool takes, char ***at)
 {
     if (!takes && g->has_value) {
@@ -364,7 +364,7 @@ static const char *rest_hint(struct gl_cli *cli, char **argv)
         at++; /* options stay before the -- */
     }
     if (cli->command->takes_rest && cli->command->words_min == 0 && !cli->command->is_hidden) {
-        return "; put the command to run after --"; /* its own words stand before it */
+        return "; put the command to run after --"; /* its own words come before the -- */
     }
     if (!cli->command->takes_rest || cli->words_n == 0 || strcmp(cli->words[0], "-") == 0 ||
         access(cli->words[0], F_OK) == 0) {
@@ -478,7 +478,7 @@ static gl_str first_of(gl_str group)
     return name;
 }
 
-/* The command that somebody may have meant; "" if none is near. */
+/* The most similar command; "" if none is similar. */
 static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
 {
     struct gl_near near;
@@ -564,7 +564,7 @@ static int check_data(struct gl_cli *cli)
                                .p);
     }
     if (stat(cli->data, &st) < 0) {
-        return 0; /* it is made, or said what is wrong, when it is needed */
+        return 0; /* created, or reported as unusable, when it is needed */
     }
     if (!S_ISDIR(st.st_mode)) {
         text = gl_str_fmt(&cli->arena,
@@ -630,7 +630,7 @@ static bool is_known(gl_str name)
     return false;
 }
 
-/* Options of all commands may stand before the command. 0, or an exit code; *at is moved. */
+/* Options of all commands may precede the command name. 0, or an exit code; moves *at. */
 static int read_front(struct gl_cli *cli, char ***at)
 {
     for (; **at != NULL && (**at)[0] == '-' && !is_help(**at); (*at)++) {
@@ -661,7 +661,7 @@ static int dispatch(struct gl_cli *cli, char **argv)
     size_t n = 0, used;
     int err;
 
-    cli->json = wants_json(argv); /* mistakes on the way are told so, too */
+    cli->json = wants_json(argv); /* so that errors while parsing are JSON, too */
     err = read_front(cli, &argv);
     if (err != 0) {
         return err;
@@ -695,7 +695,7 @@ static void fill_standard_files(void)
     }
 }
 
-/* What we have printed has arrived, or we say so. A reader that has gone has had enough. */
+/* Flush the output and report a failure. A reader that closed the pipe is no failure. */
 static int finish_output(struct gl_cli *cli, int code)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};

@@ -215,7 +215,7 @@ static int add_segments(struct making *m, struct gl_why *reterr_why)
     return rc;
 }
 
-/* ---- what stands around them ---- */
+/* ---- the other lines ---- */
 
 static void add_settings(struct making *m)
 {

@@ -119,7 +119,7 @@ static void parse_bundle(struct gl_flowfile *f)
 
     f->is_bundle = true;
     (void)gl_bundle_folder_read(&f->bundle, gl_str_c(&f->arena, (gl_str){.p = f->path, .n = n}),
-                                &sets, &f->arena); /* what is wrong is told with the rest */
+                                &sets, &f->arena); /* its errors are reported with the others */
     (void)gl_manifest_parse(&f->j, gl_json_root(&f->j), &f->bundle.given, &f->arena, &f->flow,
                             &f->errors);
     add_problems(f);

@@ -7,7 +7,7 @@
 #include "os/runclaim.h"
 
 enum {
-    REPORTED_MAX = 10,      /* questions that are told one by one, of one look */
+    REPORTED_MAX = 10,      /* requests reported one by one per reading */
     REMEMBERED_MAX = 10000, /* ids that are remembered */
     ASK_PAUSE_MS = 3000,    /* between questions to a node whose files cannot be seen */
     PAUSE_MS_MAX = 60000,
@@ -223,7 +223,7 @@ struct reported_request {
     uint32_t again_n;
 };
 
-/* Not said before; one that was asked anew after an answer is. */
+/* Not reported before, or asked again after an answer. */
 static bool is_new(struct gl_human_watch *w, gl_str id, uint32_t again_n)
 {
     struct reported_request *t = gl_map_find(&w->reported, id);

@@ -78,7 +78,7 @@ static gl_str as_json(struct gl_arena *a, gl_str text, bool is_text)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-/* NULL: there is none of that name, which is for the node to say. */
+/* NULL: no input of that name; the node reports it. */
 static const struct gl_flow_input *input_of(const struct gl_flow *flow, gl_str name)
 {
     const struct gl_flow_input *all = flow->inputs.items;

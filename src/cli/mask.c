@@ -186,7 +186,7 @@ static void hide_inputs(struct gl_mask *m, const struct gl_json *j, gl_jnode val
     rewrite_text(m, j, value, hide_members, w);
 }
 
-/* ---- what agents say ---- */
+/* ---- data of agents ---- */
 
 /* Of the job at hand; NULL: it is none of a bundle. */
 static struct gl_mask_data *data_of(const struct gl_mask *m)
@@ -196,7 +196,7 @@ static struct gl_mask_data *data_of(const struct gl_mask *m)
     return job != NULL ? job->data : NULL;
 }
 
-/* Some value had to stay as it is: it is told of which flow. */
+/* A value had to stay: remember its flow, for the report. */
 static void note_kept_data(struct gl_mask *m, struct gl_mask_data *d)
 {
     const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
@@ -467,7 +467,7 @@ static void hide_flow_text(struct gl_mask *m, const struct gl_json *j, gl_jnode 
     gl_jw_str(w, hide_flow(m, gl_json_str(j, value, &m->line)));
 }
 
-/* ---- records, and where they stand ---- */
+/* ---- records, by their keys ---- */
 
 static void write_job_record(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                              struct gl_jw *w)

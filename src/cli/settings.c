@@ -497,7 +497,7 @@ static gl_str join_pools(struct settings_reader *r, gl_jnode object)
     return gl_str_dup(r->a, gl_buf_view(&out));
 }
 
-/* The value as somebody would write it behind a flag. */
+/* The value as it would be written after a flag. */
 static bool text_of(struct settings_reader *r, const struct gl_setting_spec *spec, gl_jnode value,
                     gl_str *ret)
 {
@@ -552,7 +552,7 @@ static void take_member(struct settings_reader *r, gl_jnode key)
                                   GL_STR_ARG(name)));
 }
 
-/* Nothing but comments: a file that somebody has only begun. YAML would call it no document. */
+/* Only comments, which YAML would reject as no document. */
 static bool is_blank(gl_str text)
 {
     while (text.n > 0) {

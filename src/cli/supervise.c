@@ -149,8 +149,8 @@ static void read_order(struct supervised *m)
     }
 }
 
-/* It has ended, but nobody has taken note: so the number of its group is still its own. What it has
- * left in it ends, too. */
+/* The command has ended but is not reaped yet, so its group number cannot have been reused. Kill
+ * what it left in the group. */
 static bool has_ended(const struct supervised *m)
 {
     siginfo_t info = {0};
@@ -329,7 +329,7 @@ bool gl_supervise_wait(struct gl_supervisor *m, int timeout_ms, struct gl_superv
         return false;
     }
     if (!read_all(m->from, &r, sizeof(r))) {
-        /* Somebody killed the supervisor. The command gets SIGKILL by that; what it started, by us.
+        /* The supervisor was killed, which kills the command; we kill what the command started.
          */
         (void)kill(-m->group, SIGKILL);
         r = (struct child_report){.status = SIGKILL, .is_stopped = 1};

@@ -2,11 +2,11 @@
  *
  * Behind a proxy that reads a request differently than we do, a client can hide a second request in
  * the first: request smuggling. libmicrohttpd is lenient, so every byte passes here before it reads
- * it (recv_filter.h). What two readers could understand differently is refused: two lengths, a
+ * it (recv_filter.h). Anything that two parsers could read differently is refused: two lengths, a
  * length and a transfer coding, a coding other than chunked, lines that end with CR or LF alone,
  * folded lines, control characters, spaces before a colon.
  *
- * Pure: it sees bytes and says how many of them are good. */
+ * Pure: gl_framing_feed() takes bytes and returns how many of them are valid. */
 #ifndef GL_HTTP_FRAMING_H
 #define GL_HTTP_FRAMING_H
 
@@ -36,7 +36,7 @@ enum gl_framing_state {
 /* All zero: nothing has come yet. */
 struct gl_framing {
     enum gl_framing_state state;
-    const char *why;  /* why a request is refused; NULL: all is well. Nothing is read after it */
+    const char *why;  /* why a request is refused, or NULL. Nothing is read after it */
     uint64_t begun_n; /* requests of which something has come */
     uint64_t heads_n; /* whose headers are complete and good */
     size_t head_at;   /* of the bytes fed last: where the headers begin that are not complete */
@@ -55,7 +55,7 @@ static inline bool gl_framing_is_in_head(const struct gl_framing *f)
     return f->heads_n < f->begun_n;
 }
 
-/* How many of these bytes are good. Fewer than n: f->why tells what is wrong with the next one. */
+/* Returns how many of these bytes are valid. Fewer than n: f->why says why the next one is not. */
 size_t gl_framing_feed(struct gl_framing *f, const char *bytes, size_t n);
 
 #endif

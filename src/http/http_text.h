@@ -1,13 +1,13 @@
-/* http_text.h - small readers of what clients send: pure functions on bytes from outside. */
+/* http_text.h - pure functions on text that clients send. */
 #ifndef GL_HTTP_HTTP_TEXT_H
 #define GL_HTTP_HTTP_TEXT_H
 
 #include "base/json.h"
 
-/* Percent decoding in place; gives back the new length. What would end a text stays as it was
- * written, so that it is part of a name that nobody has: the text behind %00 must not be lost. And
- * %2f is no slash that parts a path: it becomes GL_HTTP_TEXT_SLASH, and a slash where that is
- * wanted. */
+/* Decode percent escapes in place; returns the new length. %00 stays as written, so that it does
+ * not cut the text short but becomes part of a name that does not exist. %2f must not separate
+ * parts of a path: it becomes GL_HTTP_TEXT_SLASH, which gl_http_call_unescape() turns into a slash.
+ */
 enum { GL_HTTP_TEXT_SLASH = 0x1f };
 size_t gl_http_text_unescape(char *text);
 

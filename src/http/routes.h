@@ -1,7 +1,7 @@
-/* routes.h - what HTTP does for each verb of api/verbs.def: gl_route_<http>().
+/* routes.h - the HTTP handlers of the verbs in api/verbs.def: gl_route_<http>().
  *
- * A route finds in c->rq what the path and the query say, and in c->body the body, not yet read. It
- * answers the call, or hands it on. */
+ * A handler finds the path and the query in c->rq, and the unparsed body in c->body. It answers the
+ * call or passes it to the node. */
 #ifndef GL_HTTP_ROUTES_H
 #define GL_HTTP_ROUTES_H
 
@@ -12,11 +12,11 @@
 #include "api/verbs.def"
 #undef VERB
 
-/* Read the body into c->rq; false: something is wrong with it, and that was answered. */
+/* Parse the body into c->rq. False: it is invalid, and the call was answered. */
 bool gl_routes_read_body(struct gl_http_call *c);
 /* The body as JSON, "{}" if there is none. */
 bool gl_routes_parse_json(struct gl_http_call *c, struct gl_json *ret);
-/* The same, as a request that is not c->rq's own: *ret has the fields that its verb takes. */
+/* The same into *ret instead of c->rq: the fields that the verb takes. */
 bool gl_routes_read_fields(struct gl_http_call *c, struct gl_json *ret_json, void *ret);
 
 /* ---- openapi.c ---- */

@@ -98,5 +98,5 @@ def test_a_trusted_module_that_ends_the_node_again_and_again_holds_its_job(box, 
         assert node.wait(60) == -signal.SIGSEGV, box.read(node.err)
         node = box.start("serve")
     wait_for("the node", lambda: "ready: process" in box.read(node.err))
-    assert "is held: the node crashed three times" in box.read(node.err)
+    assert "is in quarantine: the node crashed three times" in box.read(node.err)
     assert node.poll() is None

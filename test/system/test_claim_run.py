@@ -109,8 +109,8 @@ def test_the_command_decides_how_the_claim_ends(box, has_node):
 
 def test_without_a_key_or_a_command_there_is_no_claim(box):
     assert "KEY is missing" in box.glia("claim", "run", "--", "true", code=2).stderr
-    assert "behind --" in box.glia("claim", "run", "k", code=2).stderr
-    assert "behind --" in box.glia("claim", "run", "k", "true", code=2).stderr
+    assert "after --" in box.glia("claim", "run", "k", code=2).stderr
+    assert "after --" in box.glia("claim", "run", "k", "true", code=2).stderr
     said = box.glia("claim", "run", "k", "--lease", "1ms", "--", "true", code=2).stderr
     assert "1s to 1d" in said
     assert box.json("claim", "list")["claims"] == []

@@ -385,7 +385,7 @@ def test_pools_are_checked(box, pools):
     (["human", "respond", "x"], "STEP is missing"),
     (["validate"], "FILE|DIR is missing"),
     (["run"], "a FILE, or a command after --, is missing"),
-    (["run", "--", ""], "the command behind -- is empty"),
+    (["run", "--", ""], "the command after -- is empty"),
     (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
     (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], "done only"),
     (["job", "status", "a", "b"], "unexpected argument 'b'"),
@@ -413,7 +413,7 @@ def test_help_and_version_are_data(box):
     assert "glia run" in box.glia(code=2).stdout
     assert box.glia("version").stdout.startswith("glia 0.")
     assert set(box.json("version")) == {"version", "build"}
-    assert "no command" in box.glia("help", "nothing", code=2).stderr
+    assert "unknown command" in box.glia("help", "nothing", code=2).stderr
     for word in ("--help", "-h"):
         group = box.glia("job", word).stdout
         assert group.count("  glia job ") == 17 and "glia run" not in group

@@ -177,7 +177,7 @@ def test_a_detached_job_is_the_nodes(box):
     wait_for("its end", lambda: box.json("job", "status", job)["status"] == "completed")
     assert box.glia("job", "logs", "mine").stdout == "did it\n"
     again = box.glia("run", flow, "--detached", "--run-id", "mine")
-    assert again.stdout.strip() == job and "there already" in again.stderr
+    assert again.stdout.strip() == job and f"job {job}" in again.stderr
     doc = box.json("run", "--detach", "--", "true")
     assert set(doc) >= {"job_id", "run_id", "status"}
 

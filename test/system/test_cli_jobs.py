@@ -142,12 +142,12 @@ steps:
     assert doc["workflow_state"]["steps"]["a"]["output"] == {"n": 1}
     assert f"a\tcompleted\t0\t\t\tnot run: reused from job {first}\n" \
         in box.glia("job", "status", "second").stdout
-    assert "left to run" not in done.stderr
+    assert "nothing to run" not in done.stderr
     again = box.json("job", "retry", first, "--from", "a")
     assert again["status"] == "completed" and box.read("did") == "a\nb\nb\na\nb\n"
-    assert "left to run" in box.glia("job", "retry", again["job_id"]).stderr
+    assert "nothing to run" in box.glia("job", "retry", again["job_id"]).stderr
     said = box.glia("job", "retry", again["job_id"], "--from", "b").stderr
-    assert "left to run" not in said and box.read("did") == "a\nb\nb\na\nb\nb\n"
+    assert "nothing to run" not in said and box.read("did") == "a\nb\nb\na\nb\nb\n"
     assert "no step" in box.glia("job", "retry", first, "--from", "z", code=3).stderr
     assert "no job" in box.glia("job", "retry", "nobody", code=3).stderr
     assert len(box.jobs()) == 5
@@ -163,7 +163,7 @@ steps:
 """)
     box.glia("run", flow, "--run-id", "r", code=1)
     said = box.glia("job", "retry", "r", code=1).stderr
-    assert said.count("unsafe") == 1 and "started again now: mail\n" in said
+    assert said.count("unsafe") == 1 and "run again now: mail\n" in said
     assert box.step("r", "mail")["unsafe"] is True and "unsafe" not in box.step("r", "safe")
 
 

@@ -400,8 +400,8 @@ def test_zsh_completes(box, known):
               "ask() { words=(\"$@\"); CURRENT=$#; _glia }\n"
               "ask glia job res; ask glia job logs mine ''; ask glia run ''; true")
     assert in_shell(box, "zsh", "-f", "-c", script).splitlines() == [
-        "compdef _glia glia", "result:the output of a job, or of one step, as JSON",
-        "resume:go on with a job, and wait for it", "fetch:completed", "send:completed", "files",
+        "compdef _glia glia", "result:print the output of a job or of one step as JSON",
+        "resume:resume a job and wait for it", "fetch:completed", "send:completed", "files",
         "files -/"]
 
 

@@ -108,7 +108,7 @@ def test_a_node_that_was_taken_for_dead_begins_anew(boxes):
     finally:
         node.send_signal(signal.SIGCONT)
     wait_for("its next session", lambda: nodes(a).get("b", {}).get("incarnation") == 2)
-    wait_for("the word of it", lambda: "it has begun a new session" in b.read(node.err))
+    wait_for("the word of it", lambda: "it has started a new session" in b.read(node.err))
     wait_for("b", lambda: b.ask("GET", "/readyz").status == 200)
     assert nodes(b)["b"]["pid"] == node.pid  # the same process
     b.glia("run", "--", "true")

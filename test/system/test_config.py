@@ -173,7 +173,7 @@ def test_a_client_over_tcp_needs_the_token(box, tmp_path):
         client.env["GLIA_TOKEN"] = "f" * 64
         client.glia("job", "list", code=4)
         client.env["GLIA_TOKEN"] = "x\r\nHost: y"
-        assert "odd characters" in client.glia("job", "list", code=2).stderr
+        assert "not allowed" in client.glia("job", "list", code=2).stderr
         del client.env["GLIA_TOKEN"]
         client.env["GLIA_TOKEN_FILE"] = client.write("nowhere/../tok", token + "\n", 0o600)
         flow = client.write("f.yaml", "name: far\nsteps:\n  a: {sh: 'echo hello'}\n")

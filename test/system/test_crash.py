@@ -157,7 +157,7 @@ if os.geteuid() == 0:
         wait_for("its word", lambda: "; waiting" in world.read(run.err))
         assert "has not taken a commit since" in world.read(run.err), world.read(run.err)
         world.disk.free()
-        wait_for("its end", lambda: "works as it should again" in world.read(run.err))
+        wait_for("its end", lambda: "works normally again" in world.read(run.err))
         world.write("go", "")
         assert run.wait(60) == 0, world.read(run.err)
 

@@ -141,4 +141,4 @@ steps:
             box.glia("human", "respond", name, "pay", "--decision", "rerun")
             box.glia("job", "resume", name, code=6)
             assert box.read(name) == "x\nx\n"
-    assert "failure it tells of itself" in box.glia("validate", "late.yaml").stdout
+    assert "failure it reports itself" in box.glia("validate", "late.yaml").stdout

@@ -63,9 +63,9 @@ def test_of_a_large_job_the_first_steps_are_told_and_the_rest_by_pages(box):
     assert len(state(box, job, "?limit=5")["steps"]) == 5
     # The commands.
     some = box.glia("job", "status", job)
-    assert f"1000 of {STEPS} steps are shown" in some.stderr
+    assert f"showing 1000 of {STEPS} steps" in some.stderr
     some = box.glia("job", "status", job, "--json")
-    assert f"1000 of {STEPS} steps are shown" in some.stderr
+    assert f"showing 1000 of {STEPS} steps" in some.stderr
     assert len(json.loads(some.stdout)["workflow_state"]["steps"]) == PAGE
     assert len(box.glia("job", "status", job, "--all").stdout.splitlines()) >= STEPS
     assert "s2400" in box.glia("why", job, "s2400").stdout

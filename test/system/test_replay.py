@@ -134,7 +134,7 @@ def test_claims_without_their_names_are_decided_the_same(box):
 def test_everything_is_left_in_if_that_is_wanted(box):
     _, node = live_through_a_lot(box)
     done = box.glia("debug", "dump", "--no-redact", "--output", "all")
-    assert "Keep it to yourself" in done.stderr
+    assert "Do not share it" in done.stderr
     text = box.read("all")
     for value in ("an-env-secret", "a-given-secret", "a-signal-secret", "an-output-secret"):
         assert value in text

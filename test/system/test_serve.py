@@ -117,10 +117,10 @@ def test_a_run_makes_way_and_becomes_a_client(box, mark):
     run, job = start_flow(box, "one", mark)
     assert holder(box) == run.pid
     node = serve(box)
-    assert "a command is the node" in box.read(node.err)
+    assert "from a command that is its node" in box.read(node.err)
     assert holder(box) == node.pid
     assert run.poll() is None
-    wait_for("the run's word", lambda: "a 'glia serve' takes over" in box.read(run.err))
+    wait_for("the run's word", lambda: "'glia serve' takes over" in box.read(run.err))
     box.write("one.go", "")
     assert "completed" in box.finish(run)
     assert box.read(run.err).count("takes over") == 1
@@ -273,7 +273,7 @@ def test_a_second_signal_is_an_end_at_once(box):
 def test_a_hangup_changes_nothing(box):
     node = serve(box)
     node.send_signal(signal.SIGHUP)
-    wait_for("its word", lambda: "SIGHUP changes nothing" in box.read(node.err))
+    wait_for("its word", lambda: "SIGHUP is ignored" in box.read(node.err))
     box.glia("run", "--", "true")
     node.send_signal(signal.SIGINT)
     box.finish(node)

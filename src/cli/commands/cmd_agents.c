@@ -56,7 +56,7 @@ static int ask_pages(struct agent_listing *l, struct gl_why *reterr_why)
     return err;
 }
 
-/* `nothing`: what is said if the list is empty. */
+/* `nothing`: the message for an empty list. */
 static int show(struct agent_listing *l, const char *nothing)
 {
     struct gl_why why;

@@ -179,7 +179,7 @@ static void print_summary(struct gl_cli *cli, const char *key, const char *folde
     gl_term_print(&cli->out, gl_buf_view(&text));
 }
 
-/* The folder as an absolute path, so that what is said about it is true elsewhere, too. */
+/* The folder as an absolute path, so that messages about it are valid anywhere. */
 static int absolute(struct gl_cli *cli, const char *path, const char **ret, struct gl_why *why)
 {
     struct gl_paths_env env = {.option = path};

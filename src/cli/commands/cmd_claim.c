@@ -57,7 +57,7 @@ int gl_claim_client_read_options(struct gl_claim_client *c, struct gl_cli *cli, 
     return code;
 }
 
-/* Of one that is held: as given, or as 'glia claim run' told. */
+/* The claim that is held: from options, or from the environment of 'glia claim run'. */
 static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
 {
     const char *fence = or_env(gl_cli_option(cli, "--fence"), "GLIA_CLAIM_FENCE");

@@ -20,7 +20,7 @@
 
 enum {
     GRACE_MS = 5000,
-    POLL_MS = 500,  /* how often one who waits looks again, at most */
+    POLL_MS = 500,  /* longest pause between two attempts to acquire */
     RETRY_MS = 200, /* after a renewal that was not answered */
 };
 
@@ -36,7 +36,7 @@ struct claim_run {
     gl_ms sent_at; /* when the last renewal that succeeded was sent */
     gl_ms renew_at;
     gl_ms give_up_at;  /* of the call under way */
-    bool is_lost;      /* somebody else has it */
+    bool is_lost;      /* someone else holds it */
     bool has_reported; /* that it could not be renewed */
     struct gl_why why;
 };
@@ -67,7 +67,7 @@ static int open_signals(struct claim_run *r)
     return r->signals < 0 ? gl_cli_fail(r->cli, GL_E_IO, "cannot watch for signals") : 0;
 }
 
-/* Each is the command's business; without one, ours. */
+/* Pass signals to the command; before it runs, the first one ends us. */
 static void read_signals(struct claim_run *r)
 {
     struct signalfd_siginfo info;
@@ -90,7 +90,7 @@ static void wait_for_event(struct claim_run *r, int fd, gl_ms until)
     gl_ms left = until - gl_supervise_now();
 
     left = left < 0 ? 0 : left > 60000 ? 60000 : left;
-    (void)poll(fds, GL_COUNT(fds), (int)left); /* whatever it was: who called looks for itself */
+    (void)poll(fds, GL_COUNT(fds), (int)left); /* the caller checks what happened */
     read_signals(r);
 }
 
@@ -315,8 +315,7 @@ static int claim_and_run(struct claim_run *r)
     if (r->caught != 0) {
         if (err == 0) {
             r->claim.error_detail = "interrupted before it began";
-            (void)end_claim(r, GL_VERB_CLAIM_FAIL,
-                            0); /* if it cannot be told, the lease runs out */
+            (void)end_claim(r, GL_VERB_CLAIM_FAIL, 0); /* if this fails, the lease expires */
         }
         return 128 + r->caught;
     }

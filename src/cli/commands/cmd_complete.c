@@ -184,7 +184,7 @@ static void offer_options(struct complete_line *l)
     }
 }
 
-/* The next word of the commands that go on from here; each once. */
+/* The next words of the commands that match so far, each once. */
 static void offer_commands(struct complete_line *l)
 {
     gl_str before = {0};
@@ -205,7 +205,7 @@ static void offer_commands(struct complete_line *l)
     }
 }
 
-/* What a word in capitals stands for; words in small letters stand for themselves. */
+/* The kind of a word in capitals; other words are literal. */
 static void offer_kind(struct complete_line *l, gl_str kind)
 {
     while (kind.n > 0) {

@@ -164,7 +164,7 @@ static void print_json(struct gl_cli *cli, const struct human_list *l)
     report_notes(cli, l);
 }
 
-/* Steps that nobody drives may come to wait for a person once they are. */
+/* Without a node, steps that would wait for a person may not have got that far: warn. */
 static void warn_no_node(struct gl_connection *connection)
 {
     struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
@@ -395,7 +395,7 @@ static int respond_in_file(struct gl_connection *connection, struct gl_api_reply
     return GL_EXIT_OK;
 }
 
-/* It is told by a node whose files cannot be seen from here. */
+/* The request is reported by a node whose files are not visible from here. */
 static bool is_on_server(struct gl_connection *connection, struct gl_api_reply *status,
                          const char *request)
 {
@@ -477,13 +477,13 @@ static int respond(struct gl_connection *connection, struct gl_request *response
     } else if (gl_json_get(&status.j, status.root, "bundle") != NULL &&
                !is_step(&status, cli->words[1]) &&
                gl_str_is(resolve_step(connection, &status), cli->words[1])) {
-        code =
-            is_there ? fail_on_other_node(cli, &status)
-            : is_its
-                ? respond_in_file(connection, &status, root, run_id) /* it says which there are */
-                : gl_cli_fail(cli, GL_R_NOTHING_ASKED,
-                              "the job has asked nothing yet: what lies in the folder of its "
-                              "run is of an earlier job");
+        code = is_there ? fail_on_other_node(cli, &status)
+               : is_its
+                   ? respond_in_file(connection, &status, root,
+                                     run_id) /* its error lists the requests */
+                   : gl_cli_fail(cli, GL_R_NOTHING_ASKED,
+                                 "the job has asked nothing yet: what lies in the folder of its "
+                                 "run is of an earlier job");
     } else {
         code = respond_to_step(connection, resolve_step(connection, &status), response);
     }

@@ -226,7 +226,7 @@ static int print_one(struct gl_connection *connection, struct gl_api_reply *p, c
     return err != 0 ? err : gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
 }
 
-/* Of the steps nobody needs, instances of `foreach` left out: their step has the list. */
+/* The steps that no other step needs, without instances of `foreach`: their step has the list. */
 static int print_last(struct gl_connection *connection, struct gl_api_reply *p)
 {
     struct gl_cli *cli = connection->cli;
@@ -272,7 +272,7 @@ static int print_result(struct gl_connection *connection, struct gl_api_reply *p
 
         return gl_str_is(status, "paused") ? GL_EXIT_WAITING : code;
     }
-    if (gl_json_get(&p->j, p->root, "bundle") != NULL) { /* it says itself what its result is */
+    if (gl_json_get(&p->j, p->root, "bundle") != NULL) { /* a bundle has its own result */
         gl_jnode result = gl_json_get(&p->j, p->root, "result");
 
         gl_term_print(&cli->out, result != NULL ? gl_json_raw(&p->j, result) : GL_S("null"));

@@ -123,7 +123,7 @@ static int ask_retry(struct gl_submission *s, struct gl_buf *body, const char **
     return err;
 }
 
-/* Name the steps that may do harm when they run twice, and may be about to. */
+/* Warn about unsafe steps that may now run a second time. */
 static void warn_unsafe(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode steps)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf names = {0};
@@ -146,7 +146,7 @@ static void warn_unsafe(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode ste
     }
 }
 
-/* Nothing but a new job with the same outputs comes of it. A bundle is run as a whole. */
+/* Is there nothing to rerun? A bundle always runs as a whole. */
 static bool is_all_done(struct gl_api_reply *p, gl_jnode steps)
 {
     bool is = gl_json_get(&p->j, p->root, "bundle") == NULL &&
@@ -161,7 +161,7 @@ static bool is_all_done(struct gl_api_reply *p, gl_jnode steps)
     return is;
 }
 
-/* What follows from how the earlier job has ended. */
+/* Report what the earlier job means for this one. */
 static void report_earlier_job(struct gl_connection *connection)
 {
     struct gl_cli *cli = connection->cli;
@@ -221,7 +221,7 @@ int gl_cmd_job_retry(struct gl_cli *cli)
 
 /* ---- rm ---- */
 
-/* On a terminal a person is asked first. */
+/* On a terminal, ask for confirmation. */
 static bool confirm_removal(struct gl_cli *cli)
 {
     char answer[16] = "";
@@ -276,7 +276,7 @@ int gl_cmd_job_rm(struct gl_cli *cli)
 
 /* ---- signal ---- */
 
-/* What goes with it: JSON, or nothing. */
+/* The data of the signal: JSON, or nothing. */
 static int read_data(struct gl_cli *cli, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};

@@ -69,7 +69,7 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
     }
 }
 
-/* What stands before the text, so that one can see whose it is and when. */
+/* The prefix of a line: step or agent, attempt and time. */
 static void print_front(struct paper *p, gl_str step, uint32_t attempt, gl_str time)
 {
     FILE *out = p->cli->out.file;
@@ -178,7 +178,7 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
                            out, offset, reterr_why);
 }
 
-/* What it has said from *offset on; *ret_any: something. */
+/* Print the log from *offset on; *ret_any: there was some. */
 static int show_attempt(struct paper *p, gl_str step, uint32_t attempt, uint64_t *offset,
                         bool *ret_any, struct gl_why *reterr_why)
 {
@@ -207,7 +207,7 @@ static int ask_state(struct paper *p, gl_str job, struct gl_why *reterr_why)
                          : gl_api_reply_ask_all(&p->page, &p->connection, &rq, reterr_why);
 }
 
-/* Is nobody going to say anything, as the state of the job has it? */
+/* Will no further output come, according to the state of the job? */
 static bool is_settled(struct paper *p)
 {
     gl_str job = gl_api_reply_text(&p->page, p->page.root, "status");
@@ -480,7 +480,7 @@ static int show_turns(struct paper *p, bool *ret_any, bool *ret_over, struct gl_
     return err;
 }
 
-/* The state is read before the logs: so what has ended has told everything. */
+/* Read the state before the logs: the log of an ended step is then complete. */
 static int follow_turns(struct paper *p, struct gl_why *reterr_why)
 {
     int err = 0, pause_ms = PAUSE_MS;

@@ -63,8 +63,10 @@ static int add_need(struct pyenv *p, gl_str line)
 static int add_lines(struct pyenv *p, gl_str text)
 {
     int rc = 0;
+
     while (rc == 0 && text.n > 0) {
         gl_str line = gl_str_cut(text, '\n', &text);
+
         rc = add_need(p, line);
     }
     return rc;
@@ -76,6 +78,7 @@ static int add_requirements(struct pyenv *p, gl_str text)
     struct gl_why why;
     struct gl_buf content = {0};
     const char *name = gl_str_c(&p->cli->arena, text);
+
     if (memchr(text.p, '\n', text.n) != NULL || !gl_str_ends(text, GL_S(".txt"))) {
         return add_lines(p, text);
     }
@@ -83,6 +86,7 @@ static int add_requirements(struct pyenv *p, gl_str text)
         return refuse(p, gl_str_fmt(&p->cli->arena, "requirements: %s", why.text).p);
     }
     gl_str copy = gl_str_dup(&p->cli->arena, gl_buf_view(&content));
+
     gl_buf_done(&content);
     return add_lines(p, copy);
 }
@@ -90,6 +94,7 @@ static int add_requirements(struct pyenv *p, gl_str text)
 static int read_list(struct pyenv *p, const struct gl_json *j, gl_jnode list, const char *name)
 {
     int rc = 0;
+
     for (gl_jnode e = gl_json_first(j, list); rc == 0 && e != NULL; e = gl_json_after(j, list, e)) {
         rc = gl_json_is(e, GL_JSON_STRING)
                  ? add_need(p, gl_json_str(j, e, &p->cli->arena))
@@ -102,6 +107,7 @@ static int read_list(struct pyenv *p, const struct gl_json *j, gl_jnode list, co
 static int read_needs(struct pyenv *p, const struct gl_json *j, const char *name)
 {
     gl_jnode n = gl_json_get(j, gl_json_root(j), name);
+
     if (n == NULL || gl_json_is(n, GL_JSON_NULL)) {
         return 0;
     }
@@ -112,6 +118,7 @@ static int read_needs(struct pyenv *p, const struct gl_json *j, const char *name
         return refuse(p, gl_str_fmt(&p->cli->arena, "%s: must be a string or a list", name).p);
     }
     gl_str text = gl_str_trim(gl_json_str(j, n, &p->cli->arena));
+
     return text.n > 0 ? add_requirements(p, text) : 0;
 }
 
@@ -119,6 +126,7 @@ static int read_spec(struct pyenv *p, const char *text)
 {
     struct gl_json j;
     struct gl_why why;
+
     if (gl_json_parse(&j, gl_str_of(text), SPEC_BYTES_MAX, &p->cli->arena, &why) < 0) {
         return refuse(p, gl_str_fmt(&p->cli->arena, "not valid JSON: %s", why.text).p);
     }
@@ -126,8 +134,10 @@ static int read_spec(struct pyenv *p, const char *text)
         return refuse(p, "must be an object");
     }
     gl_str path = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "path"), &p->cli->arena);
+
     p->path = path.n > 0 ? gl_str_c(&p->cli->arena, path) : NULL;
     int rc = read_needs(p, &j, "packages");
+
     return rc == 0 ? read_needs(p, &j, "requirements") : rc;
 }
 
@@ -136,6 +146,7 @@ static int read_spec(struct pyenv *p, const char *text)
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
+
     return slash != NULL ? slash + 1 : path;
 }
 
@@ -143,6 +154,7 @@ static const char *base_name(const char *path)
 static bool is_python(const char *name)
 {
     const char *rest = name + strlen("python");
+
     return strncmp(name, "python", strlen("python")) == 0 && rest[strspn(rest, "0123456789.")] == 0;
 }
 
@@ -150,9 +162,11 @@ static bool is_python(const char *name)
 static const char *find_program(struct gl_arena *a, const char *name)
 {
     gl_str rest = gl_str_of(getenv("PATH"));
+
     while (rest.n > 0) {
         gl_str folder = gl_str_cut(rest, ':', &rest);
         const char *path = gl_str_fmt(a, "%.*s/%s", GL_STR_ARG(folder), name).p;
+
         if (folder.n > 0 && access(path, X_OK) == 0) {
             return path;
         }
@@ -165,6 +179,7 @@ static int choose_python(struct pyenv *p, char **command)
     const char *name = base_name(command[0]);
     bool versioned = is_python(name) && strchr(name, '.') != NULL;
     const char *wanted = versioned ? name : "python3";
+
     p->python = find_program(&p->cli->arena, wanted);
     return p->python != NULL
                ? 0
@@ -179,6 +194,7 @@ static int name_folder(struct pyenv *p)
     char hex[GL_SHA256_HEX];
     struct stat st;
     char *real = realpath(p->python, NULL);
+
     if (real == NULL || stat(real, &st) < 0) {
         free(real);
         return refuse(p, gl_str_fmt(&p->cli->arena, "cannot look at %s", p->python).p);
@@ -191,6 +207,7 @@ static int name_folder(struct pyenv *p)
         gl_buf_char(&text, '\n');
     }
     gl_str key = gl_sha256_hex(gl_buf_view(&text), hex);
+
     p->folder = gl_str_fmt(&p->cli->arena, "%s/%.*s", p->cache, KEY_HEX, key.p).p;
     return 0;
 }
@@ -202,12 +219,13 @@ static bool is_ready(struct pyenv *p)
 
 /* ---- making it ---- */
 
-/* Runs the script: it says itself what is wrong. */
+/* Run the script, which prints its own errors. */
 static int run_script(struct pyenv *p, const char *temp)
 {
     const char **argv = GL_NEW_ARRAY(&p->cli->arena, const char *, p->needs_n + 8);
     size_t n = 0;
     int status;
+
     argv[n++] = p->python;
     argv[n++] = "-c";
     argv[n++] = gl_pyenv_script;
@@ -218,6 +236,7 @@ static int run_script(struct pyenv *p, const char *temp)
     }
     (void)fflush(NULL);
     pid_t pid = fork();
+
     if (pid == 0) {
         (void)dup2(2, 1); /* stdout is the worker's: only its own words count there */
         (void)execv(p->python, (char *const *)(uintptr_t)argv);
@@ -237,11 +256,13 @@ static int run_script(struct pyenv *p, const char *temp)
 static int make_env(struct pyenv *p)
 {
     struct gl_why why;
+
     if (gl_fs_mkdirs(p->cache, &why) < 0) {
         return refuse(p, why.text);
     }
     const char *temp = gl_str_fmt(&p->cli->arena, "%s.%d.tmp", p->folder, (int)getpid()).p;
     int rc = run_script(p, temp);
+
     if (rc != 0) {
         return rc;
     }
@@ -253,6 +274,7 @@ static int make_env(struct pyenv *p)
 static void set_variables(struct pyenv *p)
 {
     const char *path = getenv("PATH");
+
     (void)setenv("VIRTUAL_ENV", p->folder, 1);
     (void)setenv("MN_PYTHON_ENV", p->folder, 1);
     (void)setenv("PATH", gl_str_fmt(&p->cli->arena, "%s/bin:%s", p->folder, path ? path : "").p, 1);
@@ -264,10 +286,12 @@ static int run_command(struct pyenv *p, char **command)
     set_variables(p);
     if (is_python(base_name(command[0]))) {
         gl_str python = gl_str_fmt(&p->cli->arena, "%s/bin/python", p->folder);
+
         command[0] = gl_arena_copy(&p->cli->arena, python.p, python.n + 1);
     }
     (void)execvp(command[0], command);
     int err = errno;
+
     gl_cli_note(p->cli, "cannot run '%s': %s", command[0], strerror(err));
     return err == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
@@ -275,6 +299,7 @@ static int run_command(struct pyenv *p, char **command)
 static int prepare(struct pyenv *p, char **command)
 {
     int rc = choose_python(p, command);
+
     if (rc == 0 && p->path != NULL) {
         p->folder = p->path;
         return is_ready(p)
@@ -295,12 +320,14 @@ int gl_cmd_pyenv(struct gl_cli *cli)
         return gl_cli_usage(cli, "name a command after --");
     }
     struct pyenv *p = GL_NEW(&cli->arena, struct pyenv);
+
     p->cli = cli;
     p->cache = cli->words[0];
     if (p->cache[0] != '/') {
         return gl_cli_usage(cli, "the cache's folder must be an absolute path");
     }
     int rc = read_spec(p, cli->words[1]);
+
     if (rc == 0) {
         rc = prepare(p, cli->rest);
     }

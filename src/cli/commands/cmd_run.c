@@ -118,7 +118,7 @@ static int write_command(struct job_run *r, gl_str run_id)
 
 /* ---- handing over ---- */
 
-/* Keep this content at the node, whoever has it already. */
+/* Upload this content, even if the node has it. */
 static int put(struct job_run *r, const char *hex, gl_str content, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_PUT_BLOB, .blob.sha256 = gl_str_of(hex)};
@@ -270,7 +270,7 @@ static int submit_and_follow(struct job_run *r, const struct gl_flowfile *f)
     if (!is_command || cli->err.is_tty) { /* else stderr is the command's alone */
         gl_cli_note(cli, "job %s", r->job);
     }
-    r->follow.next_seq = 1; /* what happened meanwhile is told, too */
+    r->follow.next_seq = 1; /* also report events from before */
     return gl_job_result_show(&r->follow, gl_follow_job(&r->follow), !is_command);
 }
 

@@ -17,7 +17,7 @@
 #include "os/paths.h"
 
 enum {
-    TAKE_OVER_MS_MAX = 10000, /* how long a node that makes way may take */
+    TAKE_OVER_MS_MAX = 10000, /* how long the previous node may take to stop */
     TICK_MS = 1000,
     WAIT_TICK_MS = 100,     /* while the node is not ready */
     PATIENCE_MS = 500,      /* so long it may have got stuck before that is said: it may turn out
@@ -35,9 +35,9 @@ struct serve {
     bool was_ready;              /* when we last looked */
     enum gl_store_mood mood;     /* the same, of the store */
     uint64_t births;             /* the same */
-    char reported[GL_WHY_BYTES]; /* what stood in the way then */
+    char reported[GL_WHY_BYTES]; /* why it was not ready then */
     gl_ms stuck_at;              /* when something was first seen to; 0: nothing is */
-    bool has_asked;              /* somebody was asked to make way, and that was said */
+    bool has_asked;              /* another node was asked to stop, and this was reported */
     gl_ms extended_at;           /* when systemd was last asked for more time to start */
     gl_ms beat_at;               /* when the watchdog was last fed */
 };
@@ -56,7 +56,7 @@ static int block_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Wait at most so long; true: we are to stop. */
+/* Wait at most `ms`; true: stop. */
 static bool wait_signal(struct serve *s, gl_ms ms)
 {
     struct pollfd fd = {.fd = s->signals_fd, .events = POLLIN};
@@ -268,7 +268,7 @@ static const char *serve_until_stopped(struct serve *s)
     return lost;
 }
 
-/* Let what runs come to its end. */
+/* Wait for running steps. */
 static void drain(struct serve *s)
 {
     gl_ms grace = s->cli->settings->values[GL_SET_GRACE].number;

@@ -92,7 +92,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
     return gl_cli_fail(cli, gl_err_join(GL_E_IO, why.reason), why.text);
 }
 
-/* Where attempt N of the step has its files; NULL: it has been said why there is none. */
+/* The folder of attempt N; NULL: there is none, and the reason was printed. */
 static const char *find_folder(struct gl_cli *cli, struct gl_api_reply *p, uint64_t attempt,
                                int *ret)
 {

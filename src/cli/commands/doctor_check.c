@@ -82,8 +82,7 @@ static void check_disk(struct gl_doctor_check *c)
     }
 }
 
-/* How far the node's clock is ahead of ours: it goes on from when the node started. 0: nobody
- * tells. */
+/* How far the node's clock is ahead of ours; it counts from the start of the node. 0: unknown. */
 static gl_ms node_clock_lead(struct gl_cli *cli)
 {
     struct gl_connection connection;

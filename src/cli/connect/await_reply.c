@@ -162,7 +162,7 @@ static int on_wait(void *owner, int fd)
             continue;
         }
         if (n != 0) {
-            return 0; /* readable, or broken: the call tells */
+            return 0; /* readable, or broken: the caller finds out */
         }
         now = gl_term_now();
         if (now >= due && due < until) {

@@ -44,7 +44,7 @@ static struct gl_request request_of(const struct gl_claim_client *c, enum gl_ver
                                          .error_detail = gl_str_of(c->error_detail)}};
 }
 
-/* What the answer says, also of one that refuses. */
+/* Read the answer, also one that refuses. */
 static void read_answer(struct gl_claim_client *c, int err, gl_str body,
                         struct gl_claim_answer *ret)
 {

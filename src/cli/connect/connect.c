@@ -20,7 +20,7 @@ enum {
     UNAUTHORIZED = 401, /* of HTTP */
 };
 
-/* What a node over TCP wants to see: GLIA_TOKEN, the file that is named, the data folder's. */
+/* The token for a node over TCP: GLIA_TOKEN, the configured file, or that of the data folder. */
 static const char *read_token(struct gl_connection *r)
 {
     struct gl_cli *cli = r->cli;
@@ -163,7 +163,7 @@ static void leave_if_asked(struct gl_connection *r)
 
 static int check_store(struct gl_connection *r, struct gl_why *reterr_why);
 
-/* One try to connect. GL_E_GONE: nobody is there. */
+/* Try once to connect. GL_E_GONE: no one is listening. */
 static int try_connect(struct gl_connection *r, struct gl_why *reterr_why)
 {
     bool is_new = r->client.fd < 0;
@@ -190,7 +190,7 @@ int gl_connect_find(struct gl_connection *r, struct gl_why *reterr_why)
         if (err != GL_E_GONE) {
             return err;
         }
-        /* One that is starting, or was there a moment ago, is worth waiting for. */
+        /* Wait for a node that is starting, or was connected before. */
         if ((!r->was_connected && (r->is_remote || !gl_lock_is_claimed(r->cli->data))) ||
             gl_term_now() > until) {
             return r->is_remote ? gl_why(reterr_why, GL_R_NODE_NOT_FOUND, "no node answers at %s",
@@ -230,7 +230,7 @@ int gl_connect_open(struct gl_connection *r, struct gl_why *reterr_why)
         if (err != GL_E_BUSY) {
             return err;
         }
-        /* Someone has the lock and does not listen yet, or not any more. */
+        /* Another process holds the lock but does not listen yet, or no longer. */
         if (gl_term_now() > until) {
             (void)gl_why_prefix(reterr_why, "no node answers");
             return GL_E_UNAVAILABLE;
@@ -272,7 +272,7 @@ static int read_error(const struct gl_http_client_reply *reply, struct gl_why *r
                   hint.n > 0 ? "; " : "", GL_STR_ARG(hint));
 }
 
-/* The node wants a token, or another one than it got. */
+/* The node requires a token, or got a wrong one. */
 static int fail_token(const struct gl_connection *r, struct gl_why *reterr_why)
 {
     return gl_why(reterr_why, r->client.token != NULL ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
@@ -370,7 +370,7 @@ int gl_connect_call_retrying(struct gl_connection *r, const char *method, const 
             return err;
         }
         err = gl_connect_call(r, method, path, body, ret, reterr_why);
-        /* "not_found" may also be the answer: only a broken connection means nobody. */
+        /* "not_found" may also be the answer; only a broken connection means there is no node. */
         if (err == 0 || (err == GL_E_NOT_FOUND && r->client.fd >= 0) ||
             !gl_connect_is_lost(r, err) || gl_term_now() > until) {
             return err;
@@ -523,7 +523,7 @@ bool gl_connect_warn_no_node(const struct gl_connection *r, gl_str status)
     static const char *const driven[] = {"pending", "running", "pausing", "cancelling"};
 
     if (gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text))) {
-        return false; /* others may drive it: `why` tells */
+        return false; /* another node may run it: see `why` */
     }
     for (size_t i = 0; i < GL_COUNT(driven) && r->has_no_node && !r->cli->json; i++) {
         if (gl_str_is(status, driven[i])) {

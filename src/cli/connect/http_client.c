@@ -110,7 +110,7 @@ static int wait_ready(struct gl_http_client *c, short events, struct gl_why *ret
         n = poll(&fd, 1, c->silence_ms);
     } while (n < 0 && errno == EINTR);
     if (n != 0) {
-        return 0; /* what is wrong with it the call tells */
+        return 0; /* the next call reports the error */
     }
     c->is_silent = true;
     gl_http_client_disconnect(c); /* its answer would be taken for that of the next call */
@@ -162,7 +162,7 @@ static int receive(struct gl_http_client *c, struct gl_why *reterr_why)
     return 0;
 }
 
-/* Read until the empty line behind the headers; *ret_n is where the body begins. */
+/* Read up to the empty line after the headers; *ret_n is where the body begins. */
 static int receive_head(struct gl_http_client *c, size_t *ret_n, struct gl_why *reterr_why)
 {
     for (;;) {
@@ -260,7 +260,7 @@ int gl_http_client_call(struct gl_http_client *c, const char *method, const char
     int err = gl_http_client_connect(c, reterr_why);
 
     c->is_silent = false;
-    if (err != 0) { /* GL_E_NOT_FOUND is left to what the node says */
+    if (err != 0) { /* GL_E_NOT_FOUND is reserved for answers of the node */
         return err == GL_E_NOT_FOUND ? GL_E_GONE : err;
     }
     gl_buf_reset(&c->in);

@@ -65,7 +65,7 @@ static bool has_no_output(struct gl_cli *cli, struct gl_api_reply *p, gl_str id)
            said.n == 0;
 }
 
-/* Does a step of it wait for a decision? Else it is held for what its reason says. */
+/* Does a step wait for a decision? If not, the reason of the job says why it is held. */
 static bool waits_for_person(struct gl_connection *connection, gl_str job)
 {
     struct gl_api_reply human;

@@ -4,12 +4,11 @@
 #include "model/job.h"
 
 enum {
-    REDRAW_MS = 100, /* at most so often when much happens */
-    TICK_MS = 1000,  /* at least so often, for the times */
-    ROWS_SPARE = 4,  /* of the terminal's height */
-    SHOWN_MAX = 12,  /* steps, when not all can be shown */
-    PLAIN_STEPS_MAX =
-        100, /* more than that, and plain lines tell only what is out of the ordinary */
+    REDRAW_MS = 100,       /* at most so often when much happens */
+    TICK_MS = 1000,        /* at least so often, for the times */
+    ROWS_SPARE = 4,        /* of the terminal's height */
+    SHOWN_MAX = 12,        /* steps, when not all can be shown */
+    PLAIN_STEPS_MAX = 100, /* with more steps, plain lines report only exceptions */
     PLAIN_TICK_MS = 5000,
     STATUS_WIDTH = 10,
     ID_WIDTH_MAX = 32,
@@ -115,7 +114,7 @@ static bool read_instance(gl_str id, gl_str *ret_step, uint64_t *ret)
     return gl_str_u64((gl_str){.p = id.p + at, .n = id.n - at - 1}, ret);
 }
 
-/* Behind which one it stands: an instance behind its step, by number; all others at the bottom. */
+/* The line above it: instances follow their step, by number; all others go to the bottom. */
 static size_t place_of(struct gl_progress *p, gl_str id)
 {
     struct gl_progress_step *step;
@@ -235,7 +234,7 @@ static void add_step(const struct gl_progress *p, const struct gl_progress_step 
     gl_buf_fmt(&rest, "%.*s%*s", GL_STR_ARG(s->id), (int)pad, "");
     add_times(&rest, s, now);
     if (s->is_reused) {
-        gl_buf_c(&rest, "  not run: taken over");
+        gl_buf_c(&rest, "  not run: reused");
     }
     if (s->reason.n > 0 && !gl_str_is(s->status, "completed") && !gl_str_is(s->status, "running")) {
         gl_buf_fmt(&rest, "  %.*s", GL_STR_ARG(s->reason));

@@ -51,7 +51,7 @@ struct table_layout {
     gl_str *cells; /* as they are shown */
     size_t widths[GL_TABLE_COLUMNS_MAX];
     bool is_hidden[GL_TABLE_COLUMNS_MAX], is_empty[GL_TABLE_COLUMNS_MAX];
-    bool is_whole[GL_TABLE_COLUMNS_MAX]; /* must not be cut: half of it says nothing */
+    bool is_whole[GL_TABLE_COLUMNS_MAX]; /* must not be cut: half of it is useless */
     size_t last;                         /* of the columns that are shown */
 };
 

@@ -11,7 +11,7 @@
 struct gl_tarfile {
     FILE *out;       /* borrowed */
     uint64_t left;   /* of the file that is being written */
-    uint64_t padded; /* bytes that are due behind it */
+    uint64_t padded; /* padding due after it */
 };
 
 /* What follows are `bytes` bytes of the file `name`. */
