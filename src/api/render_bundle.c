@@ -4,7 +4,7 @@
 #include "api/reason.h"
 #include "base/check.h"
 #include "model/agent.h"
-#include "model/errenv.h"
+#include "model/error_envelope.h"
 #include "model/job.h"
 
 static void put_text(struct gl_jw *w, const char *name, gl_str text)
@@ -153,7 +153,7 @@ static void write_error(struct gl_arena *a, const struct gl_view *v, struct gl_j
 {
     int64_t number;
     const struct gl_step_record *r = failed_step(v, &number);
-    struct gl_errenv e = {
+    struct gl_error_envelope e = {
         .failure = failure_of(v, r),
         .message = r != NULL && r->terminal_reason.n > 0 ? r->terminal_reason : v->job.reason,
         .step_id = v->job.failed_step,
@@ -174,7 +174,7 @@ static void write_error(struct gl_arena *a, const struct gl_view *v, struct gl_j
         }
     }
     gl_jw_key(w, "error");
-    gl_errenv_write(&e, a, w);
+    gl_error_envelope_write(&e, a, w);
 }
 
 void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw *w)

@@ -8,7 +8,7 @@
 #include "model/agent.h"
 #include "model/compare.h"
 #include "model/route_parts.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 #include "port/exec.h"
 
 enum { LITERALS_MAX = 256, TEXT_MAX = 4096, COMMON_MAX = 16, COUNT_DIGITS_MAX = 6 };
@@ -67,7 +67,7 @@ static void add_expr(struct gl_mask_data *d, gl_str text, struct gl_arena *a)
     struct gl_route_expr x;
     struct gl_json j;
 
-    if (gl_route_take_expr(text, &x) != NULL || x.op == EXISTS) {
+    if (gl_route_parse_expr(text, &x) != NULL || x.op == EXISTS) {
         return;
     }
     if (gl_json_parse(&j, x.value, TEXT_MAX, a, NULL) == 0) {
@@ -152,8 +152,8 @@ static int sign(int n)
 /* Does every condition come out as before? */
 static bool agrees(const struct gl_mask_data *d, gl_str text, gl_str token)
 {
-    bool agree = gl_worker_is_transient(text, (gl_str){0}, (gl_str){0}) ==
-                 gl_worker_is_transient(token, (gl_str){0}, (gl_str){0});
+    bool agree = gl_worker_output_is_transient(text, (gl_str){0}, (gl_str){0}) ==
+                 gl_worker_output_is_transient(token, (gl_str){0}, (gl_str){0});
 
     for (size_t i = 0; i < d->texts.n && agree; i++) {
         agree = gl_str_eq(text, d->texts.items[i]) == gl_str_eq(token, d->texts.items[i]);

@@ -30,7 +30,7 @@ enum context {
     ARITHMETIC, /* $(( )) */
 };
 
-struct level {
+struct shell_level {
     enum context context;
     unsigned cases;     /* open `case` ... `esac`: their ) close nothing */
     unsigned parens;    /* open in arithmetic */
@@ -43,35 +43,35 @@ struct here {
     bool quoted, tabs;
 };
 
-struct scan {
+struct shell_scan {
     struct gl_step_code *c;
-    struct level levels[NESTED_MAX];
+    struct shell_level levels[NESTED_MAX];
     size_t depth; /* of the innermost level */
     struct here here[HERE_MAX];
     size_t here_n;
 };
 
-static struct level *top(struct scan *s)
+static struct shell_level *top(struct shell_scan *s)
 {
     return &s->levels[s->depth];
 }
 
-static char at(const struct scan *s, size_t i)
+static char at(const struct shell_scan *s, size_t i)
 {
     return i < s->c->text.n ? s->c->text.p[i] : 0;
 }
 
 /* Too deep to follow: stay where we are. */
-static void push(struct scan *s, enum context context)
+static void push(struct shell_scan *s, enum context context)
 {
     bool quoted = context == DOUBLE || (context == PARAMETER && top(s)->quoted);
     if (s->depth + 1 < NESTED_MAX) {
         s->levels[++s->depth] =
-            (struct level){.context = context, .quoted = quoted, .wants_command = true};
+            (struct shell_level){.context = context, .quoted = quoted, .wants_command = true};
     }
 }
 
-static void pop(struct scan *s)
+static void pop(struct shell_scan *s)
 {
     s->depth -= s->depth > 0;
 }
@@ -86,7 +86,7 @@ static bool ends_word(char c)
     return c == 0 || is_blank(c) || strchr("\n;&|()<>", c);
 }
 
-static size_t put_single(struct scan *s, size_t i)
+static size_t put_single(struct shell_scan *s, size_t i)
 {
     i = gl_step_code_copy(s->c, i, 1);
     while (i < s->c->text.n && at(s, i) != '\'') {
@@ -95,7 +95,7 @@ static size_t put_single(struct scan *s, size_t i)
     return gl_step_code_copy(s->c, i, i < s->c->text.n);
 }
 
-static size_t put_line(struct scan *s, size_t i)
+static size_t put_line(struct shell_scan *s, size_t i)
 {
     while (i < s->c->text.n && at(s, i) != '\n') {
         i = gl_step_code_copy(s->c, i, 1);
@@ -110,7 +110,7 @@ static bool is_name(char c)
 
 /* `${input.n}`: no name of the shell has a dot, so this is a slip in a root, which the shell would
  * find only when the step runs. (Some Korn shells have such names: `$${` hands it to them.) */
-static void check_name(struct scan *s, size_t i)
+static void check_name(struct shell_scan *s, size_t i)
 {
     static const char *const roots[] = {"steps", "inputs", "job"};
     struct gl_step_code *c = s->c;
@@ -132,13 +132,13 @@ static void check_name(struct scan *s, size_t i)
     gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, GL_REASON_REFERENCE_INVALID,
                           "a name of the shell has no dot, and a reference begins with `steps`, "
                           "`inputs` or `job`%s",
-                          gl_flow_read_near(c->r, &near));
+                          gl_flow_read_suggestion(c->r, &near));
 }
 
 /* Here-documents. */
 
 /* `<<` or `<<-` and its word. */
-static size_t put_here_word(struct scan *s, size_t i)
+static size_t put_here_word(struct shell_scan *s, size_t i)
 {
     struct here h = {0};
     struct gl_buf word = {0};
@@ -169,7 +169,7 @@ static size_t put_here_word(struct scan *s, size_t i)
     return i;
 }
 
-static bool is_end_of_here(struct scan *s, const struct here *h, size_t i)
+static bool is_end_of_here(struct shell_scan *s, const struct here *h, size_t i)
 {
     while (h->tabs && at(s, i) == '\t') {
         i++;
@@ -179,7 +179,7 @@ static bool is_end_of_here(struct scan *s, const struct here *h, size_t i)
 }
 
 /* From the first byte of the body to behind the line that ends it. */
-static size_t put_here_body(struct scan *s, const struct here *h, size_t i)
+static size_t put_here_body(struct shell_scan *s, const struct here *h, size_t i)
 {
     while (i < s->c->text.n && !is_end_of_here(s, h, i)) {
         while (i < s->c->text.n && at(s, i) != '\n') {
@@ -196,7 +196,7 @@ static size_t put_here_body(struct scan *s, const struct here *h, size_t i)
     return gl_step_code_copy(s->c, i, i < s->c->text.n);
 }
 
-static size_t put_newline(struct scan *s, size_t i)
+static size_t put_newline(struct shell_scan *s, size_t i)
 {
     i = gl_step_code_copy(s->c, i, 1);
     for (size_t k = 0; k < s->here_n; k++) {
@@ -219,14 +219,14 @@ static const char *const leaders[] = {"if",    "then", "else", "elif", "while",
                                       "until", "do",   "!",    "{",    NULL};
 
 /* A word of plain letters: it matters only where `case` and `esac` stand. */
-static size_t put_word(struct scan *s, size_t i)
+static size_t put_word(struct shell_scan *s, size_t i)
 {
     size_t n = 0;
     while (i + n < s->c->text.n && is_plain(at(s, i + n))) {
         n++;
     }
     gl_str word = {s->c->text.p + i, n};
-    struct level *l = top(s);
+    struct shell_level *l = top(s);
     bool whole = ends_word(at(s, i + n));
     if (l->wants_command && whole && gl_str_is(word, "case")) {
         l->cases++;
@@ -237,9 +237,9 @@ static size_t put_word(struct scan *s, size_t i)
     return gl_step_code_copy(s->c, i, n);
 }
 
-static size_t put_closing_paren(struct scan *s, size_t i)
+static size_t put_closing_paren(struct shell_scan *s, size_t i)
 {
-    struct level *l = top(s);
+    struct shell_level *l = top(s);
     if (l->cases) {
         l->wants_command = true; /* the end of a pattern */
     } else if (l->context == COMMANDS) {
@@ -248,13 +248,13 @@ static size_t put_closing_paren(struct scan *s, size_t i)
     return gl_step_code_copy(s->c, i, 1);
 }
 
-static bool begins_word(const struct scan *s, size_t i)
+static bool begins_word(const struct shell_scan *s, size_t i)
 {
     return i == 0 || ends_word(at(s, i - 1));
 }
 
 /* $( $(( ${ ` and references: the same in commands, in double quotes and in parameters. */
-static size_t put_expansion(struct scan *s, size_t i)
+static size_t put_expansion(struct shell_scan *s, size_t i)
 {
     gl_str rest = {s->c->text.p + i, s->c->text.n - i};
     if (gl_str_starts(rest, GL_S("$(("))) {
@@ -276,7 +276,7 @@ static size_t put_expansion(struct scan *s, size_t i)
     return gl_step_code_copy(s->c, i, 1);
 }
 
-static size_t put_backtick(struct scan *s, size_t i)
+static size_t put_backtick(struct shell_scan *s, size_t i)
 {
     /* A second one closes the first, however deep that is by now. */
     size_t depth = s->depth;
@@ -291,10 +291,10 @@ static size_t put_backtick(struct scan *s, size_t i)
     return gl_step_code_copy(s->c, i, 1);
 }
 
-static size_t put_command(struct scan *s, size_t i)
+static size_t put_command(struct shell_scan *s, size_t i)
 {
     char ch = at(s, i);
-    struct level *l = top(s);
+    struct shell_level *l = top(s);
     gl_str rest = {s->c->text.p + i, s->c->text.n - i};
     if (ch == '\n') {
         return put_newline(s, i);
@@ -323,9 +323,9 @@ static size_t put_command(struct scan *s, size_t i)
     return gl_step_code_copy(s->c, i, 1);
 }
 
-static size_t put_arithmetic(struct scan *s, size_t i)
+static size_t put_arithmetic(struct shell_scan *s, size_t i)
 {
-    struct level *l = top(s);
+    struct shell_level *l = top(s);
     char ch = at(s, i);
     if (ch == ')' && l->parens == 0) {
         pop(s);
@@ -336,7 +336,7 @@ static size_t put_arithmetic(struct scan *s, size_t i)
     return gl_step_code_put(s->c, i, in_arithmetic);
 }
 
-static bool is_in_arithmetic(const struct scan *s)
+static bool is_in_arithmetic(const struct shell_scan *s)
 {
     for (size_t i = 0; i <= s->depth; i++) {
         if (s->levels[i].context == ARITHMETIC) {
@@ -346,10 +346,10 @@ static bool is_in_arithmetic(const struct scan *s)
     return false;
 }
 
-static size_t put_next(struct scan *s, size_t i)
+static size_t put_next(struct shell_scan *s, size_t i)
 {
     char ch = at(s, i);
-    struct level *l = top(s);
+    struct shell_level *l = top(s);
     bool is_command = l->context == COMMANDS || l->context == BACKTICK;
     if (ch == '\\') {
         l->wants_command = false;
@@ -389,7 +389,7 @@ static size_t put_next(struct scan *s, size_t i)
 
 gl_str gl_code_sh(struct gl_step_code *c)
 {
-    struct scan s = {.c = c, .levels[0] = {.context = COMMANDS, .wants_command = true}};
+    struct shell_scan s = {.c = c, .levels[0] = {.context = COMMANDS, .wants_command = true}};
     size_t i = 0;
     while (i < c->text.n) {
         size_t next = put_next(&s, i);

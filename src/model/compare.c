@@ -6,7 +6,7 @@
 enum { FEW_MEMBERS = 8, EXPONENT_MAX = 1000000000 };
 
 /* A value is a node of some document. */
-struct value {
+struct compared_value {
     const struct gl_json *j;
     gl_jnode n;
 };
@@ -107,12 +107,13 @@ gl_jnode gl_compare_find_key(const struct gl_json *j, gl_jnode object, gl_str na
     return NULL;
 }
 
-static bool is_equal(struct value a, struct value b, struct gl_arena *arena);
+static bool is_equal(struct compared_value a, struct compared_value b, struct gl_arena *arena);
 
-static bool equal_lists(struct value a, struct value b, struct gl_arena *arena)
+static bool equal_lists(struct compared_value a, struct compared_value b, struct gl_arena *arena)
 {
     gl_jnode x = gl_json_first(a.j, a.n), y = gl_json_first(b.j, b.n);
-    while (x && y && is_equal((struct value){a.j, x}, (struct value){b.j, y}, arena)) {
+    while (x && y &&
+           is_equal((struct compared_value){a.j, x}, (struct compared_value){b.j, y}, arena)) {
         x = gl_json_after(a.j, a.n, x);
         y = gl_json_after(b.j, b.n, y);
     }
@@ -120,7 +121,7 @@ static bool equal_lists(struct value a, struct value b, struct gl_arena *arena)
 }
 
 /* Members in any order. A map for the large ones: an output may have a hundred thousand. */
-static bool equal_objects(struct value a, struct value b, struct gl_arena *arena)
+static bool equal_objects(struct compared_value a, struct compared_value b, struct gl_arena *arena)
 {
     struct gl_map map = {0};
     bool few = b.n->count <= FEW_MEMBERS, equal = true;
@@ -130,14 +131,14 @@ static bool equal_objects(struct value a, struct value b, struct gl_arena *arena
     for (gl_jnode k = gl_json_first(a.j, a.n); k && equal; k = gl_json_after(a.j, a.n, k)) {
         gl_str name = gl_json_str(a.j, k, arena);
         gl_jnode other = few ? gl_compare_find_key(b.j, b.n, name, arena) : gl_map_find(&map, name);
-        equal = other && is_equal((struct value){a.j, gl_json_value(k)},
-                                  (struct value){b.j, gl_json_value(other)}, arena);
+        equal = other && is_equal((struct compared_value){a.j, gl_json_value(k)},
+                                  (struct compared_value){b.j, gl_json_value(other)}, arena);
     }
     gl_map_done(&map);
     return equal;
 }
 
-static bool is_equal(struct value a, struct value b, struct gl_arena *arena)
+static bool is_equal(struct compared_value a, struct compared_value b, struct gl_arena *arena)
 {
     if (a.n->type != b.n->type) {
         return false;
@@ -162,5 +163,5 @@ static bool is_equal(struct value a, struct value b, struct gl_arena *arena)
 bool gl_compare_equal(const struct gl_json *ja, gl_jnode a, const struct gl_json *jb, gl_jnode b,
                       struct gl_arena *arena)
 {
-    return is_equal((struct value){ja, a}, (struct value){jb, b}, arena);
+    return is_equal((struct compared_value){ja, a}, (struct compared_value){jb, b}, arena);
 }

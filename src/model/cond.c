@@ -8,7 +8,7 @@
 /* One token at a time, looked at before it is eaten. */
 enum kind { END, WORD, NUMBER, TEXT, REF, SIGN };
 
-struct parser {
+struct cond_parser {
     gl_str text;
     size_t at;      /* behind the token */
     size_t from;    /* where the token begins */
@@ -23,12 +23,12 @@ struct parser {
 static const char *const words[] = {"and",    "or",   "not",   "in",   "contains",
                                     "exists", "true", "false", "null", NULL};
 
-static gl_str token(const struct parser *p)
+static gl_str token(const struct cond_parser *p)
 {
     return (gl_str){p->text.p + p->from, p->at - p->from};
 }
 
-static void fail(struct parser *p, size_t at, int code, const char *what)
+static void fail(struct cond_parser *p, size_t at, int code, const char *what)
 {
     if (!p->rc) {
         p->rc = gl_why(p->why, code, "%s", what);
@@ -58,12 +58,12 @@ static bool is_in_number(char c)
     return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.';
 }
 
-static char peek(const struct parser *p, size_t ahead)
+static char peek(const struct cond_parser *p, size_t ahead)
 {
     return p->at + ahead < p->text.n ? p->text.p[p->at + ahead] : 0;
 }
 
-static void eat_quoted(struct parser *p)
+static void eat_quoted(struct cond_parser *p)
 {
     char quote = p->text.p[p->at++];
     while (p->at < p->text.n && p->text.p[p->at] != quote) {
@@ -78,7 +78,7 @@ static void eat_quoted(struct parser *p)
     p->kind = TEXT;
 }
 
-static void eat_ref(struct parser *p)
+static void eat_ref(struct cond_parser *p)
 {
     size_t end;
     if (!gl_ref_end(p->text, p->at, &end)) {
@@ -91,7 +91,7 @@ static void eat_ref(struct parser *p)
 }
 
 /* Signs of other languages, and what is meant. */
-static void eat_sign(struct parser *p)
+static void eat_sign(struct cond_parser *p)
 {
     static const struct {
         const char *sign, *hint;
@@ -127,7 +127,7 @@ static void eat_sign(struct parser *p)
     fail(p, p->from, GL_R_CHARACTER_INVALID, "this character has no meaning in a condition");
 }
 
-static void next(struct parser *p)
+static void next(struct cond_parser *p)
 {
     if (p->rc) {
         return;
@@ -159,12 +159,12 @@ static void next(struct parser *p)
     }
 }
 
-static bool is_token(const struct parser *p, enum kind kind, const char *text)
+static bool is_token(const struct cond_parser *p, enum kind kind, const char *text)
 {
     return !p->rc && p->kind == kind && gl_str_is(token(p), text);
 }
 
-static bool take(struct parser *p, enum kind kind, const char *text)
+static bool take(struct cond_parser *p, enum kind kind, const char *text)
 {
     if (!is_token(p, kind, text)) {
         return false;
@@ -173,7 +173,7 @@ static bool take(struct parser *p, enum kind kind, const char *text)
     return true;
 }
 
-static bool enter(struct parser *p)
+static bool enter(struct cond_parser *p)
 {
     if (++p->depth > GL_COND_DEPTH_MAX) {
         fail(p, p->from, GL_R_CONDITION_TOO_DEEP, "the condition is nested too deeply");
@@ -183,7 +183,7 @@ static bool enter(struct parser *p)
 
 /* Values. */
 
-static void set_literal(struct parser *p, struct gl_cond_value *v, gl_str json)
+static void set_literal(struct cond_parser *p, struct gl_cond_value *v, gl_str json)
 {
     struct gl_why why;
     if (gl_json_parse(&v->literal, json, GL_COND_BYTES_MAX * 8, p->a, &why)) {
@@ -192,7 +192,7 @@ static void set_literal(struct parser *p, struct gl_cond_value *v, gl_str json)
 }
 
 /* The text between the quotes: \\ \" \' \n \t, and `$${` for `${`. */
-static void read_text(struct parser *p, struct gl_cond_value *v)
+static void read_text(struct cond_parser *p, struct gl_cond_value *v)
 {
     gl_str in = {p->text.p + p->from + 1, p->at - p->from - 2};
     struct gl_buf plain = {0}, json = {0};
@@ -223,7 +223,7 @@ static void read_text(struct parser *p, struct gl_cond_value *v)
     gl_buf_done(&json);
 }
 
-static void read_ref(struct parser *p, struct gl_cond_value *v)
+static void read_ref(struct cond_parser *p, struct gl_cond_value *v)
 {
     gl_str inside = {p->text.p + p->from + 2, p->at - p->from - 3};
     struct gl_why why;
@@ -233,7 +233,7 @@ static void read_ref(struct parser *p, struct gl_cond_value *v)
     }
 }
 
-static void unknown_word(struct parser *p)
+static void unknown_word(struct cond_parser *p)
 {
     gl_str word = token(p);
     struct gl_near near;
@@ -253,14 +253,14 @@ static void unknown_word(struct parser *p)
     fail(p, p->from, GL_R_BARE_WORD, what.p);
 }
 
-static void read_value(struct parser *p, struct gl_cond_value *v);
+static void read_value(struct cond_parser *p, struct gl_cond_value *v);
 
 static bool has_refs(const struct gl_cond_value *v)
 {
     return v->is_ref || v->items;
 }
 
-static void read_list(struct parser *p, struct gl_cond_value *v)
+static void read_list(struct cond_parser *p, struct gl_cond_value *v)
 {
     size_t from = p->from, cap = 4, n = 0;
     bool refs = false;
@@ -297,7 +297,7 @@ static void read_list(struct parser *p, struct gl_cond_value *v)
     gl_buf_done(&json);
 }
 
-static void read_value(struct parser *p, struct gl_cond_value *v)
+static void read_value(struct cond_parser *p, struct gl_cond_value *v)
 {
     size_t from = p->from;
     if (!enter(p)) {
@@ -329,23 +329,23 @@ static void read_value(struct parser *p, struct gl_cond_value *v)
 
 /* Conditions. */
 
-static struct gl_cond *read_or(struct parser *p);
+static struct gl_cond *read_or(struct cond_parser *p);
 
-static struct gl_cond *new_cond(struct parser *p, enum gl_cond_op op)
+static struct gl_cond *new_cond(struct cond_parser *p, enum gl_cond_op op)
 {
     struct gl_cond *c = GL_NEW(p->a, struct gl_cond);
     c->op = op;
     return c;
 }
 
-static const struct gl_cond_value *new_value(struct parser *p)
+static const struct gl_cond_value *new_value(struct cond_parser *p)
 {
     struct gl_cond_value *v = GL_NEW(p->a, struct gl_cond_value);
     read_value(p, v);
     return v;
 }
 
-static bool take_operator(struct parser *p, enum gl_cond_op *ret)
+static bool take_operator(struct cond_parser *p, enum gl_cond_op *ret)
 {
     static const struct {
         const char *text;
@@ -366,7 +366,7 @@ static bool take_operator(struct parser *p, enum gl_cond_op *ret)
     return false;
 }
 
-static struct gl_cond *read_test(struct parser *p)
+static struct gl_cond *read_test(struct cond_parser *p)
 {
     struct gl_cond *c = new_cond(p, GL_COND_TRUTH);
     if (take(p, SIGN, "(")) {
@@ -393,7 +393,7 @@ static struct gl_cond *read_test(struct parser *p)
     return c;
 }
 
-static struct gl_cond *read_not(struct parser *p)
+static struct gl_cond *read_not(struct cond_parser *p)
 {
     struct gl_cond *ret = NULL;
     if (!enter(p)) {
@@ -411,8 +411,8 @@ static struct gl_cond *read_not(struct parser *p)
 }
 
 /* `and` and `or` hold a list of parts: the length of a chain is no depth. */
-static struct gl_cond *read_chain(struct parser *p, const char *word, enum gl_cond_op op,
-                                  struct gl_cond *(*read_part)(struct parser *p))
+static struct gl_cond *read_chain(struct cond_parser *p, const char *word, enum gl_cond_op op,
+                                  struct gl_cond *(*read_part)(struct cond_parser *p))
 {
     struct gl_cond *first = read_part(p), *last = first, *all = NULL;
     while (take(p, WORD, word)) {
@@ -430,12 +430,12 @@ static struct gl_cond *read_chain(struct parser *p, const char *word, enum gl_co
     return all ? all : first;
 }
 
-static struct gl_cond *read_and(struct parser *p)
+static struct gl_cond *read_and(struct cond_parser *p)
 {
     return read_chain(p, "and", GL_COND_AND, read_not);
 }
 
-static struct gl_cond *read_or(struct parser *p)
+static struct gl_cond *read_or(struct cond_parser *p)
 {
     return read_chain(p, "or", GL_COND_OR, read_and);
 }
@@ -443,7 +443,7 @@ static struct gl_cond *read_or(struct parser *p)
 int gl_cond_parse(gl_str text, struct gl_arena *a, const struct gl_cond **ret, size_t *ret_at,
                   struct gl_why *reterr_why)
 {
-    struct parser p = {
+    struct cond_parser p = {
         .text = text.n ? text : GL_S(""), .a = a, .ret_at = ret_at, .why = reterr_why};
     if (text.n > GL_COND_BYTES_MAX) {
         *ret_at = 0;

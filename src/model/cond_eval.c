@@ -7,24 +7,24 @@
 
 enum { LIST_BYTES_MAX = GL_INPUT_BYTES_MAX };
 
-struct eval {
+struct cond_evaluation {
     const struct gl_json *facts;
     struct gl_arena *a;
     struct gl_why *why;
 };
 
 /* A value is a node of some document: the facts, or a literal. */
-struct value {
+struct cond_operand {
     const struct gl_json *j;
     gl_jnode n;
 };
 
-static gl_str raw(struct value v)
+static gl_str raw(struct cond_operand v)
 {
     return gl_json_raw(v.j, v.n);
 }
 
-static bool is_equal(struct eval *e, struct value a, struct value b)
+static bool is_equal(struct cond_evaluation *e, struct cond_operand a, struct cond_operand b)
 {
     return gl_compare_equal(a.j, a.n, b.j, b.n, e->a);
 }
@@ -37,7 +37,8 @@ static gl_str clip(gl_str s)
     return s;
 }
 
-static int no_order(struct eval *e, const struct gl_cond *c, struct value a, struct value b)
+static int no_order(struct cond_evaluation *e, const struct gl_cond *c, struct cond_operand a,
+                    struct cond_operand b)
 {
     return gl_why(e->why, GL_R_NO_ORDER,
                   "`%.*s` is %s and `%.*s` is %s: there is no order between them; ask about both "
@@ -46,8 +47,8 @@ static int no_order(struct eval *e, const struct gl_cond *c, struct value a, str
                   GL_STR_ARG(clip(c->right->text)), gl_json_type_name(b.n));
 }
 
-static int eval_order(struct eval *e, const struct gl_cond *c, struct value a, struct value b,
-                      bool *ret)
+static int eval_order(struct cond_evaluation *e, const struct gl_cond *c, struct cond_operand a,
+                      struct cond_operand b, bool *ret)
 {
     int cmp;
     if (gl_json_is(a.n, GL_JSON_NUMBER) && gl_json_is(b.n, GL_JSON_NUMBER)) {
@@ -64,10 +65,11 @@ static int eval_order(struct eval *e, const struct gl_cond *c, struct value a, s
     return 0;
 }
 
-static bool is_element(struct eval *e, struct value what, struct value list)
+static bool is_element(struct cond_evaluation *e, struct cond_operand what,
+                       struct cond_operand list)
 {
     for (gl_jnode n = gl_json_first(list.j, list.n); n; n = gl_json_after(list.j, list.n, n)) {
-        if (is_equal(e, what, (struct value){list.j, n})) {
+        if (is_equal(e, what, (struct cond_operand){list.j, n})) {
             return true;
         }
     }
@@ -75,7 +77,8 @@ static bool is_element(struct eval *e, struct value what, struct value list)
 }
 
 /* Nothing is in what is not there, and what is not there is in no text and no object. */
-static int eval_in(struct eval *e, struct value what, struct value where, bool *ret)
+static int eval_in(struct cond_evaluation *e, struct cond_operand what, struct cond_operand where,
+                   bool *ret)
 {
     gl_str text = gl_json_str(what.j, what.n, e->a);
     bool nothing = gl_json_is(what.n, GL_JSON_NULL), is_text = gl_json_is(what.n, GL_JSON_STRING);
@@ -103,7 +106,7 @@ static int eval_in(struct eval *e, struct value what, struct value where, bool *
     return 0;
 }
 
-static bool is_true(struct eval *e, struct value v)
+static bool is_true(struct cond_evaluation *e, struct cond_operand v)
 {
     switch ((enum gl_json_type)v.n->type) {
     case GL_JSON_NULL:
@@ -124,19 +127,19 @@ static bool is_true(struct eval *e, struct value v)
 
 /* Values. */
 
-static struct value resolve(struct eval *e, const struct gl_ref *ref)
+static struct cond_operand resolve(struct cond_evaluation *e, const struct gl_ref *ref)
 {
     static const struct gl_json_node nothing = {.end = 4, .next = 1, .type = GL_JSON_NULL};
     static const struct gl_json null_document = {
         .text = {.p = "null", .n = 4}, .nodes = &nothing, .nodes_n = 1};
     gl_jnode n;
     if (gl_ref_value(ref, e->facts, e->a, &n, NULL)) {
-        return (struct value){&null_document, &nothing};
+        return (struct cond_operand){&null_document, &nothing};
     }
-    return (struct value){e->facts, n};
+    return (struct cond_operand){e->facts, n};
 }
 
-static int put_list(struct eval *e, const struct gl_cond_value *v, struct gl_buf *out)
+static int put_list(struct cond_evaluation *e, const struct gl_cond_value *v, struct gl_buf *out)
 {
     gl_buf_char(out, '[');
     for (size_t i = 0; i < v->items_n; i++) {
@@ -159,7 +162,8 @@ static int put_list(struct eval *e, const struct gl_cond_value *v, struct gl_buf
     return 0;
 }
 
-static int list_value(struct eval *e, const struct gl_cond_value *v, struct value *ret)
+static int list_value(struct cond_evaluation *e, const struct gl_cond_value *v,
+                      struct cond_operand *ret)
 {
     struct gl_buf out = {0};
     struct gl_json *j = GL_NEW(e->a, struct gl_json);
@@ -168,24 +172,26 @@ static int list_value(struct eval *e, const struct gl_cond_value *v, struct valu
             : gl_json_parse(j, gl_str_dup(e->a, gl_buf_view(&out)), LIST_BYTES_MAX + 2, e->a,
                             e->why);
     gl_buf_done(&out);
-    *ret = (struct value){j, rc ? NULL : gl_json_root(j)};
+    *ret = (struct cond_operand){j, rc ? NULL : gl_json_root(j)};
     return rc;
 }
 
-static int value_of(struct eval *e, const struct gl_cond_value *v, struct value *ret)
+static int value_of(struct cond_evaluation *e, const struct gl_cond_value *v,
+                    struct cond_operand *ret)
 {
     if (v->items) {
         return list_value(e, v, ret);
     }
-    *ret = v->is_ref ? resolve(e, &v->ref) : (struct value){&v->literal, gl_json_root(&v->literal)};
+    *ret = v->is_ref ? resolve(e, &v->ref)
+                     : (struct cond_operand){&v->literal, gl_json_root(&v->literal)};
     return 0;
 }
 
 /* Conditions. */
 
-static int eval_test(struct eval *e, const struct gl_cond *c, bool *ret)
+static int eval_test(struct cond_evaluation *e, const struct gl_cond *c, bool *ret)
 {
-    struct value a, b = {0};
+    struct cond_operand a, b = {0};
     int rc = value_of(e, c->left, &a);
     rc = rc || !c->right ? rc : value_of(e, c->right, &b);
     if (rc) {
@@ -211,7 +217,7 @@ static int eval_test(struct eval *e, const struct gl_cond *c, bool *ret)
     }
 }
 
-static int eval_any(struct eval *e, const struct gl_cond *c, bool *ret)
+static int eval_any(struct cond_evaluation *e, const struct gl_cond *c, bool *ret)
 {
     if (c->op != GL_COND_OR && c->op != GL_COND_AND && c->op != GL_COND_NOT) {
         return eval_test(e, c, ret);
@@ -235,7 +241,7 @@ static int eval_any(struct eval *e, const struct gl_cond *c, bool *ret)
 int gl_cond_eval(const struct gl_cond *c, const struct gl_json *facts, struct gl_arena *a,
                  bool *ret, struct gl_why *reterr_why)
 {
-    struct eval e = {.facts = facts, .a = a, .why = reterr_why};
+    struct cond_evaluation e = {.facts = facts, .a = a, .why = reterr_why};
     bool result = false;
     int rc = eval_any(&e, c, &result);
     if (!rc) {

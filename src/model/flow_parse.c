@@ -12,7 +12,7 @@ enum {
     CYCLE_NAMES_MAX = 12,
 };
 
-struct parser {
+struct flow_parser {
     struct gl_flow_reader r;
     struct gl_flow *f;
     struct gl_step_source *sources; /* of each step */
@@ -25,7 +25,7 @@ struct parser {
 static const char id_rule[] =
     "an id has 1 to 128 ASCII letters, digits, _ . and -, and does not start with . or -";
 
-static gl_str join(struct parser *p, const char *before, gl_str s)
+static gl_str join(struct flow_parser *p, const char *before, gl_str s)
 {
     size_t n = strlen(before);
     char *out = gl_arena_alloc(p->r.a, n + s.n + 1);
@@ -37,7 +37,7 @@ static gl_str join(struct parser *p, const char *before, gl_str s)
 }
 
 /* The id of a step in a list; "" with an error if it has none. */
-static gl_str listed_id(struct parser *p, gl_jnode n, uint32_t index)
+static gl_str listed_id(struct flow_parser *p, gl_jnode n, uint32_t index)
 {
     gl_jnode id = gl_json_get(p->r.j, n, "id");
     struct gl_flow_path at = {.field = "steps", .item = index + 1};
@@ -55,7 +55,7 @@ static gl_str listed_id(struct parser *p, gl_jnode n, uint32_t index)
     return ret;
 }
 
-static gl_str keyed_id(struct parser *p, gl_jnode key)
+static gl_str keyed_id(struct flow_parser *p, gl_jnode key)
 {
     gl_str id = gl_json_str(p->r.j, key, p->r.a);
     struct gl_flow_path at = {.field = "steps", .key = id};
@@ -72,7 +72,7 @@ static gl_str keyed_id(struct parser *p, gl_jnode key)
     return id;
 }
 
-static void read_step(struct parser *p, gl_jnode e, bool is_map, uint32_t i)
+static void read_step(struct flow_parser *p, gl_jnode e, bool is_map, uint32_t i)
 {
     struct gl_step_spec *spec = gl_flow_graph_step(p->f, i);
     struct gl_step_source *source = &p->sources[i];
@@ -83,7 +83,7 @@ static void read_step(struct parser *p, gl_jnode e, bool is_map, uint32_t i)
     gl_step_parse(&p->r, source, spec);
 }
 
-static void read_steps(struct parser *p, gl_jnode n)
+static void read_steps(struct flow_parser *p, gl_jnode n)
 {
     bool is_map = gl_json_is(n, GL_JSON_OBJECT);
     if (!is_map && !gl_json_is(n, GL_JSON_ARRAY)) {
@@ -108,19 +108,19 @@ static void read_steps(struct parser *p, gl_jnode n)
 /* The graph. */
 
 /* "; did you mean `x`?", or nothing. */
-static const char *near_step(struct parser *p, gl_str id)
+static const char *near_step(struct flow_parser *p, gl_str id)
 {
     struct gl_near near;
     gl_near_init(&near, id);
     size_t looked_at = p->f->steps.n < SUGGESTED_STEPS_MAX ? p->f->steps.n : SUGGESTED_STEPS_MAX;
-    for (uint32_t i = 0; gl_flow_read_error_kept(&p->r) && i < looked_at; i++) {
+    for (uint32_t i = 0; gl_flow_read_error_has_room(&p->r) && i < looked_at; i++) {
         gl_near_offer(&near, gl_flow_step(p->f, i)->id);
     }
-    return gl_flow_read_near(&p->r, &near);
+    return gl_flow_read_suggestion(&p->r, &near);
 }
 
 /* Turn the ids of one step's needs into numbers; what is wrong is reported and left out. */
-static void resolve_needs(struct parser *p, uint32_t number, uint32_t *mark)
+static void resolve_needs(struct flow_parser *p, uint32_t number, uint32_t *mark)
 {
     struct gl_step_spec *s = gl_flow_graph_step(p->f, number);
     gl_jnode list = p->sources[number].needs;
@@ -149,7 +149,7 @@ static void resolve_needs(struct parser *p, uint32_t number, uint32_t *mark)
     p->has_bad_needs = p->has_bad_needs || s->needs_n != s->needs_ids.n;
 }
 
-static void report_cycle(struct parser *p)
+static void report_cycle(struct flow_parser *p)
 {
     uint32_t *cycle, n;
     if (!gl_flow_graph_cycle(p->f, p->r.a, &cycle, &n)) {
@@ -173,7 +173,7 @@ static void report_cycle(struct parser *p)
 }
 
 /* With one_failed some parent must be able to fail without the job failing with it. */
-static void check_rule(struct parser *p, uint32_t number)
+static void check_rule(struct flow_parser *p, uint32_t number)
 {
     const struct gl_step_spec *s = gl_flow_step(p->f, number);
     const struct gl_step_source *source = &p->sources[number];
@@ -193,16 +193,16 @@ static void check_rule(struct parser *p, uint32_t number)
 
 /* References to steps. */
 
-static void check_reads(struct parser *p, const struct gl_flow_found *found,
+static void check_reads(struct flow_parser *p, const struct gl_flow_step_ref *found,
                         struct gl_flow_read *reads, size_t n)
 {
     if (p->has_bad_needs || p->has_cycle) {
         return; /* who is an ancestor of whom is not known then */
     }
-    gl_flow_refs_strays(p->f, p->r.a, reads, n);
+    gl_flow_refs_find_unordered(p->f, p->r.a, reads, n);
     for (size_t i = 0; i < n; i++) {
-        const struct gl_flow_found *f = &found[i];
-        if (reads[i].is_stray && reads[i].read != reads[i].reader) {
+        const struct gl_flow_step_ref *f = &found[i];
+        if (reads[i].is_unordered && reads[i].read != reads[i].reader) {
             gl_flow_read_error_in(
                 &p->r, f->n, f->at, f->text, f->offset, GL_REASON_NOT_A_DEPENDENCY,
                 "step `%.*s` need not have ended by then: add it to `needs`", GL_STR_ARG(f->step));
@@ -210,13 +210,13 @@ static void check_reads(struct parser *p, const struct gl_flow_found *found,
     }
 }
 
-static void check_refs(struct parser *p)
+static void check_refs(struct flow_parser *p)
 {
-    struct gl_flow_found *found = (struct gl_flow_found *)(void *)p->r.refs.p;
+    struct gl_flow_step_ref *found = (struct gl_flow_step_ref *)(void *)p->r.refs.p;
     size_t n = p->r.refs.n / sizeof(found[0]), known = 0;
     struct gl_flow_read *reads = GL_NEW_ARRAY(p->r.a, struct gl_flow_read, n);
     for (size_t i = 0; i < n; i++) {
-        struct gl_flow_found *f = &found[i];
+        struct gl_flow_step_ref *f = &found[i];
         int64_t number = gl_flow_find(p->f, f->step);
         if (number < 0) {
             gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset, GL_REASON_UNKNOWN_STEP,
@@ -233,7 +233,7 @@ static void check_refs(struct parser *p)
     check_reads(p, found, reads, known);
 }
 
-static void check_graph(struct parser *p)
+static void check_graph(struct flow_parser *p)
 {
     struct gl_flow *f = p->f;
     gl_flow_graph_index(f, p->r.a);
@@ -257,7 +257,7 @@ static void check_graph(struct parser *p)
 
 /* The flow. */
 
-static void read_name(struct parser *p, gl_jnode n)
+static void read_name(struct flow_parser *p, gl_jnode n)
 {
     gl_str name;
     if (!gl_flow_read_scalar(&p->r, n, TOP("name"), &name)) {
@@ -271,7 +271,7 @@ static void read_name(struct parser *p, gl_jnode n)
     p->f->name = name;
 }
 
-static void read_flow(struct parser *p, gl_jnode root)
+static void read_flow(struct flow_parser *p, gl_jnode root)
 {
     if (!gl_json_is(root, GL_JSON_OBJECT)) {
         gl_flow_read_error(&p->r, root, TOP(NULL), GL_REASON_WRONG_TYPE,
@@ -307,7 +307,7 @@ static void read_flow(struct parser *p, gl_jnode root)
 /* Could the compiled form be too large to be read back? It can be several times as long as what was
  * written, but not sixteen times, besides the two keys a step can have that begin with the flow's
  * name. */
-static void check_size(struct parser *p, gl_jnode root)
+static void check_size(struct flow_parser *p, gl_jnode root)
 {
     size_t keys = p->f->steps.n * 2 * (p->f->name.n * 2 + GL_ID_BYTES_MAX);
     if (p->r.j->text.n * 16 + keys <= GL_FLOW_BYTES_MAX) {
@@ -343,7 +343,7 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
                   struct gl_arena *a, struct gl_flow **ret, struct gl_flow_errors *reterr)
 {
     *reterr = (struct gl_flow_errors){0};
-    struct parser p = {.r = {.j = j, .loader = loader, .a = a, .errors = reterr}};
+    struct flow_parser p = {.r = {.j = j, .loader = loader, .a = a, .errors = reterr}};
     p.f = GL_NEW(a, struct gl_flow);
     p.f->name = GL_S("flow");
     p.r.flow = p.f;

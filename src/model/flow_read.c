@@ -39,7 +39,7 @@ static gl_str path_text(struct gl_flow_reader *r, struct gl_flow_path at)
     return ret;
 }
 
-bool gl_flow_read_error_kept(const struct gl_flow_reader *r)
+bool gl_flow_read_error_has_room(const struct gl_flow_reader *r)
 {
     return r->errors->n < GL_COUNT(r->errors->items);
 }
@@ -53,7 +53,7 @@ static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_
                                        enum gl_reason reason, const char *fmt, va_list args)
 {
     r->errors->total++;
-    if (!gl_flow_read_error_kept(r)) {
+    if (!gl_flow_read_error_has_room(r)) {
         return NULL;
     }
     char text[GL_WHY_BYTES];
@@ -130,7 +130,7 @@ void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_
     }
 }
 
-const char *gl_flow_read_near(struct gl_flow_reader *r, const struct gl_near *near)
+const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_near *near)
 {
     return near->best.n ? gl_str_fmt(r->a, "; did you mean `%.*s`?", GL_STR_ARG(near->best)).p : "";
 }
@@ -217,7 +217,8 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
     char where[40];
     (void)snprintf(where, sizeof(where), fmt, of);
     gl_flow_read_error(r, key, at, GL_REASON_UNKNOWN_FIELD, "there is no field `%.*s` %s%s",
-                       GL_STR_ARG(gl_flow_read_clip(name)), where, gl_flow_read_near(r, &near));
+                       GL_STR_ARG(gl_flow_read_clip(name)), where,
+                       gl_flow_read_suggestion(r, &near));
 }
 
 /* Values. */
@@ -342,7 +343,7 @@ bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
     }
     if (!found) {
         gl_flow_read_error(r, n, at, GL_REASON_UNKNOWN_WORD, "expected one of %.*s%s",
-                           GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_near(r, &near));
+                           GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_suggestion(r, &near));
     }
     gl_buf_done(&list);
     return found;

@@ -17,7 +17,7 @@ struct gl_flow_reader {
     struct gl_flow_errors *errors;
     struct gl_map texts, paths; /* loaded already: struct gl_flow_file */
     const struct gl_flow *flow; /* its inputs are read before its steps */
-    struct gl_buf refs;         /* struct gl_flow_found: references to steps */
+    struct gl_buf refs;         /* struct gl_flow_step_ref: references to steps */
 };
 
 /* Where in the flow a value stands; made into text only when there is an error. "steps.fetch" +
@@ -30,7 +30,7 @@ struct gl_flow_path {
 };
 
 /* A reference to a step, kept until all steps are known. */
-struct gl_flow_found {
+struct gl_flow_step_ref {
     gl_jnode n;
     struct gl_flow_path at;
     gl_str step;   /* the one it names */
@@ -48,9 +48,9 @@ void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_
                            gl_str text, size_t offset, enum gl_reason reason, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
 /* Will the next error be kept? A suggestion is not worth its time for one that nobody will see. */
-bool gl_flow_read_error_kept(const struct gl_flow_reader *r);
+bool gl_flow_read_error_has_room(const struct gl_flow_reader *r);
 /* "; did you mean `x`?", or nothing. */
-const char *gl_flow_read_near(struct gl_flow_reader *r, const struct gl_near *near);
+const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_near *near);
 bool gl_flow_read_is_field(const char *of, gl_str name); /* listed in gl_flow_fields */
 /* A field that gl_flow_fields does not list for `of`. */
 void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of,

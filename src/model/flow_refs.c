@@ -4,14 +4,14 @@
 #include "model/cond.h"
 #include "model/flow_graph.h"
 
-struct walk {
+struct flow_refs_walk {
     struct gl_arena *a;
     void (*each)(void *owner, const struct gl_ref *ref);
     void *owner;
     struct gl_why *why;
 };
 
-static int walk_text(struct walk *w, gl_str text)
+static int walk_text(struct flow_refs_walk *w, gl_str text)
 {
     size_t pos = 0;
     while (pos < text.n) {
@@ -27,7 +27,7 @@ static int walk_text(struct walk *w, gl_str text)
     return 0;
 }
 
-static int walk_list(struct walk *w, const struct gl_strs *list, bool is_marked)
+static int walk_list(struct flow_refs_walk *w, const struct gl_strs *list, bool is_marked)
 {
     for (size_t i = 0; is_marked && i < list->n; i++) {
         int rc = walk_text(w, list->items[i]);
@@ -38,7 +38,7 @@ static int walk_list(struct walk *w, const struct gl_strs *list, bool is_marked)
     return 0;
 }
 
-static int walk_refs(struct walk *w, const struct gl_strs *refs)
+static int walk_refs(struct flow_refs_walk *w, const struct gl_strs *refs)
 {
     for (size_t i = 0; i < refs->n; i++) {
         struct gl_ref ref;
@@ -51,7 +51,7 @@ static int walk_refs(struct walk *w, const struct gl_strs *refs)
     return 0;
 }
 
-static int walk_when(struct walk *w, gl_str when)
+static int walk_when(struct flow_refs_walk *w, gl_str when)
 {
     const struct gl_cond *cond;
     size_t at;
@@ -66,7 +66,7 @@ int gl_flow_refs_each(const struct gl_step_spec *s, struct gl_arena *a,
                       void (*each)(void *owner, const struct gl_ref *ref), void *owner,
                       struct gl_why *reterr_why)
 {
-    struct walk w = {.a = a, .each = each, .owner = owner, .why = reterr_why};
+    struct flow_refs_walk w = {.a = a, .each = each, .owner = owner, .why = reterr_why};
     bool is_list = s->foreach.n && s->foreach.p[0] == '[';
     gl_str texts[] = {
         s->expand & GL_EXPAND_CWD ? s->cwd : (gl_str){0},
@@ -248,14 +248,14 @@ static void run_pass(struct strays *t, struct gl_flow_read *reads, uint32_t firs
     for (uint32_t i = 0; i < n; i++) {
         uint32_t target = t->targets[first + i];
         for (uint32_t r = t->head[target]; r; r = t->next[r - 1]) {
-            reads[r - 1].is_stray = !(t->above[reads[r - 1].reader] & (uint64_t)1 << i);
+            reads[r - 1].is_unordered = !(t->above[reads[r - 1].reader] & (uint64_t)1 << i);
         }
         t->bit[target] = 0;
     }
 }
 
-void gl_flow_refs_strays(const struct gl_flow *f, struct gl_arena *a, struct gl_flow_read *reads,
-                         size_t reads_n)
+void gl_flow_refs_find_unordered(const struct gl_flow *f, struct gl_arena *a,
+                                 struct gl_flow_read *reads, size_t reads_n)
 {
     struct strays t = {.f = f};
     GL_ASSERT(reads_n < UINT32_MAX);

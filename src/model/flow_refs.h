@@ -2,7 +2,7 @@
  *
  *   gl_flow_refs_each()   every reference of one step
  *   gl_flow_refs_link()   `reads`, `has_gate` and `waits` of every step, from its texts
- *   gl_flow_refs_strays() references to steps that need not have ended before */
+ *   gl_flow_refs_find_unordered() references to steps that need not have ended before */
 #ifndef GL_MODEL_FLOW_REFS_H
 #define GL_MODEL_FLOW_REFS_H
 
@@ -21,12 +21,12 @@ int gl_flow_refs_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *rete
 /* A step, and one whose output it uses. */
 struct gl_flow_read {
     uint32_t reader, read;
-    bool is_stray; /* set: `read` is not among the ancestors of `reader` */
+    bool is_unordered; /* set: `read` is not among the ancestors of `reader` */
 };
 
 /* Needs a linked flow without cycles. Linear in steps and edges for every 64 different steps that
  * are read. */
-void gl_flow_refs_strays(const struct gl_flow *f, struct gl_arena *a, struct gl_flow_read *reads,
-                         size_t reads_n);
+void gl_flow_refs_find_unordered(const struct gl_flow *f, struct gl_arena *a,
+                                 struct gl_flow_read *reads, size_t reads_n);
 
 #endif

@@ -47,7 +47,7 @@ static void read_identity(struct gl_manifest *m)
 }
 
 /* What comes later is refused by name, never ignored. */
-void gl_manifest_refuse(struct gl_manifest *m)
+void gl_manifest_refuse_unsupported(struct gl_manifest *m)
 {
     static const struct {
         const char *key, *what;
@@ -66,17 +66,17 @@ void gl_manifest_refuse(struct gl_manifest *m)
     for (size_t i = 0; i < GL_COUNT(later); i++) {
         gl_jnode n = gl_manifest_get(m, m->root, later[i].key);
 
-        if (gl_manifest_asks(n)) {
+        if (gl_manifest_is_set(n)) {
             gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
                               "it asks for %s, which this release does not have: the bundle cannot "
                               "run as it is meant",
                               later[i].what);
         }
     }
-    if (gl_manifest_asks(gl_manifest_get(m, m->root, "agent_dependencies"))) {
+    if (gl_manifest_is_set(gl_manifest_get(m, m->root, "agent_dependencies"))) {
         gl_manifest_note(m, "agent_dependencies is not read by this release");
     }
-    if (gl_manifest_asks(gl_manifest_get(m, m->root, "reload"))) {
+    if (gl_manifest_is_set(gl_manifest_get(m, m->root, "reload"))) {
         gl_manifest_note(m, "reload is not read: the files of a job never change while it runs");
     }
 }
@@ -117,7 +117,7 @@ static int64_t named_step(struct gl_manifest *m, const char *key)
     if (step == NULL && gl_map_find(&m->by_id, id) == NULL) {
         gl_manifest_error(m, gl_manifest_get(m, m->graph, key), NULL, GL_REASON_UNKNOWN_STEP,
                           "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_near(m, &m->steps_by, id));
+                          gl_manifest_suggestion(m, &m->steps_by, id));
     }
     return step != NULL ? step - m->steps : -1;
 }
@@ -179,7 +179,7 @@ static void check_bindings(struct gl_manifest *m)
             gl_map_find(&m->runs_by, key) == NULL) {
             gl_manifest_error(
                 m, e, NULL, GL_REASON_UNKNOWN_STEP, "there is no step or template `%.*s`%s",
-                GL_STR_ARG(gl_flow_read_clip(key)), gl_manifest_near(m, &m->steps_by, key));
+                GL_STR_ARG(gl_flow_read_clip(key)), gl_manifest_suggestion(m, &m->steps_by, key));
         }
     }
 }
@@ -235,7 +235,7 @@ static void take_given(struct gl_manifest *m)
 static void compile(struct gl_manifest *m)
 {
     read_identity(m);
-    gl_manifest_refuse(m);
+    gl_manifest_refuse_unsupported(m);
     gl_manifest_policies(m);
     gl_manifest_skills(m);
     gl_manifest_nodes(m);
@@ -251,7 +251,7 @@ static void compile(struct gl_manifest *m)
     report_cycle(m);
     check_ends(m);
     take_given(m);
-    gl_manifest_slips(m);
+    gl_manifest_lint(m);
     m->b->notes = (struct gl_strs){.items = gl_arena_copy(m->r.a, m->notes.p, m->notes.n),
                                    .n = m->notes.n / sizeof(gl_str)};
 }
@@ -261,7 +261,7 @@ static void compile(struct gl_manifest *m)
 static void check_size(struct gl_manifest *m)
 {
     const struct gl_payload *payloads = m->b->payloads.items;
-    size_t bytes = m->r.j->text.n * 16 + m->spread_bytes + m->b->config.n + m->b->scenario.n;
+    size_t bytes = m->r.j->text.n * 16 + m->expansion_bytes + m->b->config.n + m->b->scenario.n;
     struct gl_buf out = {0};
 
     for (size_t i = 0; i < m->b->payloads.n; i++) {
@@ -334,7 +334,7 @@ int gl_manifest_parse(const struct gl_json *j, gl_jnode root, const struct gl_ma
     if (j->text.n > GL_MANIFEST_BYTES_MAX) {
         gl_manifest_error(&m, root, NULL, GL_REASON_TOO_LARGE, "a manifest has at most %d bytes",
                           GL_MANIFEST_BYTES_MAX);
-    } else if (gl_manifest_bind(&m) && gl_manifest_lower(&m)) {
+    } else if (gl_manifest_config_bindings(&m) && gl_manifest_find_form(&m)) {
         compile(&m);
     }
     if (reterr->total == 0) {

@@ -32,7 +32,7 @@ static const char *near_rule(struct gl_manifest *m, gl_str word)
     for (size_t i = 0; i < GL_RULE_COUNT; i++) {
         gl_near_offer(&near, gl_str_of(gl_rule_words[i]));
     }
-    return gl_flow_read_near(&m->r, &near);
+    return gl_flow_read_suggestion(&m->r, &near);
 }
 
 static gl_jnode first_of(struct gl_manifest *m, gl_jnode obj, const char *a, const char *b,

@@ -146,7 +146,8 @@ static gl_str fixed_step(struct gl_manifest *m, gl_jnode region, const char *key
         gl_manifest_error(m, region, key, GL_REASON_MISSING, "it is missing: the id of a step");
     } else if (gl_map_find(&m->steps_by, id) == NULL) {
         gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_STEP, "there is no step `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->steps_by, id));
+                          GL_STR_ARG(gl_flow_read_clip(id)),
+                          gl_manifest_suggestion(m, &m->steps_by, id));
         return (gl_str){0};
     }
     return id;
@@ -166,11 +167,11 @@ static void read_region_templates(struct gl_manifest *m, gl_jnode n, const struc
             gl_manifest_error(m, e, NULL, GL_REASON_UNKNOWN_TEMPLATE,
                               "there is no template `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(ret->templates.items[i])),
-                              gl_manifest_near(m, known, ret->templates.items[i]));
+                              gl_manifest_suggestion(m, known, ret->templates.items[i]));
         }
     }
     if (gl_manifest_get(m, n, "templates") == NULL &&
-        gl_manifest_spread(m, n, m->b->dynamic.templates.n * 64)) {
+        gl_manifest_add_expansion(m, n, m->b->dynamic.templates.n * 64)) {
         items = GL_NEW_ARRAY(m->r.a, gl_str, m->b->dynamic.templates.n);
         for (size_t i = 0; i < m->b->dynamic.templates.n; i++) {
             items[i] = all[i].id;
@@ -186,7 +187,8 @@ static void check_mutable(struct gl_manifest *m, gl_jnode n, gl_str id, const st
 
     if (edge == NULL) {
         gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_EDGE, "there is no edge `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->edges_by, id));
+                          GL_STR_ARG(gl_flow_read_clip(id)),
+                          gl_manifest_suggestion(m, &m->edges_by, id));
     } else if (!gl_str_eq(m->steps[edge->from].id, r->controller) ||
                !gl_str_eq(m->steps[edge->to].id, r->exit)) {
         gl_manifest_error(m, n, NULL, GL_REASON_EDGE_OUTSIDE_REGION,

@@ -12,7 +12,8 @@ static gl_str edge_end(struct gl_manifest *m, gl_jnode edge, const char *key, co
         gl_manifest_error(m, edge, key, GL_REASON_MISSING, "it is missing: the id of an agent");
     } else if (gl_map_find(&m->by_id, id) == NULL) {
         gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_AGENT, "there is no agent `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->by_id, id));
+                          GL_STR_ARG(gl_flow_read_clip(id)),
+                          gl_manifest_suggestion(m, &m->by_id, id));
         id.n = 0;
     }
     return id;

@@ -132,7 +132,7 @@ static void index_bindings(struct gl_manifest *m)
     }
 }
 
-bool gl_manifest_lower(struct gl_manifest *m)
+bool gl_manifest_find_form(struct gl_manifest *m)
 {
     bool is_catalog = false;
 

@@ -45,7 +45,7 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
                           "there is another agent with the id `%.*s`", GL_STR_ARG(node->id));
         return;
     }
-    if (same != NULL && m->form == GL_MANIFEST_CATALOG && gl_manifest_note_kept(m)) {
+    if (same != NULL && m->form == GL_MANIFEST_CATALOG && gl_manifest_note_has_room(m)) {
         gl_manifest_note(m, "%.*s: agent `%.*s` stands there twice; this one is taken",
                          GL_STR_ARG(gl_manifest_path(m, n)), GL_STR_ARG(node->id));
     }
@@ -146,7 +146,7 @@ static const char *near_kind(struct gl_manifest *m, gl_str word)
     for (size_t i = 0; i < GL_AGENT_KIND_COUNT; i++) {
         gl_near_offer(&near, gl_str_of(gl_agent_kind_words[i]));
     }
-    return gl_flow_read_near(&m->r, &near);
+    return gl_flow_read_suggestion(&m->r, &near);
 }
 
 static void read_kind(struct gl_manifest *m, struct gl_manifest_node *node)
@@ -157,7 +157,7 @@ static void read_kind(struct gl_manifest *m, struct gl_manifest_node *node)
     if (n == NULL && m->form == GL_MANIFEST_BINDINGS) {
         node->kind = gl_manifest_worker_kind(m, node->n);
         node->is_declared = true;
-    } else if (n == NULL && gl_manifest_asks(gl_manifest_get(m, node->n, "uses"))) {
+    } else if (n == NULL && gl_manifest_is_set(gl_manifest_get(m, node->n, "uses"))) {
         gl_manifest_error(
             m, node->n, "uses", GL_REASON_FORM_UNSUPPORTED,
             "it takes an agent from a template, which MirrorNeuron's SDK resolves and "
@@ -214,7 +214,7 @@ static void refuse(struct gl_manifest *m, gl_jnode obj, const char *key, const c
 {
     gl_jnode n = gl_manifest_get(m, obj, key);
 
-    if (gl_manifest_asks(n)) {
+    if (gl_manifest_is_set(n)) {
         gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
                           "it asks for %s, which this release does not do", what);
     }
@@ -262,7 +262,7 @@ static void refuse_of_node(struct gl_manifest *m, gl_jnode n)
     refuse(m, n, "ports", "ports");
     refuse(m, n, "volumes", "volumes");
     for (size_t i = 0; i < GL_COUNT(unread); i++) {
-        if (gl_manifest_asks(gl_manifest_get(m, n, unread[i])) && gl_manifest_note_kept(m)) {
+        if (gl_manifest_is_set(gl_manifest_get(m, n, unread[i])) && gl_manifest_note_has_room(m)) {
             gl_manifest_note(m, "%.*s.%s is not read by this release",
                              GL_STR_ARG(gl_manifest_path(m, n)), unread[i]);
         }
@@ -278,12 +278,12 @@ static void compile_node(struct gl_manifest *m, size_t i)
     read_kind(m, node);
     gl_manifest_agent(m, node, a);
     read_template_type(m, node, a);
-    gl_manifest_unit(m, node, a, gl_flow_graph_step(m->f, i));
+    gl_manifest_process(m, node, a, gl_flow_graph_step(m->f, i));
     (void)gl_manifest_text(m, node->n, "role", &a->role);
     if (!gl_manifest_text(m, node->n, "alias", &a->alias)) {
         (void)gl_manifest_text(m, node->n, "display_name", &a->alias);
     }
-    if (gl_manifest_asks(gl_manifest_get(m, policies, "restart")) ||
+    if (gl_manifest_is_set(gl_manifest_get(m, policies, "restart")) ||
         gl_manifest_get(m, policies, "max_agent_restart_attempts") != NULL) {
         a->has_restart = true;
         a->restart = m->b->policies.restart;

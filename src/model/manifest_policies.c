@@ -32,7 +32,7 @@ static void check_reschedule(struct gl_manifest *m, gl_jnode policies)
 
     read_restart(m, n, &ignored);
     (void)gl_manifest_bool(m, n, "unlimited", &unlimited);
-    if (gl_manifest_asks(n)) {
+    if (gl_manifest_is_set(n)) {
         gl_manifest_note(m,
                          "%.*s has no effect: a job moves as a whole when its node is lost, as "
                          "often as needed",

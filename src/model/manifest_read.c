@@ -57,7 +57,7 @@ gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n)
 
 static void add_mistyped(struct gl_manifest *m, gl_jnode n, const char *key, char *text)
 {
-    gl_str there = gl_flow_read_clip(gl_manifest_mistyped(m, n, key));
+    gl_str there = gl_flow_read_clip(gl_manifest_lint_typo_of(m, n, key));
     size_t at = strlen(text);
 
     if (there.n > 0) { /* what does not fit is cut */
@@ -74,7 +74,7 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum 
     gl_jnode field = key != NULL ? gl_json_get(m->r.j, n, key) : NULL;
     va_list args;
 
-    if (!gl_flow_read_error_kept(&m->r)) {
+    if (!gl_flow_read_error_has_room(&m->r)) {
         m->r.errors->total++;
         return;
     }
@@ -94,7 +94,7 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum 
 
 enum { NOTES_MAX = 32 };
 
-bool gl_manifest_note_kept(const struct gl_manifest *m)
+bool gl_manifest_note_has_room(const struct gl_manifest *m)
 {
     return m->notes.n / sizeof(gl_str) < NOTES_MAX;
 }
@@ -109,17 +109,17 @@ void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    if (gl_manifest_note_kept(m)) {
+    if (gl_manifest_note_has_room(m)) {
         note = gl_str_dup(m->r.a, gl_str_of(n + 1 < NOTES_MAX ? text : "and more of this kind"));
         gl_buf_add(&m->notes, &note, sizeof(note));
     }
 }
 
-const char *gl_manifest_near(struct gl_manifest *m, const struct gl_map *known, gl_str word)
+const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *known, gl_str word)
 {
     struct gl_near near;
 
-    if (!gl_flow_read_error_kept(&m->r)) {
+    if (!gl_flow_read_error_has_room(&m->r)) {
         return "";
     }
     gl_near_init(&near, word);
@@ -128,7 +128,7 @@ const char *gl_manifest_near(struct gl_manifest *m, const struct gl_map *known, 
             gl_near_offer(&near, known->entries[i].key);
         }
     }
-    return gl_flow_read_near(&m->r, &near);
+    return gl_flow_read_suggestion(&m->r, &near);
 }
 
 /* Values. */
@@ -147,7 +147,7 @@ gl_jnode gl_manifest_either(struct gl_manifest *m, gl_jnode obj, const char *key
     return n != NULL ? n : gl_manifest_get(m, obj, or);
 }
 
-bool gl_manifest_asks(gl_jnode n)
+bool gl_manifest_is_set(gl_jnode n)
 {
     if (n == NULL) {
         return false;
@@ -299,7 +299,7 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
     }
     gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_WORD, "`%.*s` is not %s%.*s%s",
                       GL_STR_ARG(gl_flow_read_clip(word)), words[1] != NULL ? "one of " : "",
-                      GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_near(&m->r, &near));
+                      GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_suggestion(&m->r, &near));
     gl_buf_done(&list);
     return false;
 }
@@ -330,7 +330,7 @@ gl_jnode gl_manifest_element(struct gl_manifest *m, gl_jnode list, size_t i)
 {
     gl_jnode e = list;
 
-    if (gl_json_is(list, GL_JSON_ARRAY) && gl_flow_read_error_kept(&m->r)) {
+    if (gl_json_is(list, GL_JSON_ARRAY) && gl_flow_read_error_has_room(&m->r)) {
         e = gl_json_first(m->r.j, list);
         for (; e != NULL && i > 0; i--) {
             e = gl_json_after(m->r.j, list, e);
@@ -370,7 +370,7 @@ struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char
     return ret;
 }
 
-bool gl_manifest_is_clean(gl_str s)
+bool gl_manifest_is_program_text(gl_str s)
 {
     return s.n == 0 || (memchr(s.p, 0, s.n) == NULL && memchr(s.p, 1, s.n) == NULL);
 }
@@ -386,12 +386,12 @@ gl_str gl_manifest_compact(struct gl_manifest *m, gl_jnode n)
     return ret;
 }
 
-bool gl_manifest_spread(struct gl_manifest *m, gl_jnode n, size_t bytes)
+bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes)
 {
-    bool was_fine = m->spread_bytes <= GL_FLOW_BYTES_MAX;
+    bool was_fine = m->expansion_bytes <= GL_FLOW_BYTES_MAX;
 
-    m->spread_bytes += bytes < GL_FLOW_BYTES_MAX ? bytes : GL_FLOW_BYTES_MAX + 1;
-    if (m->spread_bytes <= GL_FLOW_BYTES_MAX) {
+    m->expansion_bytes += bytes < GL_FLOW_BYTES_MAX ? bytes : GL_FLOW_BYTES_MAX + 1;
+    if (m->expansion_bytes <= GL_FLOW_BYTES_MAX) {
         return true;
     }
     if (was_fine) {
@@ -400,6 +400,6 @@ bool gl_manifest_spread(struct gl_manifest *m, gl_jnode n, size_t bytes)
                           "more than %d bytes",
                           GL_FLOW_BYTES_MAX);
     }
-    m->spread_bytes = GL_FLOW_BYTES_MAX + 1;
+    m->expansion_bytes = GL_FLOW_BYTES_MAX + 1;
     return false;
 }

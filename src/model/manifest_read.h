@@ -70,9 +70,9 @@ struct gl_manifest {
     struct gl_map runs_by;      /* ids of bindings that steps and templates name: the JSON node */
     struct gl_map templates_by; /* struct gl_template */
     struct gl_buf notes;        /* gl_str */
-    uint32_t slips_n;           /* of them: about names that look mistyped */
+    uint32_t typo_notes_n;      /* of them: about names that look mistyped */
     bool is_rewritten;          /* places in the document are not what the user wrote */
-    size_t spread_bytes;        /* what is written once and compiled many times */
+    size_t expansion_bytes;     /* what is written once and compiled many times */
     struct gl_items skills;     /* struct gl_upload: packages that every executor gets */
     gl_str skills_path;         /* ... and where Python finds them */
     uint32_t unnamed_runners_n;
@@ -86,17 +86,17 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum 
 /* What is accepted, but done otherwise than it is written. */
 void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-bool gl_manifest_note_kept(const struct gl_manifest *m); /* will the next one be? */
+bool gl_manifest_note_has_room(const struct gl_manifest *m); /* will the next one be? */
 /* "agents.nodes[2].config" */
 gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n);
 /* "; did you mean `x`?" out of a map's keys, or nothing. */
-const char *gl_manifest_near(struct gl_manifest *m, const struct gl_map *known, gl_str word);
+const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *known, gl_str word);
 
 gl_jnode gl_manifest_get(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* The first of two names that is there. */
 gl_jnode gl_manifest_either(struct gl_manifest *m, gl_jnode obj, const char *key, const char * or);
 /* Is there something: not null, false, "", [], {} or 0? */
-bool gl_manifest_asks(gl_jnode n);
+bool gl_manifest_is_set(gl_jnode n);
 
 /* Readers of a field of `obj` (which may be NULL). False: it is absent, or wrong (then an error was
  * noted); *ret stays as it was. */
@@ -118,11 +118,11 @@ struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char
 /* The element of such a list that an error speaks of. (Exact if all of it are texts.) */
 gl_jnode gl_manifest_element(struct gl_manifest *m, gl_jnode list, size_t i);
 /* A text that goes to a program: no NUL, and not the byte that stands for the workspace. */
-bool gl_manifest_is_clean(gl_str s);
+bool gl_manifest_is_program_text(gl_str s);
 /* One value without the white space in it. */
 gl_str gl_manifest_compact(struct gl_manifest *m, gl_jnode n);
 /* Count what is compiled many times; false with an error when it is too much. */
-bool gl_manifest_spread(struct gl_manifest *m, gl_jnode n, size_t bytes);
+bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes);
 
 /* `over` over `under` (NULL: nothing), both of `a`'s documents: objects merge, the rest replaces.
  */
@@ -130,8 +130,8 @@ void gl_manifest_merge(const struct gl_json *ju, gl_jnode under, const struct gl
                        gl_jnode over, struct gl_buf *out);
 
 /* The parts, in this order. */
-bool gl_manifest_lower(struct gl_manifest *m);  /* which form; where things are */
-void gl_manifest_refuse(struct gl_manifest *m); /* what this release does not do */
+bool gl_manifest_find_form(struct gl_manifest *m);          /* which form; where things are */
+void gl_manifest_refuse_unsupported(struct gl_manifest *m); /* what this release does not do */
 void gl_manifest_policies(struct gl_manifest *m);
 void gl_manifest_nodes(struct gl_manifest *m);
 void gl_manifest_edges(struct gl_manifest *m);
@@ -142,17 +142,18 @@ void gl_manifest_seeds(struct gl_manifest *m);
 
 /* Of manifest_policies.c: a table `restart` below `policies`. */
 void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r);
-/* Of manifest_config.c and manifest_unit.c: what a node's config says. */
+/* Of manifest_agent.c and manifest_process.c: what a node's config says. */
 void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
                        struct gl_agent_spec *ret);
-void gl_manifest_unit(struct gl_manifest *m, const struct gl_manifest_node *node,
-                      struct gl_agent_spec *agent, struct gl_step_spec *ret);
-/* Of manifest_slips.c: notes about what looks mistyped, when all the rest has been read. */
-void gl_manifest_slips(struct gl_manifest *m);
+void gl_manifest_process(struct gl_manifest *m, const struct gl_manifest_node *node,
+                         struct gl_agent_spec *agent, struct gl_step_spec *ret);
+/* Of manifest_lint.c: notes about what looks mistyped, when all the rest has been read. */
+void gl_manifest_lint(struct gl_manifest *m);
 /* A field of `obj` that is not read and nearly called `key`, which is missing; none: empty. */
-gl_str gl_manifest_mistyped(struct gl_manifest *m, gl_jnode obj, const char *key);
-/* Of manifest_bind.c: what the configuration writes into the manifest. False with an error. */
-bool gl_manifest_bind(struct gl_manifest *m);
+gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char *key);
+/* Of manifest_config_bindings.c: what the configuration writes into the manifest. False with an
+ * error. */
+bool gl_manifest_config_bindings(struct gl_manifest *m);
 /* Of manifest_uploads.c. */
 void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *node,
                          struct gl_agent_spec *ret);

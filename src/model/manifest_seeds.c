@@ -124,7 +124,7 @@ static bool add_seed(struct seeder *s, gl_jnode at, gl_str agent, gl_str text)
                           "a job begins with at most %d messages", GL_JOB_LETTERS_MAX);
         return false;
     }
-    if (!gl_manifest_spread(s->m, at, text.n + agent.n + 32)) {
+    if (!gl_manifest_add_expansion(s->m, at, text.n + agent.n + 32)) {
         return false;
     }
     gl_buf_add(&s->seeds, &seed, sizeof(seed));
@@ -214,7 +214,7 @@ static void note_strays(struct gl_manifest *m, const struct gl_map *entrypoints)
     for (gl_jnode e = gl_json_first(m->r.j, n); e; e = gl_json_after(m->r.j, n, e)) {
         gl_str agent = gl_json_str(m->r.j, e, m->r.a);
 
-        if (gl_map_find(entrypoints, agent) == NULL && gl_manifest_note_kept(m)) {
+        if (gl_map_find(entrypoints, agent) == NULL && gl_manifest_note_has_room(m)) {
             gl_manifest_note(m, "%.*s: `%.*s` is no entrypoint, so it is sent nothing",
                              GL_STR_ARG(gl_manifest_path(m, e)),
                              GL_STR_ARG(gl_flow_read_clip(agent)));
@@ -235,7 +235,7 @@ static void seed_named(struct seeder *s, struct gl_strs named, struct gl_map *do
             gl_manifest_error(m, gl_manifest_element(m, at, i), NULL, GL_REASON_UNKNOWN_AGENT,
                               "there is no agent `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(named.items[i])),
-                              gl_manifest_near(m, &m->by_id, named.items[i]));
+                              gl_manifest_suggestion(m, &m->by_id, named.items[i]));
         } else if (gl_map_find(done, node->id) == NULL) {
             gl_map_add(done, node->id, node);
             seed_agent(s, node->id);

@@ -86,7 +86,7 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
             gl_manifest_error(m, gl_manifest_element(m, list, i), NULL, GL_REASON_UNKNOWN_AGENT,
                               "there is no agent `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(all.items[i])),
-                              gl_manifest_near(m, &m->by_id, all.items[i]));
+                              gl_manifest_suggestion(m, &m->by_id, all.items[i]));
             return (struct gl_strs){0};
         }
     }
@@ -102,7 +102,7 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
         gl_manifest_error(m, step, NULL, GL_REASON_UNKNOWN_AGENT,
                           "no agent does it: there is none called `%.*s`%s; name one in `agent_id`",
                           GL_STR_ARG(gl_flow_read_clip(asked)),
-                          gl_manifest_near(m, &m->by_id, asked));
+                          gl_manifest_suggestion(m, &m->by_id, asked));
     }
     return all;
 }
@@ -192,7 +192,7 @@ static uint32_t read_accepts(struct gl_manifest *m, gl_jnode edge)
 
         if (word >= 0) {
             ret |= bits[word];
-        } else if (gl_manifest_note_kept(m)) {
+        } else if (gl_manifest_note_has_room(m)) {
             gl_manifest_note(m, "%.*s: no step ever ends as `%.*s`",
                              GL_STR_ARG(gl_manifest_path(m, edge)),
                              GL_STR_ARG(gl_flow_read_clip(accepts.items[i])));
@@ -217,7 +217,7 @@ static struct gl_manifest_step *edge_end(struct gl_manifest *m, gl_jnode edge, c
     if (s == NULL) {
         gl_manifest_error(m, gl_manifest_get(m, edge, key), NULL, GL_REASON_UNKNOWN_STEP,
                           "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_near(m, &m->steps_by, id));
+                          gl_manifest_suggestion(m, &m->steps_by, id));
     }
     return s;
 }
@@ -357,7 +357,7 @@ static void compile_step(struct gl_manifest *m, uint32_t number)
     }
     gl_manifest_control(m, source->n, node, s);
     gl_manifest_rule(m, source->n, s->needs_n, s);
-    if (s->needs_n == 0 && gl_manifest_asks(gl_manifest_get(m, source->n, "needs"))) {
+    if (s->needs_n == 0 && gl_manifest_is_set(gl_manifest_get(m, source->n, "needs"))) {
         gl_manifest_error(m, source->n, "needs", GL_REASON_FORM_UNSUPPORTED,
                           "this form has no `needs`: what a step waits for are the edges to it");
     }

@@ -96,7 +96,7 @@ static const char *near_payload(struct gl_manifest *m, gl_str path)
             return "; sources are below payloads/ already: leave `payloads/` out";
         }
     }
-    if (!gl_flow_read_error_kept(&m->r)) {
+    if (!gl_flow_read_error_has_room(&m->r)) {
         return "";
     }
     gl_near_init(&near, path);
@@ -104,7 +104,7 @@ static const char *near_payload(struct gl_manifest *m, gl_str path)
         gl_near_offer(&near, payload_at(m, i)->path);
         gl_near_offer(&near, gl_str_cut(payload_at(m, i)->path, '/', &(gl_str){0}));
     }
-    return gl_flow_read_near(&m->r, &near);
+    return gl_flow_read_suggestion(&m->r, &near);
 }
 
 /* False: it is no good, which has been said, or there is nothing to copy. `n` is what is named when
@@ -118,7 +118,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     u->source = is_all(u->source) ? GL_S("") : tidy_path(u->source);
     u->target = is_all(u->target) ? GL_S("") : tidy_path(u->target);
     if (u->source.n > 0 &&
-        (!gl_flow_check_file_path(u->source) || !gl_manifest_is_clean(u->source))) {
+        (!gl_flow_check_file_path(u->source) || !gl_manifest_is_program_text(u->source))) {
         gl_manifest_error(m, source, NULL, GL_REASON_LEADS_OUT,
                           "the source `%.*s` leads out of payloads/: give a path below it, without "
                           "`..`",
@@ -126,7 +126,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
         return false;
     }
     if (u->target.n > 0 &&
-        (!gl_flow_check_file_path(u->target) || !gl_manifest_is_clean(u->target))) {
+        (!gl_flow_check_file_path(u->target) || !gl_manifest_is_program_text(u->target))) {
         gl_manifest_error(m, target, NULL, GL_REASON_LEADS_OUT,
                           "the target `%.*s` leads out of the workspace: give a path below it, "
                           "without `..`",
@@ -214,7 +214,7 @@ void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *n
     for (size_t i = 0; i < m->skills.n; i++) {
         const struct gl_upload *skill = &((const struct gl_upload *)m->skills.items)[i];
 
-        if (!gl_manifest_spread(m, node->n, skill->source.n + skill->target.n + 32)) {
+        if (!gl_manifest_add_expansion(m, node->n, skill->source.n + skill->target.n + 32)) {
             break;
         }
         uploads[n++] = *skill;

@@ -124,26 +124,27 @@ static const struct part parts[] = {
     PART("stream", ANY, stream, true, false),
 };
 
-struct reader {
+struct message_reader {
     const struct gl_json *j;
     struct gl_arena *a;
     struct gl_why *why;
     const char *where; /* "envelope.", or "" */
 };
 
-static int wrong(const struct reader *r, const struct part *p, gl_jnode n, const char *wanted)
+static int wrong(const struct message_reader *r, const struct part *p, gl_jnode n,
+                 const char *wanted)
 {
     return gl_why(r->why, GL_E_INVALID, "`%s%s` is %s, not %s", r->where, p->name,
                   gl_json_type_name(n), wanted);
 }
 
-static int too_long(const struct reader *r, const struct part *p, size_t n, int max)
+static int too_long(const struct message_reader *r, const struct part *p, size_t n, int max)
 {
     return gl_why(r->why, GL_E_LIMIT, "`%s%s` has %zu bytes, at most %d are possible", r->where,
                   p->name, n, max);
 }
 
-static int read_text(const struct reader *r, const struct part *p, gl_jnode n, gl_str *ret)
+static int read_text(const struct message_reader *r, const struct part *p, gl_jnode n, gl_str *ret)
 {
     gl_str text;
 
@@ -163,7 +164,7 @@ static int read_text(const struct reader *r, const struct part *p, gl_jnode n, g
     return 0;
 }
 
-static int read_time(const struct reader *r, const struct part *p, gl_jnode n, gl_ms *ret)
+static int read_time(const struct message_reader *r, const struct part *p, gl_jnode n, gl_ms *ret)
 {
     gl_str text = gl_json_str(r->j, n, r->a);
     gl_ms t;
@@ -177,7 +178,7 @@ static int read_time(const struct reader *r, const struct part *p, gl_jnode n, g
     return 0;
 }
 
-static int read_number(const struct reader *r, const struct part *p, gl_jnode n, void *ret)
+static int read_number(const struct message_reader *r, const struct part *p, gl_jnode n, void *ret)
 {
     int64_t v;
 
@@ -195,7 +196,7 @@ static int read_number(const struct reader *r, const struct part *p, gl_jnode n,
     return 0;
 }
 
-static int read_raw(const struct reader *r, const struct part *p, gl_jnode n, gl_str *ret)
+static int read_raw(const struct message_reader *r, const struct part *p, gl_jnode n, gl_str *ret)
 {
     gl_str text = gl_json_raw(r->j, n);
     int max = p->kind == LIST ? GL_ARTIFACTS_BYTES_MAX : GL_HEADERS_BYTES_MAX;
@@ -213,7 +214,8 @@ static int read_raw(const struct reader *r, const struct part *p, gl_jnode n, gl
     return 0;
 }
 
-static int read_part(const struct reader *r, const struct part *p, gl_jnode n, struct gl_message *m)
+static int read_part(const struct message_reader *r, const struct part *p, gl_jnode n,
+                     struct gl_message *m)
 {
     void *at = (char *)m + p->offset;
 
@@ -240,7 +242,7 @@ static int read_part(const struct reader *r, const struct part *p, gl_jnode n, s
 
 enum which { ENVELOPE, REST, ALL, EMITTED };
 
-static int read_parts(const struct reader *r, gl_jnode object, enum which which,
+static int read_parts(const struct message_reader *r, gl_jnode object, enum which which,
                       struct gl_message *m)
 {
     for (size_t i = 0; i < GL_COUNT(parts); i++) {
@@ -256,7 +258,7 @@ static int read_parts(const struct reader *r, gl_jnode object, enum which which,
     return 0;
 }
 
-static int read_whole(struct reader *r, gl_jnode root, struct gl_message *m)
+static int read_whole(struct message_reader *r, gl_jnode root, struct gl_message *m)
 {
     gl_jnode envelope = gl_json_get(r->j, root, "envelope");
     gl_jnode spec = gl_json_get(r->j, envelope, "spec_version");
@@ -293,7 +295,7 @@ int gl_message_read(gl_str text, struct gl_arena *a, struct gl_message *ret,
 {
     struct gl_message m;
     struct gl_json j;
-    struct reader r = {.j = &j, .a = a, .why = reterr_why, .where = ""};
+    struct message_reader r = {.j = &j, .a = a, .why = reterr_why, .where = ""};
     int rc = gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, reterr_why);
 
     rc = rc == 0 ? check_depth(&j, GL_VALUE_DEPTH_MAX + 1, reterr_why) : rc;
@@ -378,7 +380,7 @@ static void put_members(struct gl_jw *w, const struct gl_json *j, gl_jnode objec
 
 /* What stands in a seed and is no part of the envelope is the body: beside what is called so, if
  * that is an object. */
-static gl_str seed_body(const struct reader *r, gl_jnode root)
+static gl_str seed_body(const struct message_reader *r, gl_jnode root)
 {
     const struct gl_json *j = r->j;
     const char *name = gl_json_get(j, root, "body") != NULL ? "body" : "payload";
@@ -411,7 +413,7 @@ int gl_message_seed(gl_str value, struct gl_arena *a, struct gl_message *ret,
 {
     struct gl_message m = *ret;
     struct gl_json *j = GL_NEW(a, struct gl_json);
-    struct reader r = {.j = j, .a = a, .why = reterr_why, .where = ""};
+    struct message_reader r = {.j = j, .a = a, .why = reterr_why, .where = ""};
     int rc = gl_json_parse(j, value, GL_RECORD_BYTES_MAX, a, reterr_why);
 
     rc = rc == 0 ? check_depth(j, GL_VALUE_DEPTH_MAX, reterr_why) : rc;
@@ -492,7 +494,7 @@ void gl_message_inherit(struct gl_message *m, const struct gl_message *incoming,
     m->stream = incoming->stream;
 }
 
-static int emitted_body(const struct reader *r, gl_jnode n, struct gl_message *m)
+static int emitted_body(const struct message_reader *r, gl_jnode n, struct gl_message *m)
 {
     gl_jnode body = gl_json_get(r->j, n, "body"), encoded = gl_json_get(r->j, n, "body_base64");
 
@@ -512,7 +514,7 @@ static int emitted_body(const struct reader *r, gl_jnode n, struct gl_message *m
     if (!gl_json_is(gl_json_get(r->j, n, "content_type"), GL_JSON_STRING)) {
         m->content_type = GL_S("application/octet-stream");
     }
-    return gl_message_take_bytes(gl_json_str(r->j, encoded, r->a), r->a, m, r->why);
+    return gl_message_set_base64_body(gl_json_str(r->j, encoded, r->a), r->a, m, r->why);
 }
 
 /* What a worker says of headers is laid over what it got. */
@@ -545,7 +547,7 @@ static gl_str merged(gl_str under, gl_str over, struct gl_arena *a)
 int gl_message_emitted(const struct gl_json *j, gl_jnode n, const struct gl_message *incoming,
                        struct gl_arena *a, struct gl_message *ret, struct gl_why *reterr_why)
 {
-    struct reader r = {.j = j, .a = a, .why = reterr_why, .where = ""};
+    struct message_reader r = {.j = j, .a = a, .why = reterr_why, .where = ""};
     struct gl_message m;
     int rc;
 

@@ -70,7 +70,7 @@ void gl_message_inherit(struct gl_message *m, const struct gl_message *incoming,
 /* `artifacts` without the one that is the body, and with `body` (a JSON object; "" : none). */
 gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body);
 /* The artifact that stands for a body; and what `artifacts` say of one, if they do. */
-gl_str gl_message_refer(const struct gl_body_ref *ref, struct gl_arena *a);
+gl_str gl_message_body_artifact(const struct gl_body_ref *ref, struct gl_arena *a);
 bool gl_message_body_ref(gl_str artifacts, struct gl_arena *a, struct gl_body_ref *ret);
 /* How many pieces has a body of this size? */
 uint64_t gl_message_pieces(uint64_t bytes);

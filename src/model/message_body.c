@@ -110,8 +110,8 @@ static int take_plain(gl_str bytes, struct gl_arena *a, struct gl_message *m, st
     return 0;
 }
 
-int gl_message_take_bytes(gl_str base64, struct gl_arena *a, struct gl_message *m,
-                          struct gl_why *reterr_why)
+int gl_message_set_base64_body(gl_str base64, struct gl_arena *a, struct gl_message *m,
+                               struct gl_why *reterr_why)
 {
     struct gl_buf out = {0}, unpacked = {0};
     gl_str bytes;
@@ -140,7 +140,7 @@ uint64_t gl_message_pieces(uint64_t bytes)
     return (bytes + GL_BODY_PIECE_BYTES - 1) / GL_BODY_PIECE_BYTES;
 }
 
-gl_str gl_message_refer(const struct gl_body_ref *ref, struct gl_arena *a)
+gl_str gl_message_body_artifact(const struct gl_body_ref *ref, struct gl_arena *a)
 {
     return gl_str_fmt(
         a, "{\"name\":\"" GL_ARTIFACT_BODY "\",\"sha256\":\"%.*s\",\"bytes\":%llu,\"letter\":%llu}",

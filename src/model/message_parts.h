@@ -5,7 +5,7 @@
 #include "model/message.h"
 
 /* The body out of base64, as the content type and encoding of `m` say. */
-int gl_message_take_bytes(gl_str base64, struct gl_arena *a, struct gl_message *m,
-                          struct gl_why *reterr_why);
+int gl_message_set_base64_body(gl_str base64, struct gl_arena *a, struct gl_message *m,
+                               struct gl_why *reterr_why);
 
 #endif

@@ -29,14 +29,14 @@ static bool is_word_char(char c)
 
 /* Reading one reference: segment by segment. */
 
-struct reading {
+struct ref_reading {
     gl_str text;
     size_t at;
     struct gl_arena *a;
     struct gl_why *why;
 };
 
-static gl_str eat_word(struct reading *r)
+static gl_str eat_word(struct ref_reading *r)
 {
     size_t from = r->at;
     while (r->at < r->text.n && is_word_char(r->text.p[r->at])) {
@@ -45,14 +45,14 @@ static gl_str eat_word(struct reading *r)
     return (gl_str){r->text.p + from, r->at - from};
 }
 
-static int bad(struct reading *r, const char *what)
+static int bad(struct ref_reading *r, const char *what)
 {
     return gl_why(r->why, GL_R_REFERENCE_INVALID, "`${%.*s}` is no reference: %s",
                   GL_STR_ARG(clip(r->text)), what);
 }
 
 /* What stands between quotes, with \" and \\ undone. */
-static int eat_quoted(struct reading *r, gl_str *ret)
+static int eat_quoted(struct ref_reading *r, gl_str *ret)
 {
     char quote = r->text.p[r->at++];
     char *out = gl_arena_alloc(r->a, r->text.n - r->at + 1);
@@ -72,7 +72,7 @@ static int eat_quoted(struct reading *r, gl_str *ret)
 }
 
 /* [3], ["a name"] or ['a name'] */
-static int eat_brackets(struct reading *r, gl_str *ret)
+static int eat_brackets(struct ref_reading *r, gl_str *ret)
 {
     static const char expected[] = "in brackets stands a number or a name in quotes";
     r->at++;
@@ -96,7 +96,7 @@ static int eat_brackets(struct reading *r, gl_str *ret)
     return 0;
 }
 
-static int eat_segment(struct reading *r, gl_str *ret)
+static int eat_segment(struct ref_reading *r, gl_str *ret)
 {
     bool dot = r->text.p[r->at] == '.';
     r->at += dot;
@@ -111,7 +111,7 @@ static int eat_segment(struct reading *r, gl_str *ret)
     return 0;
 }
 
-static int read_root(struct reading *r, enum gl_ref_root *ret)
+static int read_root(struct ref_reading *r, enum gl_ref_root *ret)
 {
     gl_str root = eat_word(r);
     if (gl_str_is(root, "steps")) {
@@ -126,7 +126,7 @@ static int read_root(struct reading *r, enum gl_ref_root *ret)
     return 0;
 }
 
-static int check_part(struct reading *r, const struct gl_ref *ref, const char *const *parts)
+static int check_part(struct ref_reading *r, const struct gl_ref *ref, const char *const *parts)
 {
     gl_str part = ref->path.items[0];
     struct gl_near near;
@@ -150,7 +150,7 @@ static int check_part(struct reading *r, const struct gl_ref *ref, const char *c
     return rc;
 }
 
-static int check_shape(struct reading *r, const struct gl_ref *ref)
+static int check_shape(struct ref_reading *r, const struct gl_ref *ref)
 {
     switch (ref->root) {
     case GL_REF_STEPS:
@@ -172,7 +172,7 @@ static int check_shape(struct reading *r, const struct gl_ref *ref)
 
 int gl_ref_parse(gl_str text, struct gl_arena *a, struct gl_ref *ret, struct gl_why *reterr_why)
 {
-    struct reading r = {.text = gl_str_trim(text), .a = a, .why = reterr_why};
+    struct ref_reading r = {.text = gl_str_trim(text), .a = a, .why = reterr_why};
     struct gl_ref ref = {.text = r.text};
     gl_str segments[SEGMENTS_MAX];
     size_t n = 0;

@@ -54,7 +54,7 @@ static bool take_op(gl_str *s, enum gl_route_op *ret)
     return false;
 }
 
-const char *gl_route_take_expr(gl_str text, struct gl_route_expr *ret)
+const char *gl_route_parse_expr(gl_str text, struct gl_route_expr *ret)
 {
     const char *end;
     gl_str rest;
@@ -84,43 +84,43 @@ const char *gl_route_take_expr(gl_str text, struct gl_route_expr *ret)
 
 /* Asking. */
 
-struct value {
+struct route_value {
     const struct gl_json *j;
     gl_jnode n;
 };
 
-struct eval {
+struct route_evaluation {
     const struct gl_json *j; /* the conditions */
     const struct gl_route_facts *facts;
     struct gl_arena *a;
-    struct value roots[ROOT_COUNT]; /* read when they are asked for */
+    struct route_value roots[ROOT_COUNT]; /* read when they are asked for */
 };
 
-static bool parse(struct eval *e, gl_str text, struct value *ret)
+static bool parse(struct route_evaluation *e, gl_str text, struct route_value *ret)
 {
     struct gl_json *j = GL_NEW(e->a, struct gl_json);
 
     if (gl_json_parse(j, text, GL_RECORD_BYTES_MAX, e->a, NULL) != 0) {
         return false;
     }
-    *ret = (struct value){j, gl_json_root(j)};
+    *ret = (struct route_value){j, gl_json_root(j)};
     return true;
 }
 
-static struct value nothing(void)
+static struct route_value nothing(void)
 {
     static const struct gl_json_node node = {.end = 4, .next = 1, .type = GL_JSON_NULL};
     static const struct gl_json document = {
         .text = {.p = "null", .n = 4}, .nodes = &node, .nodes_n = 1};
 
-    return (struct value){&document, &node};
+    return (struct route_value){&document, &node};
 }
 
-static struct value text_value(struct eval *e, gl_str text)
+static struct route_value text_value(struct route_evaluation *e, gl_str text)
 {
     struct gl_buf out = {0};
     struct gl_jw w;
-    struct value v = nothing();
+    struct route_value v = nothing();
 
     gl_jw_init(&w, &out);
     gl_jw_str(&w, text);
@@ -131,9 +131,9 @@ static struct value text_value(struct eval *e, gl_str text)
     return v;
 }
 
-static struct value json_value(struct eval *e, gl_str text, const char *fallback)
+static struct route_value json_value(struct route_evaluation *e, gl_str text, const char *fallback)
 {
-    struct value v = nothing();
+    struct route_value v = nothing();
 
     if (!parse(e, text.n > 0 ? text : gl_str_of(fallback), &v)) {
         v = nothing();
@@ -141,7 +141,7 @@ static struct value json_value(struct eval *e, gl_str text, const char *fallback
     return v;
 }
 
-static struct value load_root(struct eval *e, enum gl_route_root r)
+static struct route_value load_root(struct route_evaluation *e, enum gl_route_root r)
 {
     const struct gl_message *m = e->facts->incoming;
 
@@ -171,7 +171,7 @@ static struct value load_root(struct eval *e, enum gl_route_root r)
 }
 
 /* One step down: a member by its name, an element by its number. */
-static bool go(struct eval *e, struct value *v, gl_str name)
+static bool go(struct route_evaluation *e, struct route_value *v, gl_str name)
 {
     uint64_t number;
     gl_jnode n;
@@ -191,9 +191,9 @@ static bool go(struct eval *e, struct value *v, gl_str name)
     return true;
 }
 
-static struct value follow(struct eval *e, gl_str path)
+static struct route_value follow(struct route_evaluation *e, gl_str path)
 {
-    struct value v;
+    struct route_value v;
     enum gl_route_root root;
     gl_str rest;
 
@@ -218,7 +218,7 @@ static struct value follow(struct eval *e, gl_str path)
     return v;
 }
 
-static bool is_in(struct eval *e, struct value what, struct value where)
+static bool is_in(struct route_evaluation *e, struct route_value what, struct route_value where)
 {
     if (gl_json_is(where.n, GL_JSON_STRING) && gl_json_is(what.n, GL_JSON_STRING)) {
         gl_str all = gl_json_str(where.j, where.n, e->a), part = gl_json_str(what.j, what.n, e->a);
@@ -237,7 +237,8 @@ static bool is_in(struct eval *e, struct value what, struct value where)
     return false;
 }
 
-static bool is_ordered(struct eval *e, struct value a, enum gl_route_op op, struct value b)
+static bool is_ordered(struct route_evaluation *e, struct route_value a, enum gl_route_op op,
+                       struct route_value b)
 {
     int cmp;
 
@@ -251,7 +252,8 @@ static bool is_ordered(struct eval *e, struct value a, enum gl_route_op op, stru
     return op == GT ? cmp > 0 : op == GE ? cmp >= 0 : op == LT ? cmp < 0 : cmp <= 0;
 }
 
-static bool compare(struct eval *e, struct value a, enum gl_route_op op, struct value b)
+static bool compare(struct route_evaluation *e, struct route_value a, enum gl_route_op op,
+                    struct route_value b)
 {
     switch (op) {
     case EXISTS:
@@ -269,9 +271,9 @@ static bool compare(struct eval *e, struct value a, enum gl_route_op op, struct 
 }
 
 /* JSON, else text, with or without quotes. */
-static struct value literal(struct eval *e, gl_str text)
+static struct route_value literal(struct route_evaluation *e, gl_str text)
 {
-    struct value v;
+    struct route_value v;
 
     if (parse(e, text, &v)) {
         return v;
@@ -282,17 +284,17 @@ static struct value literal(struct eval *e, gl_str text)
     return text_value(e, text);
 }
 
-static bool expr_holds(struct eval *e, gl_str text)
+static bool expr_holds(struct route_evaluation *e, gl_str text)
 {
     struct gl_route_expr x;
 
-    if (gl_route_take_expr(text, &x) != NULL) {
+    if (gl_route_parse_expr(text, &x) != NULL) {
         return false;
     }
     return compare(e, follow(e, x.path), x.op, x.op == EXISTS ? nothing() : literal(e, x.value));
 }
 
-static bool test_holds(struct eval *e, gl_jnode n)
+static bool test_holds(struct route_evaluation *e, gl_jnode n)
 {
     gl_jnode path = gl_json_get(e->j, n, "path"), op = gl_json_get(e->j, n, "op");
     gl_jnode value = gl_json_get(e->j, n, "value");
@@ -302,11 +304,11 @@ static bool test_holds(struct eval *e, gl_jnode n)
         return false;
     }
     return compare(e, follow(e, gl_json_str(e->j, path, e->a)), (enum gl_route_op)which,
-                   value != NULL ? (struct value){e->j, value} : nothing());
+                   value != NULL ? (struct route_value){e->j, value} : nothing());
 }
 
 /* As deep as documents are: the reader has seen to that. */
-static bool holds(struct eval *e, gl_jnode n)
+static bool holds(struct route_evaluation *e, gl_jnode n)
 {
     gl_jnode list, all = gl_json_get(e->j, n, "all"), any = gl_json_get(e->j, n, "any");
     gl_jnode expr = gl_json_get(e->j, n, "expr"), other = gl_json_get(e->j, n, "not");
@@ -347,7 +349,7 @@ bool gl_route_holds(gl_str conditions, const struct gl_route_facts *facts, struc
 {
     struct gl_arena scratch = {0}; /* a payload is read for each edge: none of that may stay */
     struct gl_json j;
-    struct eval e = {.j = &j, .facts = facts, .a = &scratch};
+    struct route_evaluation e = {.j = &j, .facts = facts, .a = &scratch};
     bool result = false;
 
     (void)a;
@@ -391,7 +393,7 @@ bool gl_route_reads_state(gl_str conditions)
             gl_str text = key->is_key ? gl_json_str(&j, key + 1, &scratch) : (gl_str){0};
 
             result = (gl_str_is(name, "path") && reads_state(text)) ||
-                     (gl_str_is(name, "expr") && gl_route_take_expr(text, &e) == NULL &&
+                     (gl_str_is(name, "expr") && gl_route_parse_expr(text, &e) == NULL &&
                       reads_state(e.path));
         }
     }

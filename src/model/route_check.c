@@ -64,7 +64,7 @@ static void check_expr(struct check *c, gl_jnode n)
         error(c, "expr", "it is %s, not text", gl_json_type_name(n));
     } else if (text.n > GL_COND_BYTES_MAX) {
         error(c, "expr", "it has %zu bytes, at most %d are possible", text.n, GL_COND_BYTES_MAX);
-    } else if ((wrong = gl_route_take_expr(text, &e)) != NULL) {
+    } else if ((wrong = gl_route_parse_expr(text, &e)) != NULL) {
         error(c, "expr", "%s", wrong);
     } else {
         check_path(c, "expr", e.path);

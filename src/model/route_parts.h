@@ -41,6 +41,6 @@ struct gl_route_expr {
 /* *ret_rest: what follows the root, without its dot. */
 bool gl_route_find_root(gl_str path, enum gl_route_root *ret, gl_str *ret_rest);
 /* ${path} OP value. NULL, or what is wrong with it. */
-const char *gl_route_take_expr(gl_str text, struct gl_route_expr *ret);
+const char *gl_route_parse_expr(gl_str text, struct gl_route_expr *ret);
 
 #endif

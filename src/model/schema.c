@@ -181,7 +181,7 @@ void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw
 
 /* Reading. */
 
-struct reading {
+struct schema_reading {
     const struct gl_json *j;
     bool strict;
     struct gl_arena *a;
@@ -195,7 +195,7 @@ struct path {
     size_t index; /* of a list, if there is no name */
 };
 
-static int read_object(const struct reading *r, const struct gl_schema *s, gl_jnode n,
+static int read_object(const struct schema_reading *r, const struct gl_schema *s, gl_jnode n,
                        const struct path *path, void *ret);
 
 static void put_path(struct gl_buf *out, const struct path *p)
@@ -211,7 +211,8 @@ static void put_path(struct gl_buf *out, const struct path *p)
     }
 }
 
-static int fail(const struct reading *r, gl_jnode n, const struct path *path, const char *text)
+static int fail(const struct schema_reading *r, gl_jnode n, const struct path *path,
+                const char *text)
 {
     if (!r->why) {
         return GL_E_INVALID;
@@ -229,14 +230,16 @@ static int fail(const struct reading *r, gl_jnode n, const struct path *path, co
     return GL_E_INVALID;
 }
 
-static int expected(const struct reading *r, gl_jnode n, const struct path *path, const char *what)
+static int expected(const struct schema_reading *r, gl_jnode n, const struct path *path,
+                    const char *what)
 {
     char text[160];
     (void)snprintf(text, sizeof(text), "expected %s, not %s", what, gl_json_type_name(n));
     return fail(r, n, path, text);
 }
 
-static int read_time(const struct reading *r, gl_jnode n, const struct path *path, gl_ms *ret)
+static int read_time(const struct schema_reading *r, gl_jnode n, const struct path *path,
+                     gl_ms *ret)
 {
     if (gl_json_is(n, GL_JSON_NULL) || gl_json_i64(r->j, n, ret)) {
         return 0;
@@ -247,7 +250,7 @@ static int read_time(const struct reading *r, gl_jnode n, const struct path *pat
     return expected(r, n, path, "a time like \"2026-11-15T10:55:49Z\" or milliseconds since 1970");
 }
 
-static int read_enum(const struct reading *r, gl_jnode n, const struct path *path,
+static int read_enum(const struct schema_reading *r, gl_jnode n, const struct path *path,
                      const char *const *words, uint8_t *ret)
 {
     int value =
@@ -267,7 +270,7 @@ static int read_enum(const struct reading *r, gl_jnode n, const struct path *pat
     return rc;
 }
 
-static int read_strs(const struct reading *r, gl_jnode n, const struct path *path,
+static int read_strs(const struct schema_reading *r, gl_jnode n, const struct path *path,
                      struct gl_strs *ret)
 {
     if (!gl_json_is(n, GL_JSON_ARRAY)) {
@@ -285,7 +288,7 @@ static int read_strs(const struct reading *r, gl_jnode n, const struct path *pat
     return 0;
 }
 
-static int read_list(const struct reading *r, gl_jnode n, const struct path *path,
+static int read_list(const struct schema_reading *r, gl_jnode n, const struct path *path,
                      const struct gl_schema *sub, struct gl_items *ret)
 {
     if (!gl_json_is(n, GL_JSON_ARRAY)) {
@@ -304,7 +307,7 @@ static int read_list(const struct reading *r, gl_jnode n, const struct path *pat
     return 0;
 }
 
-static int read_number(const struct reading *r, gl_jnode n, const struct path *path,
+static int read_number(const struct schema_reading *r, gl_jnode n, const struct path *path,
                        enum gl_field_type type, void *at)
 {
     uint64_t u;
@@ -324,7 +327,8 @@ static int read_number(const struct reading *r, gl_jnode n, const struct path *p
                           type == GL_F_SPAN ? "a number of milliseconds" : "an integer");
 }
 
-static int read_duration(const struct reading *r, gl_jnode n, const struct path *path, gl_ms *ret)
+static int read_duration(const struct schema_reading *r, gl_jnode n, const struct path *path,
+                         gl_ms *ret)
 {
     if (gl_json_is(n, GL_JSON_STRING) && gl_when_parse_span(gl_json_str(r->j, n, r->a), ret)) {
         return 0;
@@ -332,7 +336,7 @@ static int read_duration(const struct reading *r, gl_jnode n, const struct path 
     return fail(r, n, path, "expected a duration, as \"60s\" or \"7d\"");
 }
 
-static int read_value(const struct reading *r, const struct gl_field *f, gl_jnode n,
+static int read_value(const struct schema_reading *r, const struct gl_field *f, gl_jnode n,
                       const struct path *path, void *at)
 {
     switch (f->type) {
@@ -388,7 +392,7 @@ static const char *outside(const struct gl_field *f, const void *at, char text[s
     return text;
 }
 
-static int check_bounds(const struct reading *r, const struct gl_field *f, gl_jnode n,
+static int check_bounds(const struct schema_reading *r, const struct gl_field *f, gl_jnode n,
                         const struct path *path, const void *at)
 {
     char text[96];
@@ -409,7 +413,7 @@ static size_t field_of(const struct gl_schema *s, gl_str name, size_t hint)
     return s->fields_n;
 }
 
-static int check_required(const struct reading *r, const struct gl_schema *s, gl_jnode n,
+static int check_required(const struct schema_reading *r, const struct gl_schema *s, gl_jnode n,
                           const struct path *path, uint64_t seen)
 {
     for (size_t i = 0; i < s->fields_n; i++) {
@@ -422,7 +426,7 @@ static int check_required(const struct reading *r, const struct gl_schema *s, gl
     return 0;
 }
 
-static int read_object(const struct reading *r, const struct gl_schema *s, gl_jnode n,
+static int read_object(const struct schema_reading *r, const struct gl_schema *s, gl_jnode n,
                        const struct path *path, void *ret)
 {
     GL_ASSERT(s->fields_n <= FIELDS_MAX);
@@ -466,7 +470,7 @@ int gl_schema_read(const struct gl_schema *s, const struct gl_json *j, gl_jnode 
 int gl_schema_read_more(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
                         struct gl_arena *a, void *ret, struct gl_why *reterr_why)
 {
-    struct reading r = {.j = j, .strict = strict, .a = a, .why = reterr_why};
+    struct schema_reading r = {.j = j, .strict = strict, .a = a, .why = reterr_why};
     return read_object(&r, s, n, NULL, ret);
 }
 

@@ -16,7 +16,7 @@ static void unknown_input(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_p
     }
     gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_UNKNOWN_INPUT,
                           "the flow has no input `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(name)),
-                          near.best.n         ? gl_flow_read_near(r, &near)
+                          near.best.n         ? gl_flow_read_suggestion(r, &near)
                           : r->flow->inputs.n ? ""
                                               : ": declare it under `inputs`");
 }
@@ -25,7 +25,7 @@ void gl_step_refs_note(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
                        struct gl_flow_path at, const struct gl_ref *ref, gl_str text, size_t offset)
 {
     gl_str part = ref->path.items[0];
-    struct gl_flow_found found = {n, at, ref->step, text, offset, s->number};
+    struct gl_flow_step_ref found = {n, at, ref->step, text, offset, s->number};
     switch (ref->root) {
     case GL_REF_STEPS:
         gl_buf_add(&r->refs, &found, sizeof(found));

@@ -114,7 +114,7 @@ static void check_on_timeout(struct gl_flow_reader *r, struct gl_step_reading *s
     }
     gl_flow_read_error(r, n, at, GL_REASON_NOT_A_DECISION, "`%.*s` is none of the decisions%s",
                        GL_STR_ARG(gl_flow_read_clip(s->spec->on_timeout)),
-                       gl_flow_read_near(r, &near));
+                       gl_flow_read_suggestion(r, &near));
 }
 
 static void read_approval_table(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n,

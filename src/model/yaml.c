@@ -18,7 +18,7 @@ struct anchor {
     bool open;                       /* still being read: an alias to it would hold itself */
 };
 
-struct level {
+struct yaml_level {
     bool is_map;
     bool at_key; /* the next event is a key */
     bool has_item;
@@ -36,7 +36,7 @@ struct maker {
     uint32_t *places;
     size_t places_n, places_cap;
     size_t chars, bytes; /* one place in the source, in both units: libyaml counts code points */
-    struct level levels[GL_JSON_DEPTH_MAX];
+    struct yaml_level levels[GL_JSON_DEPTH_MAX];
     unsigned depth;
     unsigned aliases_n;
     struct gl_map anchors; /* name to struct anchor */
@@ -99,7 +99,7 @@ static void before_item(struct maker *m)
     if (m->depth == 0) {
         return;
     }
-    struct level *l = &m->levels[m->depth - 1];
+    struct yaml_level *l = &m->levels[m->depth - 1];
     if (l->is_map && !l->at_key) {
         gl_buf_char(&m->text, ':');
     } else if (l->has_item) {
@@ -350,7 +350,7 @@ static void anchor_close(struct maker *m, struct anchor *a, unsigned depth)
 static void note_depth(struct maker *m, unsigned inner)
 {
     if (m->depth) {
-        struct level *l = &m->levels[m->depth - 1];
+        struct yaml_level *l = &m->levels[m->depth - 1];
         l->inner = inner > l->inner ? inner : l->inner;
     }
 }
@@ -427,14 +427,14 @@ static int on_start(struct maker *m, const yaml_event_t *e, bool is_map, const y
     before_item(m);
     struct anchor *a = anchor_add(m, anchor);
     place_add(m, at);
-    m->levels[m->depth++] = (struct level){.is_map = is_map, .at_key = is_map, .anchor = a};
+    m->levels[m->depth++] = (struct yaml_level){.is_map = is_map, .at_key = is_map, .anchor = a};
     gl_buf_char(&m->text, is_map ? '{' : '[');
     return check_size(m, at);
 }
 
 static void on_end(struct maker *m)
 {
-    struct level *l = &m->levels[--m->depth];
+    struct yaml_level *l = &m->levels[--m->depth];
     gl_buf_char(&m->text, l->is_map ? '}' : ']');
     anchor_close(m, l->anchor, l->inner + 1);
     note_depth(m, l->inner + 1);

@@ -3,7 +3,7 @@
  * Whoever is given a job is given its files, too, and has them in its own data folder; but another
  * node may run its steps. So before a job is submitted its files are in the store, and before a
  * step starts they are in the folder of the node that starts it. How they lie in the store, and why
- * what is needed stays there, says model/kept.h.
+ * what is needed stays there, says model/gc_state.h.
  *
  *   blobs.c         what is known to be where; the way in
  *   blobs_keep.c    from the folder into the store

@@ -11,7 +11,7 @@ struct fetch {
     gl_str hash;
     struct gl_link wants; /* struct want, by `peers` */
     struct gl_blobs_turn turn;
-    struct gl_kept_blob head;
+    struct gl_gc_blob head;
     uint32_t piece;
     char *buffer;
     size_t buffer_n;
@@ -116,14 +116,14 @@ static void damaged(struct fetch *f, const char *what)
     gl_blobs_unlearn(&f->blobs->stored, f->hash);
     f->head.at = n->now;
     f->guard = (struct gl_guard){
-        .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = f->hash, .rev = GL_KEPT_WHOLE};
+        .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = f->hash, .rev = GL_GC_WHOLE};
     f->write = (struct gl_write){.type = GL_WRITE_PUT,
                                  .kind = GL_S("blob"),
                                  .id = f->hash,
-                                 .rev = GL_KEPT_PARTIAL,
+                                 .rev = GL_GC_PARTIAL,
                                  .owner = n->session,
                                  .token = ++f->blobs->claims_n,
-                                 .value = gl_kept_write(&f->head, &f->chain.arena)};
+                                 .value = gl_gc_blob_write(&f->head, &f->chain.arena)};
     gl_chain_commit(&f->chain, &f->guard, &f->write, on_marked);
 }
 
@@ -162,16 +162,16 @@ static void on_written(struct gl_blob_req *req)
 static void write_piece(struct fetch *f)
 {
     GL_ASSERT(f->turn.is_on);
-    GL_ASSERT(f->buffer_n <= GL_KEPT_PIECE_BYTES);
-    gl_chain_write(&f->chain, f->hash, (uint64_t)f->piece * GL_KEPT_PIECE_BYTES,
+    GL_ASSERT(f->buffer_n <= GL_GC_PIECE_BYTES);
+    gl_chain_write(&f->chain, f->hash, (uint64_t)f->piece * GL_GC_PIECE_BYTES,
                    (gl_str){.p = f->buffer, .n = f->buffer_n}, on_written);
 }
 
 static void on_piece(struct gl_store_req *req)
 {
     struct fetch *f = req->owner;
-    uint64_t left = f->head.size - (uint64_t)f->piece * GL_KEPT_PIECE_BYTES;
-    size_t wanted = left < GL_KEPT_PIECE_BYTES ? (size_t)left : GL_KEPT_PIECE_BYTES;
+    uint64_t left = f->head.size - (uint64_t)f->piece * GL_GC_PIECE_BYTES;
+    size_t wanted = left < GL_GC_PIECE_BYTES ? (size_t)left : GL_GC_PIECE_BYTES;
     const struct gl_record *r = req->records;
 
     GL_ASSERT(f->piece < f->head.pieces);
@@ -217,10 +217,10 @@ static void on_head(struct gl_store_req *req)
                      GL_STR_ARG(f->hash));
         finish(f, GL_E_NOT_FOUND, why.text);
     } else if (req->status != 0 || r->damaged ||
-               !gl_kept_read(r->value, &f->chain.arena, &f->head)) {
-        f->head = (struct gl_kept_blob){0};
+               !gl_gc_blob_read(r->value, &f->chain.arena, &f->head)) {
+        f->head = (struct gl_gc_blob){0};
         damaged(f, "its record cannot be read");
-    } else if (r->rev == GL_KEPT_PARTIAL) {
+    } else if (r->rev == GL_GC_PARTIAL) {
         (void)gl_why(
             &why, GL_E_DAMAGED,
             "is not whole in the store (sha256 %.*s): submit its flow once more from where "
@@ -228,7 +228,7 @@ static void on_head(struct gl_store_req *req)
             GL_STR_ARG(f->hash));
         finish(f, GL_E_DAMAGED, why.text);
     } else {
-        f->buffer = gl_mem_alloc(GL_KEPT_PIECE_BYTES);
+        f->buffer = gl_mem_alloc(GL_GC_PIECE_BYTES);
         next_piece(f);
     }
 }

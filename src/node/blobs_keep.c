@@ -35,7 +35,7 @@ struct keep {
     uint64_t rev; /* of its record, as far as we know; 0: none */
     gl_str owner; /* with `token`: who has made it PARTIAL, we or another */
     uint64_t token;
-    struct gl_kept_blob head;
+    struct gl_gc_blob head;
     uint32_t piece;
     char *buffer;
     unsigned tries;
@@ -110,10 +110,10 @@ static void file_is_there(struct keep *k)
 
 static bool is_all_there(struct keep *k, const struct gl_record *r)
 {
-    struct gl_kept_blob head;
+    struct gl_gc_blob head;
 
-    return r->rev == GL_KEPT_CONDEMNED && !r->damaged &&
-           gl_kept_read(r->value, &k->chain.arena, &head) && head.was_whole &&
+    return r->rev == GL_GC_CONDEMNED && !r->damaged &&
+           gl_gc_blob_read(r->value, &k->chain.arena, &head) && head.was_whole &&
            head.size == k->head.size;
 }
 
@@ -127,9 +127,9 @@ static void on_read_again(struct gl_store_req *req)
         return;
     }
     k->rev = req->records[0].rev;
-    if (k->rev == GL_KEPT_WHOLE && !req->records[0].damaged) {
+    if (k->rev == GL_GC_WHOLE && !req->records[0].damaged) {
         file_is_there(k);
-    } else if (k->rev == GL_KEPT_PARTIAL && !req->records[0].damaged) {
+    } else if (k->rev == GL_GC_PARTIAL && !req->records[0].damaged) {
         k->owner = gl_str_dup(&k->chain.arena, req->records[0].owner);
         k->token = req->records[0].token;
         k->piece = 0;
@@ -179,7 +179,7 @@ static void commit(struct keep *k, gl_store_done *done)
         .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = file(k)->blob, .rev = k->rev};
     if (k->rev == 0) {
         k->guard.type = GL_GUARD_ABSENT;
-    } else if (k->rev == GL_KEPT_PARTIAL) {
+    } else if (k->rev == GL_GC_PARTIAL) {
         k->guard.type = GL_GUARD_OWNED;
         k->guard.owner = k->owner;
         k->guard.token = k->token;
@@ -214,13 +214,13 @@ static void on_piece(struct gl_store_req *req)
 static void on_piece_read(struct gl_blob_req *req)
 {
     struct keep *k = req->owner;
-    uint64_t left = k->head.size - (uint64_t)k->piece * GL_KEPT_PIECE_BYTES;
+    uint64_t left = k->head.size - (uint64_t)k->piece * GL_GC_PIECE_BYTES;
 
     GL_ASSERT(k->piece < k->head.pieces);
     GL_ASSERT(k->turn.is_on);
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
-    } else if (req->n != (left < GL_KEPT_PIECE_BYTES ? left : GL_KEPT_PIECE_BYTES)) {
+    } else if (req->n != (left < GL_GC_PIECE_BYTES ? left : GL_GC_PIECE_BYTES)) {
         finish(k, GL_E_UNAVAILABLE, "a file of the flow has changed while it was read");
     } else {
         (void)prepare(k, gl_blobs_piece(&k->chain.arena, file(k)->blob, k->piece), 1,
@@ -233,13 +233,13 @@ static void next_piece(struct keep *k)
 {
     GL_ASSERT(k->piece <= k->head.pieces);
     if (k->piece == k->head.pieces) {
-        (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
-                      gl_kept_write(&k->head, &k->chain.arena));
+        (void)prepare(k, gl_blobs_key(file(k)->blob), GL_GC_WHOLE,
+                      gl_gc_blob_write(&k->head, &k->chain.arena));
         commit(k, on_whole);
         return;
     }
-    gl_chain_read(&k->chain, file(k)->blob, (uint64_t)k->piece * GL_KEPT_PIECE_BYTES, k->buffer,
-                  GL_KEPT_PIECE_BYTES, on_piece_read);
+    gl_chain_read(&k->chain, file(k)->blob, (uint64_t)k->piece * GL_GC_PIECE_BYTES, k->buffer,
+                  GL_GC_PIECE_BYTES, on_piece_read);
 }
 
 static void on_claimed(struct gl_store_req *req)
@@ -248,14 +248,14 @@ static void on_claimed(struct gl_store_req *req)
 
     GL_ASSERT(k->token > 0);
     if (was_committed(k, req)) {
-        k->rev = GL_KEPT_PARTIAL;
+        k->rev = GL_GC_PARTIAL;
         k->piece = 0;
         next_piece(k);
     }
 }
 
-/* Others may rely on it already (model/kept.h): to write it anew would take it from them. Whatever
- * has become of it since it was read, it is at least an hour old while it is condemned. */
+/* Others may rely on it already (model/gc_state.h): to write it anew would take it from them.
+ * Whatever has become of it since it was read, it is at least an hour old while it is condemned. */
 static void revive(struct keep *k)
 {
     struct gl_node *n = k->blobs->node;
@@ -263,8 +263,8 @@ static void revive(struct keep *k)
     GL_ASSERT(k->turn.is_on);
     GL_MARK(n->config.trace, "blobs.revived");
     k->head.at = n->now;
-    (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
-                  gl_kept_write(&k->head, &k->chain.arena));
+    (void)prepare(k, gl_blobs_key(file(k)->blob), GL_GC_WHOLE,
+                  gl_gc_blob_write(&k->head, &k->chain.arena));
     commit(k, on_whole);
 }
 
@@ -277,8 +277,8 @@ static void claim(struct keep *k)
     k->head.at = b->node->now;
     k->owner = b->node->session;
     k->token = ++b->claims_n;
-    w = prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_PARTIAL,
-                gl_kept_write(&k->head, &k->chain.arena));
+    w = prepare(k, gl_blobs_key(file(k)->blob), GL_GC_PARTIAL,
+                gl_gc_blob_write(&k->head, &k->chain.arena));
     w->owner = k->owner;
     w->token = k->token;
     commit(k, on_claimed);
@@ -293,7 +293,7 @@ static void on_looked(struct gl_blob_req *req)
     GL_ASSERT(k->turn.is_on);
     GL_ASSERT(k->rev == 0);
     if (req->status == 0 && req->size <= GL_BLOB_BYTES_MAX) {
-        k->head = (struct gl_kept_blob){.size = req->size, .pieces = gl_kept_pieces(req->size)};
+        k->head = (struct gl_gc_blob){.size = req->size, .pieces = gl_gc_blob_pieces(req->size)};
         k->tries = 0;
         claim(k);
         return;
@@ -332,7 +332,7 @@ static void on_turn(struct gl_blobs_turn *t)
     GL_ASSERT(t->is_on);
     GL_ASSERT(k->missing_n > 0);
     GL_ASSERT(k->buffer == NULL);
-    k->buffer = gl_mem_alloc(GL_KEPT_PIECE_BYTES);
+    k->buffer = gl_mem_alloc(GL_GC_PIECE_BYTES);
     k->at = 0;
     next_file(k);
 }
@@ -353,7 +353,7 @@ static void on_heads(struct gl_store_req *req)
         return;
     }
     for (size_t i = 0; i < k->keys_n; i++, k->at++) {
-        if (req->records[i].rev == GL_KEPT_WHOLE && !req->records[i].damaged) {
+        if (req->records[i].rev == GL_GC_WHOLE && !req->records[i].damaged) {
             gl_blobs_learn(b, &b->stored, k->files[k->at].blob);
         } else {
             k->files[k->missing_n++] = k->files[k->at];

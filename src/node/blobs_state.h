@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 #include "node/blobs.h"
 #include "node/node_state.h"
 #include "port/blob.h"

@@ -3,7 +3,7 @@
  * (check_promises.c); here it is the files of flows, jobs that are being retried, and, on a shared
  * store, that nothing goes which was not condemned before by whoever removes it. */
 #include "base/sha256.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 #include "sim/sim_checks.h"
 
 enum { HEX = GL_SHA256_HEX - 1 };
@@ -16,7 +16,7 @@ static bool is_shared_content(const struct gl_record *r)
 static void check_condemned(struct sim_checks *c, const struct gl_tx *tx,
                             const struct gl_record *before)
 {
-    if (before->rev != GL_KEPT_CONDEMNED || !gl_str_eq(before->owner, tx->session)) {
+    if (before->rev != GL_GC_CONDEMNED || !gl_str_eq(before->owner, tx->session)) {
         sim_world_fail(c->world,
                        "retention: %.*s %.*s was removed by %.*s, which had not condemned it",
                        GL_STR_ARG(before->kind), GL_STR_ARG(before->id), GL_STR_ARG(tx->session));

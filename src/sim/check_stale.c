@@ -2,16 +2,16 @@
  * by a person's word; nothing else is accepted. An agent's state becomes what its current attempt
  * has said, and nothing else. */
 #include "model/agent.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 #include "sim/sim_checks.h"
 
 /* What the process leaves as its agent's state; "" : nothing. */
 static gl_str next_state(struct sim_checks *c, const struct sim_process *p, bool is_worker)
 {
     struct gl_worker_result r = {.stdout_text = gl_buf_view(&p->said)};
-    struct gl_worker_said said = {0};
+    struct gl_worker_output said = {0};
     if ((is_worker && gl_worker_result_read(gl_buf_view(&p->said), &c->arena, &r, NULL) != 0) ||
-        gl_worker_read(r.stdout_text, &c->arena, &said, NULL) != 0) {
+        gl_worker_output_read(r.stdout_text, &c->arena, &said, NULL) != 0) {
         return (gl_str){0};
     }
     return said.next_state;

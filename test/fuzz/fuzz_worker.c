@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,7 +15,7 @@ static void check_json(gl_str text, struct gl_arena *a)
     GL_ASSERT(gl_json_parse(&j, text, SIZE_MAX >> 1, a, NULL) == 0);
 }
 
-static void check_said(const struct gl_worker_said *said, struct gl_arena *a)
+static void check_said(const struct gl_worker_output *said, struct gl_arena *a)
 {
     const struct gl_worker_event *events = said->events.items;
 
@@ -26,7 +26,7 @@ static void check_said(const struct gl_worker_said *said, struct gl_arena *a)
     }
     for (size_t i = 0; i < said->events.n; i++) {
         check_json(events[i].payload, a);
-        (void)gl_worker_event_step(events[i].payload, a);
+        (void)gl_worker_output_event_step(events[i].payload, a);
     }
     for (gl_jnode n = gl_json_first(&said->json, said->emits); n != NULL;
          n = gl_json_after(&said->json, said->emits, n)) {
@@ -59,12 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gl_str text = {gl_arena_copy(&a, data, size), size};
     struct gl_worker_result r = {.stdout_text = text, .stderr_text = text};
     struct gl_worker_turn_facts turn = {.agent_id = GL_S("a"), .input_body = text};
-    struct gl_worker_said said;
+    struct gl_worker_output said;
     struct gl_why why = {0};
 
-    if (gl_worker_read(text, &a, &said, &why) == 0) {
+    if (gl_worker_output_read(text, &a, &said, &why) == 0) {
         check_said(&said, &a);
-        check_json(gl_worker_payload(&turn, &r, &said, &a), &a);
+        check_json(gl_worker_output_payload(&turn, &r, &said, &a), &a);
     } else {
         GL_ASSERT(why.text[0]);
     }
@@ -72,8 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (gl_worker_result_read(text, &a, &r, &why) == 0) {
         check_result(&r, &a);
     }
-    (void)gl_worker_is_transient(text, text, text);
-    (void)gl_worker_event_step(text, &a);
+    (void)gl_worker_output_is_transient(text, text, text);
+    (void)gl_worker_output_event_step(text, &a);
     gl_arena_done(&a);
     return 0;
 }

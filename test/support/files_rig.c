@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 #include "support/cmocka_all.h"
 
 static const gl_str context = SIM_CONTEXT;
@@ -20,11 +20,11 @@ static bool is_whole(struct files_rig *r, gl_str hash)
 {
     struct gl_arena a = {0};
     const struct sim_disk_record *head = peek(r, "blob", hash);
-    struct gl_kept_blob blob;
+    struct gl_gc_blob blob;
     struct gl_buf content = {0};
     char hex[GL_SHA256_HEX];
     bool is_good =
-        head != NULL && head->rev != GL_KEPT_PARTIAL && gl_kept_read(head->value, &a, &blob);
+        head != NULL && head->rev != GL_GC_PARTIAL && gl_gc_blob_read(head->value, &a, &blob);
     for (uint32_t i = 0; is_good && i < blob.pieces; i++) {
         const struct sim_disk_record *piece =
             peek(r, "blob", gl_str_fmt(&a, "%.*s/%u", GL_STR_ARG(hash), i));
@@ -104,7 +104,7 @@ static void check(struct files_rig *r)
     }
     for (size_t i = 0; flows != NULL && i < flows->n && is_news; i++) {
         const struct sim_disk_record *f = peek(r, "flow", flows->rows[i]->id);
-        if (f->rev == GL_KEPT_WHOLE) {
+        if (f->rev == GL_GC_WHOLE) {
             check_flow(r, flows->rows[i]->id, f->value);
         }
     }
@@ -188,7 +188,7 @@ void files_rig_run(struct files_rig *r, gl_ms span)
 static void make_contents(struct files_rig *r, uint64_t seed)
 {
     static const size_t sizes[FILES_CONTENTS] = {
-        0, 1, 100, 1000, GL_KEPT_PIECE_BYTES, GL_KEPT_PIECE_BYTES + 77};
+        0, 1, 100, 1000, GL_GC_PIECE_BYTES, GL_GC_PIECE_BYTES + 77};
     char hex[GL_SHA256_HEX];
     struct gl_rng rng;
     gl_rng_init(&rng, seed);

@@ -417,7 +417,8 @@ static void a_body_can_be_named(void **state)
     gl_str list;
 
     (void)state;
-    list = gl_message_artifacts(&arena, GL_S("[{\"name\":\"a\"}]"), gl_message_refer(&ref, &arena));
+    list = gl_message_artifacts(&arena, GL_S("[{\"name\":\"a\"}]"),
+                                gl_message_body_artifact(&ref, &arena));
     assert_true(gl_message_body_ref(list, &arena, &found));
     EQ(found.sha256, SHA);
     assert_int_equal(found.bytes, 300000);

@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "model/kept.h"
+#include "model/gc_state.h"
 #include "support/cmocka_all.h"
 #include "support/files_rig.h"
 
@@ -46,9 +46,9 @@ static void files_are_in_the_store_before_the_job_is(void **state)
     begin(1);
     struct files_job *job = files_rig_submit(r, 0, "5305", false);
     wait_for(job, "completed");
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_WHOLE);
-    assert_int_equal(files_rig_rev(r, 3), GL_KEPT_WHOLE);
-    assert_int_equal(files_rig_rev(r, 0), GL_KEPT_WHOLE);
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_WHOLE);
+    assert_int_equal(files_rig_rev(r, 3), GL_GC_WHOLE);
+    assert_int_equal(files_rig_rev(r, 0), GL_GC_WHOLE);
     assert_int_equal(files_rig_count(r, "blob"), 3 + 2 + 1); /* heads; pieces: two, one, none */
     assert_int_equal(r->machines[0].blobs.fetched_n, 0);
 }
@@ -160,11 +160,11 @@ static void damage_in_the_store_is_noticed_and_mended(void **state)
     wait_for(job, "failed");
     gl_str error = step_error(job, "s0");
     assert_non_null(strstr(error.p, "the file 'file5.sh': is damaged in the store"));
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_PARTIAL);
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_PARTIAL);
     files_rig_run(r, 11 * 60 * 1000); /* until nobody believes in it */
     wait_for(files_rig_submit(r, 0, "5", false), "completed");
     r->is_meddled = false;
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_WHOLE);
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_WHOLE);
     wait_for(files_rig_submit(r, 1, "5-", true), "completed");
     assert_int_equal(r->machines[1].blobs.fetched_n, 1);
 }

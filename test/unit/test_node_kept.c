@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/id.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 #include "support/cmocka_all.h"
 #include "support/files_rig.h"
 
@@ -56,13 +56,13 @@ static void what_nobody_names_goes_when_it_is_old_enough(void **state)
     trim(1, 1);
     assert_int_equal(files_rig_count(r, "flow"), 1);
     assert_non_null(strstr(r->body.p, "\"removed_flows\":1,\"removed_blobs\":0"));
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_WHOLE); /* somebody may be about to need it */
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_WHOLE); /* somebody may be about to need it */
     files_rig_run(r, 61 * MINUTE);
     trim(1, 1);
     assert_non_null(strstr(r->body.p, "\"removed_flows\":0,\"removed_blobs\":1"));
     assert_int_equal(files_rig_rev(r, 5), 0);
-    assert_int_equal(files_rig_rev(r, 2), GL_KEPT_WHOLE);
-    assert_int_equal(files_rig_rev(r, 1), GL_KEPT_WHOLE);
+    assert_int_equal(files_rig_rev(r, 2), GL_GC_WHOLE);
+    assert_int_equal(files_rig_rev(r, 1), GL_GC_WHOLE);
     assert_int_equal(files_rig_count(r, "blob"), 4);
 }
 
@@ -81,7 +81,7 @@ static void what_has_gone_is_brought_again(void **state)
     (void)files_rig_submit(r, 0, "51", false);
     wait_for_all();
     assert_true(sim_world_mark_hits(&r->world, "holds.removed_meanwhile") > 0);
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_WHOLE);
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_WHOLE);
 }
 
 /* Another node submits it between the two looks. */
@@ -101,7 +101,7 @@ static void what_is_condemned_can_still_be_saved(void **state)
     (void)files_rig_submit(r, 0, "51", false);
     wait_for_all();
     assert_int_equal(files_rig_count(r, "flow"), 1);
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_WHOLE);
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_WHOLE);
     while (r->trimmed == 1) {
         files_rig_run(r, 10);
     }
@@ -196,7 +196,7 @@ static void a_file_that_is_named_meanwhile_stays(void **state)
         while (r->trimmed == 1) {
             files_rig_run(r, 10);
         }
-        assert_int_equal(files_rig_rev(r, 2), GL_KEPT_WHOLE);
+        assert_int_equal(files_rig_rev(r, 2), GL_GC_WHOLE);
         if (seed < 25) {
             files_rig_done(r);
         }
@@ -226,7 +226,7 @@ static void a_file_that_is_named_and_brought_at_once_stays_whole(void **state)
         while (r->trimmed == 1) {
             files_rig_run(r, 10);
         }
-        assert_int_equal(files_rig_rev(r, 2), GL_KEPT_WHOLE);
+        assert_int_equal(files_rig_rev(r, 2), GL_GC_WHOLE);
         if (seed < 40) {
             files_rig_done(r);
         }
@@ -275,7 +275,7 @@ static void a_writer_that_was_given_up_begins_anew(void **state)
     r->machines[0].blobs.slow_ms = 100 * MINUTE; /* the next piece */
     files_rig_run(r, 61 * MINUTE);
     r->machines[0].blobs.slow_ms = 0;
-    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_PARTIAL);
+    assert_int_equal(files_rig_rev(r, 5), GL_GC_PARTIAL);
     trim(1, 0);
     assert_int_equal(files_rig_count(r, "blob"), 0);
     struct files_job *second = files_rig_submit(r, 2, "5-", false);

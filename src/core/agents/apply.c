@@ -6,7 +6,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 
 /* What was handled, perhaps without its body: what is sent on inherits from it. */
 void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)
@@ -108,7 +108,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
 
 static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
                          const struct gl_event_result *how, const struct gl_worker_result *r,
-                         const struct gl_worker_said *said)
+                         const struct gl_worker_output *said)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(t->unit);
     struct gl_worker_turn_facts facts = {
@@ -125,7 +125,7 @@ static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
     };
 
     GL_ASSERT(t->agent->kind == GL_AGENT_EXECUTOR);
-    return gl_worker_payload(&facts, r, said, c->out->arena);
+    return gl_worker_output_payload(&facts, r, said, c->out->arena);
 }
 
 static void send_usual(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
@@ -142,7 +142,7 @@ static void send_usual(struct gl_core *c, const struct gl_turn_end *t, gl_str pa
 }
 
 static bool send_others(struct gl_core *c, const struct gl_turn_end *t,
-                        const struct gl_worker_said *said)
+                        const struct gl_worker_output *said)
 {
     gl_jnode list = said->emits;
     struct gl_message m;
@@ -166,7 +166,7 @@ static bool send_others(struct gl_core *c, const struct gl_turn_end *t,
 }
 
 static void take_notes(struct gl_core *c, const struct gl_turn_end *t,
-                       const struct gl_worker_said *said)
+                       const struct gl_worker_output *said)
 {
     const struct gl_worker_event *events = said->events.items;
 
@@ -207,7 +207,7 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
                      gl_str *ret_why)
 {
     struct gl_worker_result r = {0};
-    struct gl_worker_said said = {0};
+    struct gl_worker_output said = {0};
     struct gl_why why;
     bool is_worker = t->agent->kind == GL_AGENT_EXECUTOR;
     gl_str payload;
@@ -221,7 +221,8 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
     if (!is_whole(c, t, &r, ret_why)) {
         return false;
     }
-    if (gl_worker_read(is_worker ? r.stdout_text : how->output, c->out->arena, &said, &why) != 0 ||
+    if (gl_worker_output_read(is_worker ? r.stdout_text : how->output, c->out->arena, &said,
+                              &why) != 0 ||
         (said.has_state && said.next_state.n > GL_STATE_BYTES_MAX)) {
         *ret_why = said.has_state ? GL_S("its state is larger than 1 MiB")
                                   : gl_str_dup(c->out->arena, gl_str_of(why.text));

@@ -143,8 +143,8 @@ struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_messag
         b = write_pieces(c, j, m->body, number);
     }
     ref = (struct gl_body_ref){.sha256 = c->lately.sha256, .bytes = b->bytes, .letter = b->number};
-    m->artifacts =
-        gl_message_artifacts(c->out->arena, m->artifacts, gl_message_refer(&ref, c->out->arena));
+    m->artifacts = gl_message_artifacts(c->out->arena, m->artifacts,
+                                        gl_message_body_artifact(&ref, c->out->arena));
     m->body = (gl_str){0};
     GL_ASSERT(m->body.n == 0);
     GL_ASSERT(b->refs > 0);

@@ -1,11 +1,11 @@
 /* failure.c - why a bundle failed, for people and programs: a sentence, and an error envelope
- * (model/errenv.h). */
+ * (model/error_envelope.h). */
 #include "core/agents/agents.h"
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/errenv.h"
-#include "model/worker.h"
+#include "model/error_envelope.h"
+#include "model/worker_output.h"
 
 enum { SAID_BYTES_MAX = 300 }; /* of what a worker said, in a sentence */
 
@@ -78,13 +78,13 @@ gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit,
         return why;
     }
     said = last_line(r.stderr_text);
-    said = gl_errenv_redact(said, spec->env.items, spec->env.n, c->out->arena);
+    said = gl_redaction_apply(said, spec->env.items, spec->env.n, c->out->arena);
     said = cut(said, SAID_BYTES_MAX);
     return said.n == 0 ? why
                        : gl_str_fmt(c->out->arena, "%.*s: %.*s", GL_STR_ARG(why), GL_STR_ARG(said));
 }
 
-static gl_str result_of(const struct gl_errenv *e, gl_str error, struct gl_arena *a)
+static gl_str result_of(const struct gl_error_envelope *e, gl_str error, struct gl_arena *a)
 {
     struct gl_buf buf = {0};
     struct gl_jw w;
@@ -112,9 +112,9 @@ void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why)
     bool is_unit = gl_step_is_unit(st);
     const struct gl_agent_spec *agent =
         gl_flow_agent(j->spec->flow, is_unit ? st->number : spec->agent);
-    struct gl_errenv e = {
+    struct gl_error_envelope e = {
         .failure = is_unit ? GL_FAILURE_RESTARTS : failure_of(why),
-        .is_transient = gl_worker_is_transient(why, (gl_str){0}, (gl_str){0}),
+        .is_transient = gl_worker_output_is_transient(why, (gl_str){0}, (gl_str){0}),
         .message = why,
         .step_id = is_unit ? (gl_str){0} : st->r.step_id,
         .agent_id = agent->id,
@@ -125,7 +125,7 @@ void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why)
         .env = spec->env.items,
         .env_n = spec->env.n,
     };
-    gl_str error = gl_errenv_text(&e, c->out->arena);
+    gl_str error = gl_error_envelope_text(&e, c->out->arena);
 
     GL_ASSERT(is_unit || gl_step_is_bound(st));
     gl_core_set(c, &j->r.error, error);

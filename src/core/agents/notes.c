@@ -4,13 +4,13 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 
 /* The step an event is about: the one it names, if the job has it, else the agent's own. */
 static struct gl_step *subject(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_job *j = t->unit->job;
-    gl_str name = gl_worker_event_step(payload, c->out->arena);
+    gl_str name = gl_worker_output_event_step(payload, c->out->arena);
     uint32_t of;
     int32_t item;
 

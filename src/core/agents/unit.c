@@ -5,7 +5,7 @@
 #include "core/flow/txn.h"
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 
 static const struct gl_agent_spec *agent_of(const struct gl_step *st)
 {
@@ -287,7 +287,7 @@ static bool is_worth_it(struct gl_core *c, const struct gl_step *st,
     if (how != NULL) {
         (void)gl_worker_result_read(how->output, c->out->arena, &r, NULL); /* none: no texts */
     }
-    return gl_worker_is_transient(why, r.stdout_text, r.stderr_text);
+    return gl_worker_output_is_transient(why, r.stdout_text, r.stderr_text);
 }
 
 /* Once more, at once or nearly: the same lease, the same message. A job that is held keeps nothing

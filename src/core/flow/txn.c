@@ -5,7 +5,7 @@
 #include "core/cluster/session.h"
 #include "core/flow/ledger.h"
 #include "core/heal/sweep.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -523,7 +523,7 @@ static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, st
 }
 
 /* Another node may be about to remove the flow that this job names, or the files of it, because
- * nobody named them so far (model/kept.h). */
+ * nobody named them so far (model/gc_state.h). */
 static void guard_kept(struct gl_core *c, const struct gl_job *j, struct builder *b,
                        const gl_str *blobs, size_t blobs_n)
 {
@@ -534,10 +534,10 @@ static void guard_kept(struct gl_core *c, const struct gl_job *j, struct builder
     GL_ASSERT(b->guards_n == GL_TXN_FLOW_GUARD);
     if (j->spec->is_stored) {
         add_guard(b, GL_GUARD_AT, GL_S("flow"), gl_str_dup(b->arena, j->spec->hash))->rev =
-            GL_KEPT_WHOLE;
+            GL_GC_WHOLE;
     }
     for (size_t i = 0; i < blobs_n; i++) {
-        add_guard(b, GL_GUARD_AT, GL_S("blob"), blobs[i])->rev = GL_KEPT_WHOLE;
+        add_guard(b, GL_GUARD_AT, GL_S("blob"), blobs[i])->rev = GL_GC_WHOLE;
     }
 }
 
@@ -549,7 +549,7 @@ static void write_flow(const struct gl_core *c, const struct gl_job *j, struct b
 
     GL_ASSERT(!j->spec->is_stored);
     GL_ASSERT(j->spec->hash.n > 0);
-    w->rev = GL_KEPT_WHOLE;
+    w->rev = GL_GC_WHOLE;
     w->value = gl_str_dup(b->arena, j->spec->text);
 }
 

@@ -13,8 +13,8 @@
  *
  * On a shared store other nodes take jobs, and we do not hear of them. So what is not named is
  * condemned first: from then on nobody can submit a job that relies on it without writing it anew
- * (model/kept.h). Then all roots are looked through once more. What is still not named goes; the
- * guard on what we have condemned sees whoever has written it meanwhile. The rest is spared.
+ * (model/gc_state.h). Then all roots are looked through once more. What is still not named goes;
+ * the guard on what we have condemned sees whoever has written it meanwhile. The rest is spared.
  *
  * A blob is put, or asked for, shortly before its flow is submitted: younger ones stay, whoever
  * names them. */
@@ -22,7 +22,7 @@
 #include "base/sha256.h"
 #include "core/flow/submit.h"
 #include "core/retention/parts.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 
 enum {
     WAIT_MS = 100,
@@ -31,7 +31,7 @@ enum {
     FLYING = 4,            /* records condemned at a time */
     REMOVED_AT_ONCE = 100,
     HEADS_READ = 50,
-    PIECES_MAX = GL_BLOB_BYTES_MAX / GL_KEPT_PIECE_BYTES,
+    PIECES_MAX = GL_BLOB_BYTES_MAX / GL_GC_PIECE_BYTES,
     HEX = GL_SHA256_HEX - 1,
 };
 
@@ -99,15 +99,15 @@ static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed
     return (struct gl_guard){.type = GL_GUARD_OWNED,
                              .kind = gl_str_of(sweep(c)->kind),
                              .id = d->id,
-                             .rev = GL_KEPT_CONDEMNED,
+                             .rev = GL_GC_CONDEMNED,
                              .owner = c->session,
                              .token = gl_pass(c)->token};
 }
 
 static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct gl_guard *seen,
-                      enum gl_kept rev)
+                      enum gl_gc_state rev)
 {
-    bool is_owned = rev != GL_KEPT_WHOLE;
+    bool is_owned = rev != GL_GC_WHOLE;
     struct gl_guard guards[2] = {*seen};
     struct gl_write write = {.type = GL_WRITE_PUT,
                              .kind = gl_str_of(sweep(c)->kind),
@@ -140,7 +140,7 @@ static void spare_next(struct gl_core *c)
     guard = guard_condemned(c, d);
     gl_retention_stage(
         c, GL_STAGE_SPARE,
-        stamp(c, d, &guard, !is_of_blobs(c) || d->was_whole ? GL_KEPT_WHOLE : GL_KEPT_PARTIAL));
+        stamp(c, d, &guard, !is_of_blobs(c) || d->was_whole ? GL_GC_WHOLE : GL_GC_PARTIAL));
 }
 
 void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev)
@@ -267,7 +267,7 @@ static void condemn(struct gl_core *c, struct gl_doomed *d)
     if (!is_of_blobs(c)) {
         seen.type = GL_GUARD_AT;
     }
-    d->call = stamp(c, d, &seen, GL_KEPT_CONDEMNED);
+    d->call = stamp(c, d, &seen, GL_GC_CONDEMNED);
     gl_pass(c)->calls_n++;
 }
 
@@ -312,11 +312,12 @@ void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_event_record *r)
 {
     struct gl_arena *a = &gl_pass(c)->arena;
-    struct gl_kept_blob head = {0};
-    bool is_readable = r->rev != 0 && !r->damaged && gl_kept_read(r->value, c->out->arena, &head);
+    struct gl_gc_blob head = {0};
+    bool is_readable =
+        r->rev != 0 && !r->damaged && gl_gc_blob_read(r->value, c->out->arena, &head);
 
     if (!is_readable) {
-        head = (struct gl_kept_blob){.pieces = PIECES_MAX};
+        head = (struct gl_gc_blob){.pieces = PIECES_MAX};
     }
     if (r->rev == 0 || head.at > c->now - BLOB_AGE_MS) {
         c->retention.again = c->retention.again || r->rev != 0;
@@ -326,9 +327,9 @@ static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_ev
     d->owner = gl_str_dup(a, r->owner);
     d->token = r->token;
     d->pieces = head.pieces;
-    d->was_whole = r->rev == GL_KEPT_WHOLE || (r->rev == GL_KEPT_CONDEMNED && head.was_whole);
+    d->was_whole = r->rev == GL_GC_WHOLE || (r->rev == GL_GC_CONDEMNED && head.was_whole);
     head.was_whole = d->was_whole;
-    d->value = is_readable ? gl_kept_write(&head, a) : gl_str_dup(a, r->value);
+    d->value = is_readable ? gl_gc_blob_write(&head, a) : gl_str_dup(a, r->value);
     return true;
 }
 

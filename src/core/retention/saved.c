@@ -2,7 +2,7 @@
  * that belong to the pass. */
 #include "base/limits.h"
 #include "core/retention/parts.h"
-#include "model/kept.h"
+#include "model/gc_state.h"
 
 static_assert(sizeof(size_t) == sizeof(uint64_t), "sizes are written as numbers of 64 bits");
 
@@ -285,7 +285,7 @@ static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s
     }
     for (size_t i = 0; i < s->doomed.n; i++) {
         is_good = is_good && doomed[i].id.n > 0 &&
-                  doomed[i].pieces <= GL_BLOB_BYTES_MAX / GL_KEPT_PIECE_BYTES;
+                  doomed[i].pieces <= GL_BLOB_BYTES_MAX / GL_GC_PIECE_BYTES;
     }
     return is_good;
 }

@@ -18,34 +18,34 @@
  * PARTIAL: a blob is written piece by piece, in the name of whoever has begun it. Pieces are
  * written under PARTIAL and removed under CONDEMNED, so that who writes and who removes never meet.
  */
-#ifndef GL_MODEL_KEPT_H
-#define GL_MODEL_KEPT_H
+#ifndef GL_MODEL_GC_STATE_H
+#define GL_MODEL_GC_STATE_H
 
 #include "model/schema.h"
 
-enum gl_kept { /* the revision of the record */
-               GL_KEPT_WHOLE = 1,
-               GL_KEPT_CONDEMNED = 2,
-               GL_KEPT_PARTIAL = 3,
+enum gl_gc_state { /* the revision of the record */
+                   GL_GC_WHOLE = 1,
+                   GL_GC_CONDEMNED = 2,
+                   GL_GC_PARTIAL = 3,
 };
 
 /* A blob: the record "blob"/<sha256>. Its pieces are "blob"/<sha256>/<number>. */
-struct gl_kept_blob {
+struct gl_gc_blob {
     uint64_t size;
     uint32_t pieces;
     gl_ms at;       /* when somebody began to write it, or needed it while it was condemned */
     bool was_whole; /* CONDEMNED: with all of its pieces, which are there until it goes */
 };
 
-enum { GL_KEPT_PIECE_BYTES = 1 << 20 }; /* of each, but the last */
+enum { GL_GC_PIECE_BYTES = 1 << 20 }; /* of each, but the last */
 
-extern const struct gl_schema gl_kept_blob_schema;
+extern const struct gl_schema gl_gc_blob_schema;
 
 /* How many pieces has content of this size? None, if it is empty. */
-uint32_t gl_kept_pieces(uint64_t size);
+uint32_t gl_gc_blob_pieces(uint64_t size);
 
 /* False: this is no such record. */
-bool gl_kept_read(gl_str value, struct gl_arena *a, struct gl_kept_blob *ret);
-gl_str gl_kept_write(const struct gl_kept_blob *b, struct gl_arena *a);
+bool gl_gc_blob_read(gl_str value, struct gl_arena *a, struct gl_gc_blob *ret);
+gl_str gl_gc_blob_write(const struct gl_gc_blob *b, struct gl_arena *a);
 
 #endif

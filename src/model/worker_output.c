@@ -1,4 +1,4 @@
-#include "model/worker.h"
+#include "model/worker_output.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -118,7 +118,7 @@ static bool parse_stdout(gl_str text, struct gl_arena *a, struct gl_json *ret)
     return false;
 }
 
-static void read_events(struct gl_worker_said *said, gl_jnode list, struct gl_arena *a)
+static void read_events(struct gl_worker_output *said, gl_jnode list, struct gl_arena *a)
 {
     const struct gl_json *j = &said->json;
     struct gl_worker_event *events;
@@ -139,7 +139,8 @@ static void read_events(struct gl_worker_said *said, gl_jnode list, struct gl_ar
 }
 
 /* complete_step and complete_run: null and false say nothing, true means the default payload. */
-static bool read_completion(const struct gl_worker_said *said, const char *name, gl_str *ret_value)
+static bool read_completion(const struct gl_worker_output *said, const char *name,
+                            gl_str *ret_value)
 {
     gl_jnode n = gl_json_get(&said->json, gl_json_root(&said->json), name);
 
@@ -173,7 +174,7 @@ static bool is_structured(const struct gl_json *j, gl_jnode root)
     return false;
 }
 
-static int read_state(struct gl_worker_said *said, struct gl_why *why)
+static int read_state(struct gl_worker_output *said, struct gl_why *why)
 {
     gl_jnode n = gl_json_get(&said->json, gl_json_root(&said->json), "next_state");
     gl_str text;
@@ -193,7 +194,7 @@ static int read_state(struct gl_worker_said *said, struct gl_why *why)
     return 0;
 }
 
-static int read_emits(struct gl_worker_said *said, struct gl_why *why)
+static int read_emits(struct gl_worker_output *said, struct gl_why *why)
 {
     gl_jnode n = gl_json_get(&said->json, gl_json_root(&said->json), "emit_messages");
 
@@ -209,7 +210,7 @@ static int read_emits(struct gl_worker_said *said, struct gl_why *why)
     return 0;
 }
 
-static int read_object(struct gl_worker_said *said, struct gl_arena *a, struct gl_why *why)
+static int read_object(struct gl_worker_output *said, struct gl_arena *a, struct gl_why *why)
 {
     const struct gl_json *j = &said->json;
     gl_jnode root = gl_json_root(j);
@@ -238,10 +239,10 @@ static int read_object(struct gl_worker_said *said, struct gl_arena *a, struct g
     return 0;
 }
 
-int gl_worker_read(gl_str stdout_text, struct gl_arena *a, struct gl_worker_said *ret,
-                   struct gl_why *reterr_why)
+int gl_worker_output_read(gl_str stdout_text, struct gl_arena *a, struct gl_worker_output *ret,
+                          struct gl_why *reterr_why)
 {
-    struct gl_worker_said said = {0};
+    struct gl_worker_output said = {0};
 
     said.is_json = parse_stdout(stdout_text, a, &said.json);
     if (said.is_json && gl_json_is(gl_json_root(&said.json), GL_JSON_OBJECT)) {
@@ -372,7 +373,7 @@ static void put_step_shape(struct gl_jw *w, const struct gl_json *j)
 }
 
 static void put_payload(const struct gl_worker_turn_facts *t, const struct gl_worker_result *r,
-                        const struct gl_worker_said *said, size_t stdout_max, struct gl_arena *a,
+                        const struct gl_worker_output *said, size_t stdout_max, struct gl_arena *a,
                         struct gl_buf *out)
 {
     struct gl_jw w;
@@ -392,8 +393,9 @@ static void put_payload(const struct gl_worker_turn_facts *t, const struct gl_wo
 
 /* It becomes the output of a step: of a stdout that is too long for that, with its escapes, the end
  * goes. */
-gl_str gl_worker_payload(const struct gl_worker_turn_facts *t, const struct gl_worker_result *r,
-                         const struct gl_worker_said *said, struct gl_arena *a)
+gl_str gl_worker_output_payload(const struct gl_worker_turn_facts *t,
+                                const struct gl_worker_result *r,
+                                const struct gl_worker_output *said, struct gl_arena *a)
 {
     struct gl_buf out = {0};
     size_t stdout_max = r->stdout_text.n;
@@ -454,14 +456,14 @@ static bool looks_transient(gl_str text)
     return false;
 }
 
-bool gl_worker_is_transient(gl_str error, gl_str stdout_text, gl_str stderr_text)
+bool gl_worker_output_is_transient(gl_str error, gl_str stdout_text, gl_str stderr_text)
 {
     return looks_transient(error) || looks_transient(stderr_text) || looks_transient(stdout_text);
 }
 
 /* The step an event is about. */
 
-gl_str gl_worker_event_step(gl_str payload, struct gl_arena *a)
+gl_str gl_worker_output_event_step(gl_str payload, struct gl_arena *a)
 {
     static const char *const names[] = {"step", "step_id", "workflow_step_id", "phase", "phase_id"};
     struct gl_json j;

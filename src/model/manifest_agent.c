@@ -1,4 +1,4 @@
-/* What an agent's config says, besides how its process runs (manifest_unit.c). */
+/* What an agent's config says, besides how its process runs (manifest_process.c). */
 #include "base/check.h"
 #include "model/manifest_read.h"
 
@@ -175,7 +175,7 @@ static void read_module(struct gl_manifest *m, const struct gl_manifest_node *no
                           node->config != NULL ? "module" : "config.module", GL_REASON_MISSING,
                           "it is missing: the name of the module that does this agent's work");
     } else if (gl_manifest_text(m, node->config, "module", &a->module) &&
-               (a->module.n > GL_NAME_BYTES_MAX || !gl_manifest_is_clean(a->module))) {
+               (a->module.n > GL_NAME_BYTES_MAX || !gl_manifest_is_program_text(a->module))) {
         gl_manifest_error(m, node->config, "module", GL_REASON_NAME_INVALID,
                           "a module's name has at most %d bytes of text", GL_NAME_BYTES_MAX);
     }
@@ -201,7 +201,7 @@ void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
     read_backpressure(m, c, ret);
     read_module(m, node, ret);
     check_python(m, gl_manifest_object(m, c, "python_environment"));
-    if (gl_manifest_asks(gl_manifest_get(m, c, "python_environment"))) {
+    if (gl_manifest_is_set(gl_manifest_get(m, c, "python_environment"))) {
         ret->python_env = gl_manifest_compact(m, gl_manifest_get(m, c, "python_environment"));
     }
     ret->config = keep_config(m, node);

@@ -1,24 +1,24 @@
-/* errenv.h - why something failed, in the shape that users of bundles know: mn.error.v1.
+/* error_envelope.h - why something failed, in the shape that users of bundles know: mn.error.v1.
  *
  *   {schema_version, code, desc, details {message, category, retryable, step_id, agent_id, attempt,
  *    max_attempts}, severity, occurred_at, event_id, remediation, links}
  *
- * `desc` is one line of at most 160 characters, `details.message` at most GL_ERRENV_MESSAGE_BYTES.
- * Both are made from what was said by a worker, so secrets are taken out first: values of variables
- * whose names look like those of secrets, and what looks like one by itself (redaction below). What
- * is cut is cut between characters, and after the redaction, so that half of a secret cannot
- * remain. */
-#ifndef GL_MODEL_ERRENV_H
-#define GL_MODEL_ERRENV_H
+ * `desc` is one line of at most 160 characters, `details.message` at most
+ * GL_ERROR_ENVELOPE_MESSAGE_BYTES. Both are made from what was said by a worker, so secrets are
+ * taken out first: values of variables whose names look like those of secrets, and what looks like
+ * one by itself (redaction below). What is cut is cut between characters, and after the redaction,
+ * so that half of a secret cannot remain. */
+#ifndef GL_MODEL_ERROR_ENVELOPE_H
+#define GL_MODEL_ERROR_ENVELOPE_H
 
 #include "base/json.h"
 #include "base/when.h"
 
 enum {
-    GL_ERRENV_DESC_CHARS = 160,
-    GL_ERRENV_MESSAGE_BYTES = 2000,
-    GL_ERRENV_NAME_BYTES = 256, /* of ids in `details` */
-    GL_ERRENV_SECRETS_MAX = 64, /* variables whose values are looked for */
+    GL_ERROR_ENVELOPE_DESC_CHARS = 160,
+    GL_ERROR_ENVELOPE_MESSAGE_BYTES = 2000,
+    GL_ERROR_ENVELOPE_NAME_BYTES = 256, /* of ids in `details` */
+    GL_REDACTION_SECRETS_MAX = 64,      /* variables whose values are looked for */
 };
 
 /* code, category, may trying again help, what to do */
@@ -60,7 +60,7 @@ enum gl_failure {
         GL_FAILURE_COUNT
 };
 
-struct gl_errenv {
+struct gl_error_envelope {
     enum gl_failure failure;
     bool is_transient;        /* what was said looks as if trying again may help: retryable, then */
     bool is_handled;          /* the job goes on: a warning */
@@ -75,8 +75,9 @@ struct gl_errenv {
 };
 
 /* The document, as one value. `scratch` may be thrown away afterwards. */
-void gl_errenv_write(const struct gl_errenv *e, struct gl_arena *scratch, struct gl_jw *w);
-gl_str gl_errenv_text(const struct gl_errenv *e, struct gl_arena *a);
+void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena *scratch,
+                             struct gl_jw *w);
+gl_str gl_error_envelope_text(const struct gl_error_envelope *e, struct gl_arena *a);
 
 /* ---- redaction ---- */
 
@@ -84,9 +85,9 @@ gl_str gl_errenv_text(const struct gl_errenv *e, struct gl_arena *a);
  * GL_SECRET_BYTES_MIN bytes; what follows a secret's name (`token=...`, `"api_key": "..."`,
  * `--password ...`); what follows Bearer and Basic; user and password in a URL; private keys in PEM
  * form; tokens whose makers mark them (JSON web tokens, ghp_, sk-, AKIA, xoxb- and so on). */
-gl_str gl_errenv_redact(gl_str text, const gl_str *env, size_t env_n, struct gl_arena *a);
+gl_str gl_redaction_apply(gl_str text, const gl_str *env, size_t env_n, struct gl_arena *a);
 
 /* API_TOKEN, dbPassword, aws-secret-access-key; not MAX_TOKENS, PWD or IDEMPOTENCY_KEY. */
-bool gl_errenv_is_secret(gl_str name);
+bool gl_redaction_is_secret_name(gl_str name);
 
 #endif

@@ -192,7 +192,7 @@ static bool bind_all(struct gl_manifest *m, const struct gl_json *jc, gl_jnode l
     return true;
 }
 
-bool gl_manifest_bind(struct gl_manifest *m)
+bool gl_manifest_config_bindings(struct gl_manifest *m)
 {
     struct gl_json *jc = GL_NEW(m->r.a, struct gl_json);
     gl_jnode list;
@@ -202,7 +202,7 @@ bool gl_manifest_bind(struct gl_manifest *m)
         return true; /* take_given() says what is wrong */
     }
     list = gl_json_get(jc, gl_json_root(jc), "manifest_config_bindings");
-    if (!gl_manifest_asks(list)) {
+    if (!gl_manifest_is_set(list)) {
         return true;
     }
     if (list->count > BINDINGS_MAX ||

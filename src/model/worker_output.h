@@ -1,8 +1,8 @@
 /* worker.h - what a worker of a bundle says: its stdout, its end, and what they mean.
  *
- * Native modules say the same in the same shape: what gl_worker_read() takes as stdout. */
-#ifndef GL_MODEL_WORKER_H
-#define GL_MODEL_WORKER_H
+ * Native modules say the same in the same shape: what gl_worker_output_read() takes as stdout. */
+#ifndef GL_MODEL_WORKER_OUTPUT_H
+#define GL_MODEL_WORKER_OUTPUT_H
 
 #include "model/agent.h"
 #include "model/message.h"
@@ -24,7 +24,7 @@ struct gl_worker_event {
     gl_str payload; /* JSON object */
 };
 
-struct gl_worker_said {
+struct gl_worker_output {
     bool is_json, is_structured;
     bool has_state;
     gl_str next_state;      /* JSON */
@@ -32,13 +32,13 @@ struct gl_worker_said {
     bool completes_step, completes_run;
     gl_str step_value, run_value; /* JSON; "" : the default payload */
     gl_jnode emits;               /* the array emit_messages in `json`; NULL: none */
-    bool has_step_shape;          /* outputs, artifacts, metrics, status: see gl_worker_payload() */
-    struct gl_json json;          /* of stdout, while the arena lives */
+    bool has_step_shape; /* outputs, artifacts, metrics, status: see gl_worker_output_payload() */
+    struct gl_json json; /* of stdout, while the arena lives */
 };
 
 /* stdout, trimmed, is one JSON value, or its last line is. GL_E_INVALID: it names complete_job. */
-int gl_worker_read(gl_str stdout_text, struct gl_arena *a, struct gl_worker_said *ret,
-                   struct gl_why *reterr_why);
+int gl_worker_output_read(gl_str stdout_text, struct gl_arena *a, struct gl_worker_output *ret,
+                          struct gl_why *reterr_why);
 
 /* How a message was handled, for the default payload. */
 struct gl_worker_turn_facts {
@@ -52,14 +52,15 @@ struct gl_worker_turn_facts {
 };
 
 /* {agent_id, sandbox: {...}}, or {outputs, artifacts, metrics, status, ...} of the SDK's shape. */
-gl_str gl_worker_payload(const struct gl_worker_turn_facts *t, const struct gl_worker_result *r,
-                         const struct gl_worker_said *said, struct gl_arena *a);
+gl_str gl_worker_output_payload(const struct gl_worker_turn_facts *t,
+                                const struct gl_worker_result *r,
+                                const struct gl_worker_output *said, struct gl_arena *a);
 
 /* Does what it left look as if trying again at once may help? */
-bool gl_worker_is_transient(gl_str error, gl_str stdout_text, gl_str stderr_text);
+bool gl_worker_output_is_transient(gl_str error, gl_str stdout_text, gl_str stderr_text);
 
 /* The step an event's payload names (step, step_id, workflow_step_id, phase, phase_id), as text;
  * "" : none. */
-gl_str gl_worker_event_step(gl_str payload, struct gl_arena *a);
+gl_str gl_worker_output_event_step(gl_str payload, struct gl_arena *a);
 
 #endif

@@ -150,7 +150,7 @@ static void only_some_are_told(void **state)
 static void every_sentence_reads_as_in_the_golden(void **state)
 {
     (void)state;
-    golden_check(GL_SOURCE_ROOT "/test/unit/manifest_slips.golden");
+    golden_check(GL_SOURCE_ROOT "/test/unit/manifest_lint.golden");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "model/errenv.h"
+#include "model/error_envelope.h"
 
 #include "base/check.h"
 
@@ -117,31 +117,32 @@ static void put_number(struct gl_jw *w, const char *key, uint32_t value)
     }
 }
 
-static void write_details(const struct gl_errenv *e, gl_str message, struct gl_arena *a,
+static void write_details(const struct gl_error_envelope *e, gl_str message, struct gl_arena *a,
                           struct gl_jw *w)
 {
     gl_jw_key(w, "details");
     gl_jw_object(w);
-    put(w, "message", cut_bytes(message, GL_ERRENV_MESSAGE_BYTES, a));
+    put(w, "message", cut_bytes(message, GL_ERROR_ENVELOPE_MESSAGE_BYTES, a));
     gl_jw_key(w, "category");
     gl_jw_c(w, e->is_transient ? "transient" : failures[e->failure].category);
     gl_jw_key(w, "retryable");
     gl_jw_bool(w, e->is_transient || failures[e->failure].is_retryable);
-    put(w, "step_id", cut_bytes(e->step_id, GL_ERRENV_NAME_BYTES, a));
-    put(w, "agent_id", cut_bytes(e->agent_id, GL_ERRENV_NAME_BYTES, a));
+    put(w, "step_id", cut_bytes(e->step_id, GL_ERROR_ENVELOPE_NAME_BYTES, a));
+    put(w, "agent_id", cut_bytes(e->agent_id, GL_ERROR_ENVELOPE_NAME_BYTES, a));
     put_number(w, "attempt", e->attempt);
     put_number(w, "max_attempts", e->max_attempts);
     gl_jw_end(w);
 }
 
-void gl_errenv_write(const struct gl_errenv *e, struct gl_arena *scratch, struct gl_jw *w)
+void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena *scratch,
+                             struct gl_jw *w)
 {
     gl_str message, desc, remedy = e->remediation;
     char when[GL_WHEN_BYTES];
 
     GL_ASSERT((size_t)e->failure < GL_COUNT(failures));
-    message =
-        gl_errenv_redact(without_nul(gl_str_trim(e->message), scratch), e->env, e->env_n, scratch);
+    message = gl_redaction_apply(without_nul(gl_str_trim(e->message), scratch), e->env, e->env_n,
+                                 scratch);
     desc = first_line(message, scratch);
     if (desc.n == 0) {
         desc = gl_str_of(failures[e->failure].code);
@@ -154,26 +155,26 @@ void gl_errenv_write(const struct gl_errenv *e, struct gl_arena *scratch, struct
     gl_jw_c(w, "mn.error.v1");
     gl_jw_key(w, "code");
     gl_jw_c(w, failures[e->failure].code);
-    put(w, "desc", cut_chars(desc, GL_ERRENV_DESC_CHARS, scratch));
+    put(w, "desc", cut_chars(desc, GL_ERROR_ENVELOPE_DESC_CHARS, scratch));
     write_details(e, message, scratch, w);
     gl_jw_key(w, "severity");
     gl_jw_c(w, e->is_handled ? "warning" : "error");
     gl_jw_key(w, "occurred_at");
     gl_jw_str(w, gl_when_format(e->occurred_at, when));
-    put(w, "event_id", cut_bytes(e->event_id, GL_ERRENV_NAME_BYTES, scratch));
-    put(w, "remediation", cut_bytes(remedy, GL_ERRENV_MESSAGE_BYTES, scratch));
+    put(w, "event_id", cut_bytes(e->event_id, GL_ERROR_ENVELOPE_NAME_BYTES, scratch));
+    put(w, "remediation", cut_bytes(remedy, GL_ERROR_ENVELOPE_MESSAGE_BYTES, scratch));
     gl_jw_key(w, "links");
     gl_jw_array(w);
     gl_jw_end(w);
     gl_jw_end(w);
 }
 
-gl_str gl_errenv_text(const struct gl_errenv *e, struct gl_arena *a)
+gl_str gl_error_envelope_text(const struct gl_error_envelope *e, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
 
     gl_jw_init(&w, &out);
-    gl_errenv_write(e, a, &w);
+    gl_error_envelope_write(e, a, &w);
     return gl_str_dup(a, gl_buf_view(&out));
 }

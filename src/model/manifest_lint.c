@@ -4,7 +4,7 @@
 #include "model/manifest_read.h"
 
 enum {
-    SLIPS_MAX = 8,
+    TYPO_NOTES_MAX = 8,
     NAME_BYTES_MIN = 4, /* of shorter words nearly everything is near to something */
     TYPES_LOOKED_AT = 64,
 };
@@ -22,14 +22,14 @@ static const struct {
 };
 
 /* The rows of one table; they stand together. */
-struct rows {
+struct field_rows {
     const struct gl_flow_field *first;
     size_t n;
 };
 
-static struct rows rows_of(const char *of)
+static struct field_rows rows_of(const char *of)
 {
-    struct rows ret = {0};
+    struct field_rows ret = {0};
 
     for (size_t i = 0; i < gl_manifest_fields_n; i++) {
         if (strcmp(gl_manifest_fields[i].of, of) == 0) {
@@ -42,7 +42,7 @@ static struct rows rows_of(const char *of)
     return ret;
 }
 
-static bool is_read(struct rows rows, const char *of, gl_str key)
+static bool is_read(struct field_rows rows, const char *of, gl_str key)
 {
     for (size_t i = 0; i < rows.n; i++) {
         if (gl_str_is(key, rows.first[i].name)) {
@@ -59,9 +59,9 @@ static bool is_read(struct rows rows, const char *of, gl_str key)
 
 static void look_at(struct gl_manifest *m, gl_jnode obj, const char *of)
 {
-    struct rows rows;
+    struct field_rows rows;
 
-    if (!gl_json_is(obj, GL_JSON_OBJECT) || m->slips_n >= SLIPS_MAX) {
+    if (!gl_json_is(obj, GL_JSON_OBJECT) || m->typo_notes_n >= TYPO_NOTES_MAX) {
         return;
     }
     rows = rows_of(of);
@@ -69,7 +69,7 @@ static void look_at(struct gl_manifest *m, gl_jnode obj, const char *of)
         gl_str key = gl_json_str(m->r.j, e, m->r.a);
         struct gl_near near;
 
-        if (m->slips_n >= SLIPS_MAX || key.n < NAME_BYTES_MIN || is_read(rows, of, key)) {
+        if (m->typo_notes_n >= TYPO_NOTES_MAX || key.n < NAME_BYTES_MIN || is_read(rows, of, key)) {
             continue;
         }
         gl_near_init(&near, key);
@@ -78,8 +78,8 @@ static void look_at(struct gl_manifest *m, gl_jnode obj, const char *of)
         }
         if (near.best.n > 0) {
             gl_manifest_note(m, "%.*s is not read%s", GL_STR_ARG(gl_manifest_path(m, e)),
-                             gl_flow_read_near(&m->r, &near));
-            m->slips_n++;
+                             gl_flow_read_suggestion(&m->r, &near));
+            m->typo_notes_n++;
         }
     }
 }
@@ -108,7 +108,7 @@ static void look_at_policies(struct gl_manifest *m, gl_jnode obj)
 
 static void look_at_agents(struct gl_manifest *m)
 {
-    for (size_t i = 0; i < m->nodes_n && m->slips_n < SLIPS_MAX; i++) {
+    for (size_t i = 0; i < m->nodes_n && m->typo_notes_n < TYPO_NOTES_MAX; i++) {
         const struct gl_manifest_node *node = &m->nodes[i];
 
         look_at(m, node->n, "node");
@@ -143,7 +143,7 @@ static void look_at_steps(struct gl_manifest *m)
     gl_jnode dynamic = gl_manifest_get(m, m->graph, "dynamic");
     gl_jnode templates = gl_manifest_get(m, dynamic, "templates");
 
-    for (size_t i = 0; i < m->steps_n && m->slips_n < SLIPS_MAX; i++) {
+    for (size_t i = 0; i < m->steps_n && m->typo_notes_n < TYPO_NOTES_MAX; i++) {
         look_at(m, m->steps[i].n, "step");
         look_at_control(m, m->steps[i].n);
     }
@@ -160,7 +160,7 @@ static void look_at_steps(struct gl_manifest *m)
 }
 
 /* A field that is missing may stand there under a name that is nearly its own. */
-gl_str gl_manifest_mistyped(struct gl_manifest *m, gl_jnode obj, const char *key)
+gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char *key)
 {
     gl_str wanted = {.p = key, .n = strcspn(key, ".")}, first = gl_str_dup(m->r.a, wanted);
 
@@ -210,7 +210,8 @@ static void check_type(struct gl_manifest *m, const struct gl_manifest_node *nod
 {
     gl_str near = {0};
 
-    if (m->slips_n >= SLIPS_MAX || type.n == 0 || gl_manifest_get(m, node->config, key) == NULL ||
+    if (m->typo_notes_n >= TYPO_NOTES_MAX || type.n == 0 ||
+        gl_manifest_get(m, node->config, key) == NULL ||
         is_taken(m->b->routes.items, of, n, type, &near)) {
         return;
     }
@@ -221,7 +222,7 @@ static void check_type(struct gl_manifest *m, const struct gl_manifest_node *nod
                      GL_STR_ARG(node->id), GL_STR_ARG(gl_flow_read_clip(type)), key,
                      near.n > 0 ? "; an edge takes `" : "", GL_STR_ARG(near),
                      near.n > 0 ? "`" : "");
-    m->slips_n++;
+    m->typo_notes_n++;
 }
 
 /* The edges by the agent they lead from: those of agent i stand from firsts[i] to firsts[i + 1]. */
@@ -254,7 +255,7 @@ static void check_types(struct gl_manifest *m)
     const uint32_t *sorted = edges_by_sender(m, firsts);
     const struct gl_agent_spec *agents = m->b->agents.items;
 
-    for (size_t i = 0; i < m->nodes_n && m->slips_n < SLIPS_MAX; i++) {
+    for (size_t i = 0; i < m->nodes_n && m->typo_notes_n < TYPO_NOTES_MAX; i++) {
         const struct gl_manifest_node *node = &m->nodes[i];
         const uint32_t *of = sorted + firsts[i];
         size_t n = firsts[i + 1] - firsts[i];
@@ -272,7 +273,7 @@ static void check_types(struct gl_manifest *m)
     }
 }
 
-void gl_manifest_slips(struct gl_manifest *m)
+void gl_manifest_lint(struct gl_manifest *m)
 {
     gl_jnode runtime = gl_manifest_get(m, m->root, "runtime");
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/worker.h"
+#include "model/worker_output.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;
@@ -17,11 +17,11 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct gl_worker_said said_of(const char *text)
+static struct gl_worker_output said_of(const char *text)
 {
-    struct gl_worker_said said;
+    struct gl_worker_output said;
 
-    if (gl_worker_read(gl_str_of(text), &arena, &said, &why) != 0) {
+    if (gl_worker_output_read(gl_str_of(text), &arena, &said, &why) != 0) {
         fail_msg("%s: %s", text, why.text);
     }
     return said;
@@ -94,7 +94,7 @@ static void what_is_no_json_says_nothing(void **state)
         "\xff\n", "{\"a\":1,}\n", "text {\"a\":1}"};
 
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        struct gl_worker_said said = said_of(cases[i]);
+        struct gl_worker_output said = said_of(cases[i]);
 
         if (said.is_json || said.is_structured || said.has_state || said.emits != NULL) {
             fail_msg("%s says something", cases[i]);
@@ -109,7 +109,7 @@ static void other_json_is_not_structured(void **state)
         "1", "\"text\"", "null", "[{\"events\":[]}]", "{\"result\":{\"events\":[]}}", "\n{}\n"};
 
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        struct gl_worker_said said = said_of(cases[i]);
+        struct gl_worker_output said = said_of(cases[i]);
 
         assert_true(said.is_json);
         assert_false(said.is_structured);
@@ -120,7 +120,7 @@ static void other_json_is_not_structured(void **state)
 static void the_last_line_may_be_the_answer(void **state)
 {
     (void)state;
-    struct gl_worker_said said =
+    struct gl_worker_output said =
         said_of("working\n{\"x\":\n\n  {\"next_state\":{\"n\":1}}  \r\n\n");
 
     assert_true(said.is_json && said.is_structured && said.has_state);
@@ -130,7 +130,7 @@ static void the_last_line_may_be_the_answer(void **state)
 static void a_text_of_many_lines_may_be_one_value(void **state)
 {
     (void)state;
-    struct gl_worker_said said = said_of("{\n  \"complete_step\": {\n    \"a\": 1\n  }\n}\n");
+    struct gl_worker_output said = said_of("{\n  \"complete_step\": {\n    \"a\": 1\n  }\n}\n");
 
     assert_true(said.is_structured && said.completes_step);
     assert_memory_equal(said.step_value.p, "{\n", 2);
@@ -144,7 +144,7 @@ static void each_of_five_names_makes_it_structured(void **state)
                                         "{\"complete_run\":null}"};
 
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        struct gl_worker_said said = said_of(cases[i]);
+        struct gl_worker_output said = said_of(cases[i]);
 
         assert_true(said.is_structured);
         assert_false(said.has_state || said.completes_step || said.completes_run);
@@ -156,7 +156,7 @@ static void each_of_five_names_makes_it_structured(void **state)
 static void only_events_of_the_right_shape_count(void **state)
 {
     (void)state;
-    struct gl_worker_said said =
+    struct gl_worker_output said =
         said_of("{\"events\":[{\"type\":\"a\",\"payload\":{\"k\":[1]}},{\"type\":\"b\"},7,"
                 "{\"type\":1,\"payload\":{}},{\"type\":\"c\",\"payload\":[]},"
                 "{\"payload\":{},\"type\":\"\\u0064\"}]}");
@@ -172,7 +172,7 @@ static void only_events_of_the_right_shape_count(void **state)
 static void completion_is_of_the_step_or_else_of_the_run(void **state)
 {
     (void)state;
-    struct gl_worker_said said = said_of("{\"complete_step\":true,\"complete_run\":true}");
+    struct gl_worker_output said = said_of("{\"complete_step\":true,\"complete_run\":true}");
 
     assert_true(said.completes_step);
     assert_false(said.completes_run);
@@ -192,7 +192,8 @@ static void completion_is_of_the_step_or_else_of_the_run(void **state)
 static void emitted_messages_are_an_array(void **state)
 {
     (void)state;
-    struct gl_worker_said said = said_of("{\"emit_messages\":[{\"type\":\"x\"},{\"type\":\"y\"}]}");
+    struct gl_worker_output said =
+        said_of("{\"emit_messages\":[{\"type\":\"x\"},{\"type\":\"y\"}]}");
 
     assert_non_null(said.emits);
     assert_int_equal(said.emits->count, 2);
@@ -205,9 +206,10 @@ static void the_old_name_of_completion_is_refused(void **state)
                                         "log\n{\"events\":[],\"complete_job\":{}}"};
 
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        struct gl_worker_said said;
+        struct gl_worker_output said;
 
-        assert_int_equal(gl_worker_read(gl_str_of(cases[i]), &arena, &said, &why), GL_E_INVALID);
+        assert_int_equal(gl_worker_output_read(gl_str_of(cases[i]), &arena, &said, &why),
+                         GL_E_INVALID);
         assert_non_null(strstr(why.text, "write `complete_step`"));
     }
 }
@@ -230,24 +232,24 @@ static gl_str many(const char *before, const char *unit, const char *after, size
 static void what_is_too_large_is_refused_and_what_is_too_deep_no_json(void **state)
 {
     (void)state;
-    struct gl_worker_said said;
+    struct gl_worker_output said;
     gl_str text = many("{\"next_state\":\"", "x", "\"}", GL_STATE_BYTES_MAX);
 
-    assert_int_equal(gl_worker_read(text, &arena, &said, &why), GL_E_LIMIT);
+    assert_int_equal(gl_worker_output_read(text, &arena, &said, &why), GL_E_LIMIT);
     assert_non_null(strstr(why.text, "next_state"));
     text = many("{\"emit_messages\":[0", ",0", "]}", GL_EMITS_MAX);
-    assert_int_equal(gl_worker_read(text, &arena, &said, &why), GL_E_LIMIT);
+    assert_int_equal(gl_worker_output_read(text, &arena, &said, &why), GL_E_LIMIT);
     assert_non_null(strstr(why.text, "10001 messages"));
     text = many("{\"next_state\":", "[", "", 40);
     text = gl_str_fmt(&arena, "%s%s", text.p, many("", "]", "}", 40).p);
-    assert_int_equal(gl_worker_read(text, &arena, &said, &why), 0);
+    assert_int_equal(gl_worker_output_read(text, &arena, &said, &why), 0);
     assert_true(said.has_state);
     text = many("{\"next_state\":", "[", "", GL_VALUE_DEPTH_MAX);
     text = gl_str_fmt(&arena, "%s%s", text.p, many("", "]", "}", GL_VALUE_DEPTH_MAX).p);
-    assert_int_equal(gl_worker_read(text, &arena, &said, &why), 0);
+    assert_int_equal(gl_worker_output_read(text, &arena, &said, &why), 0);
     assert_false(said.is_json);
     text = many("", "[", "", 100000);
-    assert_int_equal(gl_worker_read(text, &arena, &said, &why), 0);
+    assert_int_equal(gl_worker_output_read(text, &arena, &said, &why), 0);
     assert_false(said.is_json);
 }
 
@@ -266,9 +268,9 @@ static void the_default_payload_tells_how_it_ran(void **state)
 {
     (void)state;
     struct gl_worker_result r = {.stdout_text = GL_S("{\"a\":1}\n"), .stderr_text = GL_S("w")};
-    struct gl_worker_said said = said_of("{\"a\":1}\n");
+    struct gl_worker_output said = said_of("{\"a\":1}\n");
 
-    EQ(gl_worker_payload(&turn, &r, &said, &arena),
+    EQ(gl_worker_output_payload(&turn, &r, &said, &arena),
        "{\"agent_id\":\"one\",\"sandbox\":{\"exit_code\":0,\"runner_exit_code\":0,"
        "\"stdout\":\"{\\\"a\\\":1}\\n\",\"stderr\":\"w\",\"logs\":\"w\","
        "\"raw_output\":\"{\\\"a\\\":1}\\n\",\"sandbox_name\":\"host_local\","
@@ -281,11 +283,11 @@ static void the_shape_of_a_step_is_the_payload(void **state)
 {
     (void)state;
     struct gl_worker_result r = {0};
-    struct gl_worker_said said =
+    struct gl_worker_output said =
         said_of("{\"status\":\"ok\",\"metrics\":{},\"artifacts\":[1],\"other\":1,"
                 "\"outputs\":{\"selected_branch\":\"left\"},\"run_id\":\"R\"}");
 
-    EQ(gl_worker_payload(&turn, &r, &said, &arena),
+    EQ(gl_worker_output_payload(&turn, &r, &said, &arena),
        "{\"agent_id\":\"one\",\"outputs\":{\"selected_branch\":\"left\"},\"artifacts\":[1],"
        "\"metrics\":{},\"status\":\"ok\",\"run_id\":\"R\"}");
     assert_false(
@@ -301,24 +303,24 @@ static void metadata_of_steps_is_passed_on(void **state)
                                      .input_body =
                                          GL_S("{\"x\":1,\"_mn_step\":{\"run_inputs\":{},\"k\":[2],"
                                               "\"step_input\":1,\"l\":\"m\"}}")};
-    struct gl_worker_said said =
+    struct gl_worker_output said =
         said_of("{\"status\":\"\",\"metrics\":{},\"artifacts\":[],\"outputs\":{}}");
 
-    EQ(gl_worker_payload(&t, &r, &said, &arena),
+    EQ(gl_worker_output_payload(&t, &r, &said, &arena),
        "{\"agent_id\":\"a\",\"outputs\":{},\"artifacts\":[],\"metrics\":{},\"status\":\"\","
        "\"_mn_step\":{\"k\":[2],\"l\":\"m\"}}");
     t.input_body = GL_S("[\"_mn_step\"]");
-    assert_null(strstr(gl_worker_payload(&t, &r, &said, &arena).p, "_mn_step"));
+    assert_null(strstr(gl_worker_output_payload(&t, &r, &said, &arena).p, "_mn_step"));
     t.input_body = GL_S("{\"_mn_step\":");
-    assert_null(strstr(gl_worker_payload(&t, &r, &said, &arena).p, "_mn_step"));
+    assert_null(strstr(gl_worker_output_payload(&t, &r, &said, &arena).p, "_mn_step"));
 }
 
 static void a_long_stdout_is_not_told_twice(void **state)
 {
     (void)state;
     struct gl_worker_result r = {.stdout_text = many("a", "\xc3\xa9", "", 200000)};
-    struct gl_worker_said said = said_of("");
-    gl_str text = gl_worker_payload(&turn, &r, &said, &arena);
+    struct gl_worker_output said = said_of("");
+    gl_str text = gl_worker_output_payload(&turn, &r, &said, &arena);
     struct gl_json j;
 
     assert_true(text.n < r.stdout_text.n + 20000);
@@ -330,13 +332,13 @@ static void a_long_stdout_is_not_told_twice(void **state)
 static void the_default_payload_fits_the_output_of_a_step(void **state)
 {
     static const char *const units[] = {"x", "\x01", "\n"};
-    struct gl_worker_said said = said_of("");
+    struct gl_worker_output said = said_of("");
 
     (void)state;
     for (size_t i = 0; i < GL_COUNT(units); i++) {
         struct gl_worker_result r = {.stdout_text = many("", units[i], "", GL_STDOUT_BYTES),
                                      .stderr_text = many("", units[i], "", 64 << 10)};
-        gl_str text = gl_worker_payload(&turn, &r, &said, &arena);
+        gl_str text = gl_worker_output_payload(&turn, &r, &said, &arena);
         struct gl_json j;
 
         assert_true(text.n <= GL_OUTPUT_BYTES_MAX);
@@ -371,12 +373,13 @@ static void failures_that_pass_are_known_by_their_words(void **state)
     for (size_t i = 0; i < GL_COUNT(yes); i++) {
         gl_str text = gl_str_of(yes[i]), none = {0};
 
-        assert_true(gl_worker_is_transient(text, none, none));
-        assert_true(gl_worker_is_transient(none, text, none));
-        assert_true(gl_worker_is_transient(none, none, text));
+        assert_true(gl_worker_output_is_transient(text, none, none));
+        assert_true(gl_worker_output_is_transient(none, text, none));
+        assert_true(gl_worker_output_is_transient(none, none, text));
     }
     for (size_t i = 0; i < GL_COUNT(no); i++) {
-        assert_false(gl_worker_is_transient(gl_str_of(no[i]), gl_str_of(no[i]), (gl_str){0}));
+        assert_false(
+            gl_worker_output_is_transient(gl_str_of(no[i]), gl_str_of(no[i]), (gl_str){0}));
     }
 }
 
@@ -401,7 +404,7 @@ static void an_event_names_its_step(void **state)
     };
 
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        EQ(gl_worker_event_step(gl_str_of(cases[i].payload), &arena), cases[i].step);
+        EQ(gl_worker_output_event_step(gl_str_of(cases[i].payload), &arena), cases[i].step);
     }
 }
 

@@ -64,7 +64,7 @@ static bool read_argument(struct gl_manifest *m, gl_jnode n, gl_str *ret)
         return false;
     }
     *ret = gl_json_is(n, GL_JSON_STRING) ? gl_json_str(m->r.j, n, m->r.a) : gl_json_raw(m->r.j, n);
-    if (!gl_manifest_is_clean(*ret) || ret->n > GL_ARG_BYTES_MAX) {
+    if (!gl_manifest_is_program_text(*ret) || ret->n > GL_ARG_BYTES_MAX) {
         gl_manifest_error(
             m, n, NULL, ret->n > GL_ARG_BYTES_MAX ? GL_REASON_TOO_LARGE : GL_REASON_NUL_BYTE,
             ret->n > GL_ARG_BYTES_MAX ? "it is longer than an argument of a program can be"
@@ -119,13 +119,13 @@ static void read_variable(struct gl_manifest *m, gl_jnode key, gl_str *ret)
     } else if (!gl_json_is(n, GL_JSON_NULL)) {
         value = gl_manifest_compact(m, n);
     }
-    if (name.n == 0 || memchr(name.p, '=', name.n) != NULL || !gl_manifest_is_clean(name)) {
+    if (name.n == 0 || memchr(name.p, '=', name.n) != NULL || !gl_manifest_is_program_text(name)) {
         gl_manifest_error(m, key, NULL, GL_REASON_NAME_INVALID,
                           "that is no name of an environment variable");
     } else if (gl_str_starts(name, GL_S("GLIA_"))) {
         gl_manifest_error(m, key, NULL, GL_REASON_RESERVED_NAME,
                           "names that begin with GLIA_ are the runtime's own");
-    } else if (!gl_manifest_is_clean(value)) {
+    } else if (!gl_manifest_is_program_text(value)) {
         gl_manifest_error(m, n, NULL, GL_REASON_NUL_BYTE,
                           "the bytes 0 and 1 cannot be passed to a worker");
     } else if (name.n + value.n + 1 > GL_ARG_BYTES_MAX) {
@@ -173,7 +173,7 @@ static void read_env(struct gl_manifest *m, const struct gl_manifest_node *node,
             i++;
         }
     }
-    if (!has_skills && gl_manifest_spread(m, node->n, m->skills_path.n)) {
+    if (!has_skills && gl_manifest_add_expansion(m, node->n, m->skills_path.n)) {
         env[i++] = gl_str_fmt(m->r.a, "PYTHONPATH=%.*s", GL_STR_ARG(m->skills_path));
     }
     u->env = (struct gl_strs){.items = env, .n = i};
@@ -215,7 +215,7 @@ static void read_workdir(struct gl_manifest *m, const struct gl_manifest_node *n
         return;
     }
     path = without_slash(path);
-    if (path.p[0] != '/' || path.n >= 4000 || !gl_manifest_is_clean(path)) {
+    if (path.p[0] != '/' || path.n >= 4000 || !gl_manifest_is_program_text(path)) {
         gl_manifest_error(m, node->config, "workdir", GL_REASON_NOT_ABSOLUTE,
                           "expected an absolute path: %.*s and what is below it are the workspace",
                           GL_STR_ARG(gl_flow_read_clip(root)));
@@ -308,8 +308,8 @@ static void read_pool(struct gl_manifest *m, const struct gl_manifest_node *node
     (void)gl_manifest_u32(m, node->config, "pool_slots", 1, GL_SLOTS_MAX, &u->slots);
 }
 
-void gl_manifest_unit(struct gl_manifest *m, const struct gl_manifest_node *node,
-                      struct gl_agent_spec *agent, struct gl_step_spec *ret)
+void gl_manifest_process(struct gl_manifest *m, const struct gl_manifest_node *node,
+                         struct gl_agent_spec *agent, struct gl_step_spec *ret)
 {
     bool is_worker = node->kind == GL_AGENT_EXECUTOR;
 

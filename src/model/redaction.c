@@ -1,9 +1,9 @@
-/* errenv_redact.c - what looks like a secret in a text becomes "***".
+/* redaction.c - what looks like a secret in a text becomes "***".
  *
  * Too much is better than too little here: `token: none` loses its "none". */
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/errenv.h"
+#include "model/error_envelope.h"
 
 static char lower(char c)
 {
@@ -52,7 +52,7 @@ static bool contains(gl_str s, const char *part)
     return s.n > 0 && memmem(s.p, s.n, part, strlen(part)) != NULL;
 }
 
-bool gl_errenv_is_secret(gl_str name)
+bool gl_redaction_is_secret_name(gl_str name)
 {
     static const char *const parts[] = {
         "secret",      "password",    "passwd",     "passphrase",     "apikey",
@@ -88,7 +88,7 @@ bool gl_errenv_is_secret(gl_str name)
 /* ---- values of variables ---- */
 
 struct values {
-    gl_str items[GL_ERRENV_SECRETS_MAX];
+    gl_str items[GL_REDACTION_SECRETS_MAX];
     size_t n;
 };
 
@@ -97,7 +97,7 @@ static void add_value(struct values *v, gl_str value)
 {
     size_t at = v->n;
 
-    if (v->n == GL_ERRENV_SECRETS_MAX) {
+    if (v->n == GL_REDACTION_SECRETS_MAX) {
         return;
     }
     while (at > 0 && v->items[at - 1].n < value.n) {
@@ -133,7 +133,7 @@ static gl_str without_values(gl_str text, const gl_str *env, size_t env_n, struc
         gl_str value;
         gl_str name = gl_str_cut(env[i], '=', &value);
 
-        if (value.n >= GL_SECRET_BYTES_MIN && gl_errenv_is_secret(name)) {
+        if (value.n >= GL_SECRET_BYTES_MIN && gl_redaction_is_secret_name(name)) {
             add_value(&v, value);
         }
     }
@@ -145,24 +145,24 @@ static gl_str without_values(gl_str text, const gl_str *env, size_t env_n, struc
 
 /* ---- what looks like one ---- */
 
-struct scan {
+struct secret_scan {
     gl_str text;
     size_t at;
     struct gl_buf out;
 };
 
-static gl_str ahead(const struct scan *s)
+static gl_str ahead(const struct secret_scan *s)
 {
     return from(s->text, s->at);
 }
 
-static void copy(struct scan *s, size_t n)
+static void copy(struct secret_scan *s, size_t n)
 {
     gl_buf_add(&s->out, s->text.p + s->at, n);
     s->at += n;
 }
 
-static void hide(struct scan *s, size_t n)
+static void hide(struct secret_scan *s, size_t n)
 {
     gl_buf_c(&s->out, "***");
     s->at += n;
@@ -227,7 +227,7 @@ static bool is_said(gl_str word, const char *what)
 }
 
 /* user:password@ behind "://". */
-static void scan_url(struct scan *s)
+static void scan_url(struct secret_scan *s)
 {
     size_t n = 0, at = 0;
     gl_str rest;
@@ -243,7 +243,7 @@ static void scan_url(struct scan *s)
     }
 }
 
-static bool scan_pem(struct scan *s)
+static bool scan_pem(struct secret_scan *s)
 {
     static const char begin[] = "-----BEGIN ", end[] = "PRIVATE KEY-----";
     gl_str rest = ahead(s);
@@ -289,7 +289,7 @@ static bool is_marked(gl_str w)
 }
 
 /* "Bearer abc...": the scheme stays. */
-static bool scan_scheme(struct scan *s, gl_str word)
+static bool scan_scheme(struct secret_scan *s, gl_str word)
 {
     gl_str rest = from(ahead(s), word.n);
     size_t spaces = 0, n;
@@ -310,7 +310,7 @@ static bool scan_scheme(struct scan *s, gl_str word)
 }
 
 /* Hide what follows the name of a secret and a separator. */
-static void scan_value(struct scan *s, gl_str name)
+static void scan_value(struct secret_scan *s, gl_str name)
 {
     gl_str rest = ahead(s);
     char buf[128];
@@ -329,13 +329,13 @@ static void scan_value(struct scan *s, gl_str name)
 }
 
 /* `name=`, `"name": `, `--name `. False: nothing of the kind; nothing was taken. */
-static bool scan_named(struct scan *s, gl_str word)
+static bool scan_named(struct secret_scan *s, gl_str word)
 {
     gl_str rest = from(ahead(s), word.n);
     size_t n = 0;
     bool is_flag = gl_str_starts(word, GL_S("--"));
 
-    if (!gl_errenv_is_secret(word)) {
+    if (!gl_redaction_is_secret_name(word)) {
         return false;
     }
     if (n < rest.n && (rest.p[n] == '"' || rest.p[n] == '\'')) {
@@ -362,7 +362,7 @@ static bool scan_named(struct scan *s, gl_str word)
     return true;
 }
 
-static void scan_word(struct scan *s)
+static void scan_word(struct secret_scan *s)
 {
     gl_str word = {.p = ahead(s).p, .n = word_at(ahead(s))};
 
@@ -373,9 +373,9 @@ static void scan_word(struct scan *s)
     }
 }
 
-gl_str gl_errenv_redact(gl_str text, const gl_str *env, size_t env_n, struct gl_arena *a)
+gl_str gl_redaction_apply(gl_str text, const gl_str *env, size_t env_n, struct gl_arena *a)
 {
-    struct scan s = {.text = without_values(text, env, env_n, a)};
+    struct secret_scan s = {.text = without_values(text, env, env_n, a)};
     gl_str result;
 
     while (s.at < s.text.n) {

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/errenv.h"
+#include "model/error_envelope.h"
 
 struct bench {
     struct gl_arena a;
@@ -26,11 +26,11 @@ static int tear_down(void **state)
     return 0;
 }
 
-static gl_jnode written(struct bench *b, const struct gl_errenv *e)
+static gl_jnode written(struct bench *b, const struct gl_error_envelope *e)
 {
     struct gl_why why;
 
-    if (gl_json_parse(&b->j, gl_errenv_text(e, &b->a), 1 << 20, &b->a, &why) != 0) {
+    if (gl_json_parse(&b->j, gl_error_envelope_text(e, &b->a), 1 << 20, &b->a, &why) != 0) {
         fail_msg("%s", why.text);
     }
     return gl_json_root(&b->j);
@@ -54,14 +54,15 @@ static gl_jnode member(struct bench *b, gl_jnode of, const char *name)
 static void a_failure_has_all_fields_of_the_envelope(void **state)
 {
     struct bench *b = *state;
-    struct gl_errenv e = {.failure = GL_FAILURE_EXIT,
-                          .message = GL_S("\n  exit code 24: no  reviewer\nTraceback ...\n"),
-                          .step_id = GL_S("approve"),
-                          .agent_id = GL_S("gate"),
-                          .attempt = 2,
-                          .max_attempts = 3,
-                          .occurred_at = 1000,
-                          .event_id = GL_S("17")};
+    struct gl_error_envelope e = {.failure = GL_FAILURE_EXIT,
+                                  .message =
+                                      GL_S("\n  exit code 24: no  reviewer\nTraceback ...\n"),
+                                  .step_id = GL_S("approve"),
+                                  .agent_id = GL_S("gate"),
+                                  .attempt = 2,
+                                  .max_attempts = 3,
+                                  .occurred_at = 1000,
+                                  .event_id = GL_S("17")};
     gl_jnode root = written(b, &e), details = member(b, root, "details");
     bool flag = true;
 
@@ -88,7 +89,7 @@ static void a_failure_has_all_fields_of_the_envelope(void **state)
 static void what_is_not_known_is_null(void **state)
 {
     struct bench *b = *state;
-    struct gl_errenv e = {.failure = GL_FAILURE_TIMEOUT};
+    struct gl_error_envelope e = {.failure = GL_FAILURE_TIMEOUT};
     gl_jnode root = written(b, &e), details = member(b, root, "details");
 
     assert_true(gl_str_is(text(b, root, "desc"), "worker_timed_out"));
@@ -103,7 +104,7 @@ static void each_failure_has_a_code_a_category_and_a_word_about_trying_again(voi
     struct bench *b = *state;
 
     for (int f = 0; f < GL_FAILURE_COUNT; f++) {
-        struct gl_errenv e = {.failure = (enum gl_failure)f, .message = GL_S("x")};
+        struct gl_error_envelope e = {.failure = (enum gl_failure)f, .message = GL_S("x")};
         gl_jnode root = written(b, &e), details = member(b, root, "details");
 
         assert_true(text(b, root, "code").n > 0 && text(b, details, "category").n > 0);
@@ -113,7 +114,8 @@ static void each_failure_has_a_code_a_category_and_a_word_about_trying_again(voi
 static void a_transient_failure_can_be_tried_again_and_a_handled_one_is_a_warning(void **state)
 {
     struct bench *b = *state;
-    struct gl_errenv e = {.failure = GL_FAILURE_EXIT, .is_transient = true, .is_handled = true};
+    struct gl_error_envelope e = {
+        .failure = GL_FAILURE_EXIT, .is_transient = true, .is_handled = true};
     gl_jnode root = written(b, &e), details = member(b, root, "details");
     bool flag = false;
 
@@ -141,7 +143,7 @@ static void desc_has_at_most_160_characters_and_is_cut_between_them(void **state
     for (size_t u = 0; u < GL_COUNT(units); u++) {
         for (size_t n = 158; n <= 162; n++) {
             struct gl_buf long_text = {0};
-            struct gl_errenv e = {.failure = GL_FAILURE_EXIT};
+            struct gl_error_envelope e = {.failure = GL_FAILURE_EXIT};
             gl_str desc;
 
             for (size_t i = 0; i < n; i++) {
@@ -160,7 +162,7 @@ static void the_message_is_bounded(void **state)
 {
     struct bench *b = *state;
     struct gl_buf long_text = {0};
-    struct gl_errenv e = {.failure = GL_FAILURE_EXIT};
+    struct gl_error_envelope e = {.failure = GL_FAILURE_EXIT};
     gl_str message;
 
     for (int i = 0; i < 100000; i++) {
@@ -168,7 +170,8 @@ static void the_message_is_bounded(void **state)
     }
     e.message = e.step_id = e.agent_id = e.event_id = e.remediation = gl_buf_view(&long_text);
     message = text(b, member(b, written(b, &e), "details"), "message");
-    assert_in_range(message.n, GL_ERRENV_MESSAGE_BYTES - 8, GL_ERRENV_MESSAGE_BYTES);
+    assert_in_range(message.n, GL_ERROR_ENVELOPE_MESSAGE_BYTES - 8,
+                    GL_ERROR_ENVELOPE_MESSAGE_BYTES);
     (void)chars_of(message); /* whole characters */
     assert_true(b->j.text.n < 8192);
     gl_buf_done(&long_text);
@@ -177,8 +180,8 @@ static void the_message_is_bounded(void **state)
 static void hostile_bytes_become_a_document_all_the_same(void **state)
 {
     struct bench *b = *state;
-    struct gl_errenv e = {.failure = GL_FAILURE_EXIT,
-                          .message = GL_S("a\0b\x01\xff\xc3\"\\\x1b[31m\n\x7f")};
+    struct gl_error_envelope e = {.failure = GL_FAILURE_EXIT,
+                                  .message = GL_S("a\0b\x01\xff\xc3\"\\\x1b[31m\n\x7f")};
     gl_jnode root = written(b, &e);
 
     assert_true(gl_str_starts(text(b, root, "desc"), GL_S("a b ")));
@@ -225,7 +228,7 @@ static void what_looks_like_a_secret_is_hidden_and_nothing_else(void **state)
     struct bench *b = *state;
 
     for (size_t i = 0; i < GL_COUNT(pairs); i++) {
-        gl_str got = gl_errenv_redact(gl_str_of(pairs[i][0]), NULL, 0, &b->a);
+        gl_str got = gl_redaction_apply(gl_str_of(pairs[i][0]), NULL, 0, &b->a);
 
         if (!gl_str_is(got, pairs[i][1])) {
             fail_msg("'%s' became '%.*s', not '%s'", pairs[i][0], GL_STR_ARG(got), pairs[i][1]);
@@ -238,8 +241,8 @@ static void values_of_secret_variables_are_hidden_wherever_they_stand(void **sta
     struct bench *b = *state;
     const gl_str env[] = {GL_S("API_TOKEN=hunter2"), GL_S("OTHER_SECRET=hunter22"),
                           GL_S("HOME=/home/bob"), GL_S("TINY_TOKEN=ab"), GL_S("broken")};
-    gl_str got = gl_errenv_redact(GL_S("I am hunter22 of /home/bob, xhunter2x, ab"), env,
-                                  GL_COUNT(env), &b->a);
+    gl_str got = gl_redaction_apply(GL_S("I am hunter22 of /home/bob, xhunter2x, ab"), env,
+                                    GL_COUNT(env), &b->a);
 
     assert_true(gl_str_is(got, "I am *** of /home/bob, x***x, ab"));
 }
@@ -250,7 +253,7 @@ static void a_secret_at_the_place_of_the_cut_does_not_show(void **state)
     struct bench *b = *state;
     const gl_str env[] = {GL_S("API_TOKEN=abcdefghijklmnop")};
     struct gl_buf long_text = {0};
-    struct gl_errenv e = {.failure = GL_FAILURE_EXIT, .env = env, .env_n = 1};
+    struct gl_error_envelope e = {.failure = GL_FAILURE_EXIT, .env = env, .env_n = 1};
     gl_jnode root;
 
     for (int i = 0; i < 150; i++) {
@@ -275,12 +278,12 @@ static void names_of_secrets_are_known(void **state)
 
     (void)state;
     for (size_t i = 0; i < GL_COUNT(secret); i++) {
-        if (!gl_errenv_is_secret(gl_str_of(secret[i]))) {
+        if (!gl_redaction_is_secret_name(gl_str_of(secret[i]))) {
             fail_msg("%s is one", secret[i]);
         }
     }
     for (size_t i = 0; i < GL_COUNT(others); i++) {
-        if (gl_errenv_is_secret(gl_str_of(others[i]))) {
+        if (gl_redaction_is_secret_name(gl_str_of(others[i]))) {
             fail_msg("%s is none", others[i]);
         }
     }
