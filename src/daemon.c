@@ -16,8 +16,8 @@
 #include "daemon_state.h"
 #include "http/http.h"
 #include "os/fs.h"
+#include "os/harden.h"
 #include "os/paths.h"
-#include "os/private.h"
 #include "os/random.h"
 #include "os/sock.h"
 #include "port/keep.h"
@@ -203,7 +203,7 @@ static int open_folder(struct gl_daemon *d, struct gl_why *reterr_why)
         err = gl_tcp_listen(gl_str_of(config->listen), &d->tcp_fd, d->address, &d->is_local,
                             reterr_why);
     }
-    return err == 0 ? gl_crashmark_open(&d->mark, d->data, NULL, &d->arena, reterr_why) : err;
+    return err == 0 ? gl_crash_counter_open(&d->mark, d->data, NULL, &d->arena, reterr_why) : err;
 }
 
 /* Nothing that happens depends on it: a node without a recorder is a node. */
@@ -234,7 +234,7 @@ static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
         err = gl_stores_open(&d->store, &config, d->loop, reterr_why);
     }
     if (err == 0) {
-        err = gl_blobserve_open(&d->serve, &d->blobs, d->loop, reterr_why);
+        err = gl_blob_thread_open(&d->serve, &d->blobs, d->loop, reterr_why);
     }
     return err;
 }
@@ -395,7 +395,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     d->is_obeying = config->passive;
     d->log.fd = -1;
     copy_config(d, config);
-    gl_private_memory();
+    gl_harden_memory();
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -521,7 +521,7 @@ static void shut(struct gl_daemon *d)
         gl_node_free(d->node);
     }
     gl_daemon_human_free(d);
-    gl_blobserve_close(d->serve);
+    gl_blob_thread_close(d->serve);
     gl_recorder_close(d->recorder);
     gl_loop_free(d->loop);
     gl_workthread_free(d->work);
@@ -530,7 +530,7 @@ static void shut(struct gl_daemon *d)
         vfs_cut_free(d->cut);
     }
 #endif
-    gl_crashmark_close(&d->mark);
+    gl_crash_counter_close(&d->mark);
     gl_fs_closep(&d->socket_fd);
     gl_fs_closep(&d->tcp_fd);
     if (d->lock.fd >= 0) {

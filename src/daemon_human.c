@@ -1,5 +1,5 @@
 /* daemon_human.c - a thread that looks for questions of workers: which are open, and whose time is
- * over (os/overdue.h).
+ * over (os/human_timeouts.h).
  *
  * Files are not the control thread's business: a disk far away may take its time. What a run's job
  * is doing only that thread knows, so it is asked, as clients do; who is told to stop waits for no
@@ -14,9 +14,9 @@
 #include "base/mem.h"
 #include "daemon_state.h"
 #include "model/job.h"
-#include "os/humanfile.h"
-#include "os/overdue.h"
-#include "os/runclaim.h"
+#include "os/human_file.h"
+#include "os/human_timeouts.h"
+#include "os/run_owner.h"
 
 enum {
     PAUSE_MS_MIN = 1000,
@@ -26,7 +26,7 @@ enum {
 
 struct gl_daemon_human {
     struct gl_daemon *daemon;
-    struct gl_overdue overdue;
+    struct gl_human_timeouts timeouts;
     pthread_t thread;
     struct gl_loop_task task;
     struct gl_request rq;
@@ -37,14 +37,14 @@ struct gl_daemon_human {
     pthread_cond_t moved;
     bool is_stopping;
     bool is_asked; /* the control thread has the request */
-    enum gl_overdue_run told;
+    enum gl_human_run told;
     char job[GL_ULID_BYTES + 1]; /* then: the run's */
-    char since[GL_WHEN_BYTES];   /* GL_OVERDUE_THEIRS: see gl_humanfile_is_since() */
+    char since[GL_WHEN_BYTES];   /* GL_HUMAN_RUN_REMOTE: see gl_human_file_is_current() */
 };
 
 /* ---- asking ---- */
 
-static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_request *rq)
+static enum gl_human_run judge(struct gl_daemon_human *h, const struct gl_request *rq)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_json j;
@@ -53,10 +53,10 @@ static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_requ
     gl_str job, since;
 
     if (rq->code == GL_E_NOT_FOUND || rq->code == GL_E_INVALID || rq->code == GL_E_DAMAGED) {
-        return GL_OVERDUE_OTHER;
+        return GL_HUMAN_RUN_FOREIGN;
     }
     if (rq->code != 0 || gl_json_parse(&j, rq->body, SIZE_MAX, &a, NULL) != 0) {
-        return GL_OVERDUE_LATER;
+        return GL_HUMAN_RUN_UNKNOWN;
     }
     root = gl_json_root(&j);
     status =
@@ -68,15 +68,15 @@ static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_requ
     /* What was meant may also be the beginning of another job's id. */
     if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "run_id"), &a), h->run_id) || status < 0 ||
         gl_job_status_is_terminal((uint8_t)status)) {
-        return GL_OVERDUE_OTHER;
+        return GL_HUMAN_RUN_FOREIGN;
     }
-    return gl_json_get(&j, root, "requests_node") != NULL ? GL_OVERDUE_THEIRS : GL_OVERDUE_LIVE;
+    return gl_json_get(&j, root, "requests_node") != NULL ? GL_HUMAN_RUN_REMOTE : GL_HUMAN_RUN_LIVE;
 }
 
 static void on_told(struct gl_request *rq)
 {
     struct gl_daemon_human *h = rq->owner;
-    enum gl_overdue_run told = judge(h, rq);
+    enum gl_human_run told = judge(h, rq);
 
     pthread_mutex_lock(&h->mutex);
     h->told = told;
@@ -99,29 +99,29 @@ static void ask_now(struct gl_loop_task *t)
 }
 
 /* What is known of the job, and what lies here. */
-static enum gl_overdue_run placed(const char *root, gl_str run_id, enum gl_overdue_run told,
-                                  const char *job, const char *since)
+static enum gl_human_run placed(const char *root, gl_str run_id, enum gl_human_run told,
+                                const char *job, const char *since)
 {
-    if (told != GL_OVERDUE_LIVE && told != GL_OVERDUE_THEIRS) {
+    if (told != GL_HUMAN_RUN_LIVE && told != GL_HUMAN_RUN_REMOTE) {
         return told;
     }
     /* Its first worker has not started yet: what lies there is an earlier job's. */
-    if (!gl_runclaim_is_of(root, run_id, gl_str_of(job))) {
-        return GL_OVERDUE_OTHER;
+    if (!gl_run_owner_is_job(root, run_id, gl_str_of(job))) {
+        return GL_HUMAN_RUN_FOREIGN;
     }
-    return told == GL_OVERDUE_THEIRS && !gl_humanfile_is_since(root, run_id, gl_str_of(since))
-               ? GL_OVERDUE_AWAY
+    return told == GL_HUMAN_RUN_REMOTE && !gl_human_file_is_current(root, run_id, gl_str_of(since))
+               ? GL_HUMAN_RUN_OTHER_FILE
                : told;
 }
 
-static enum gl_overdue_run ask(void *owner, gl_str run_id)
+static enum gl_human_run ask(void *owner, gl_str run_id)
 {
     struct gl_daemon_human *h = owner;
-    enum gl_overdue_run told = GL_OVERDUE_LATER;
+    enum gl_human_run told = GL_HUMAN_RUN_UNKNOWN;
     char job[GL_ULID_BYTES + 1] = "", since[GL_WHEN_BYTES] = "";
 
     if (run_id.n >= sizeof(h->run_text)) {
-        return GL_OVERDUE_OTHER;
+        return GL_HUMAN_RUN_FOREIGN;
     }
     memcpy(h->run_text, run_id.p, run_id.n);
     h->run_id = (gl_str){.p = h->run_text, .n = run_id.n};
@@ -140,7 +140,7 @@ static enum gl_overdue_run ask(void *owner, gl_str run_id)
         memcpy(since, h->since, sizeof(since));
     }
     pthread_mutex_unlock(&h->mutex);
-    return placed(h->overdue.root, run_id, told, job, since);
+    return placed(h->timeouts.root, run_id, told, job, since);
 }
 
 static void on_line(void *owner, const char *line)
@@ -188,7 +188,7 @@ static void *watch(void *owner)
     while (rest(h, pause)) {
         gl_ms began = clock_ms(CLOCK_MONOTONIC);
 
-        gl_overdue_look(&h->overdue, clock_ms(CLOCK_REALTIME));
+        gl_human_timeouts_scan(&h->timeouts, clock_ms(CLOCK_REALTIME));
         /* The first look reads everything, and says nothing about the next ones. */
         pause = is_first ? PAUSE_MS_MIN : (clock_ms(CLOCK_MONOTONIC) - began) * SHARE;
         is_first = false;
@@ -203,11 +203,11 @@ void gl_daemon_human_open(struct gl_daemon *d)
     pthread_condattr_t attr;
 
     h->daemon = d;
-    gl_overdue_init(&h->overdue);
-    h->overdue.root = gl_str_c(&d->arena, d->worker.runs_root);
-    h->overdue.ask = ask;
-    h->overdue.log = on_line;
-    h->overdue.owner = h;
+    gl_human_timeouts_init(&h->timeouts);
+    h->timeouts.root = gl_str_c(&d->arena, d->worker.runs_root);
+    h->timeouts.ask = ask;
+    h->timeouts.log = on_line;
+    h->timeouts.owner = h;
     pthread_mutex_init(&h->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -215,7 +215,7 @@ void gl_daemon_human_open(struct gl_daemon *d)
     pthread_condattr_destroy(&attr);
     h->is_stopping = true; /* nobody is there to be stopped */
     d->human = h;
-    d->asks = gl_overdue_asks(&h->overdue);
+    d->asks = gl_human_timeouts_asks(&h->timeouts);
 }
 
 void gl_daemon_human_start(struct gl_daemon *d)
@@ -242,7 +242,7 @@ void gl_daemon_human_stop(struct gl_daemon *d)
     h->is_stopping = true;
     pthread_cond_broadcast(&h->moved);
     pthread_mutex_unlock(&h->mutex);
-    atomic_store(&h->overdue.stops, true);
+    atomic_store(&h->timeouts.stops, true);
     if (is_there) {
         (void)pthread_join(h->thread, NULL);
     }
@@ -255,7 +255,7 @@ void gl_daemon_human_free(struct gl_daemon *d)
     if (h == NULL) {
         return;
     }
-    gl_overdue_done(&h->overdue);
+    gl_human_timeouts_done(&h->timeouts);
     pthread_cond_destroy(&h->moved);
     pthread_mutex_destroy(&h->mutex);
     gl_mem_free(h);

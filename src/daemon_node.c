@@ -158,7 +158,7 @@ static void on_handling(void *owner, gl_str job)
 {
     struct gl_daemon *d = owner;
 
-    gl_crashmark_set(&d->mark, job);
+    gl_crash_counter_set(&d->mark, job);
     if (job.n > 0) {
         GL_FAILPOINT("daemon.handling");
     }

@@ -8,8 +8,8 @@
 #include "daemon.h"
 #include "node/node.h"
 #include "node/workers.h"
-#include "os/blobserve.h"
-#include "os/crashmark.h"
+#include "os/blob_thread.h"
+#include "os/crash_counter.h"
 #include "os/identity.h"
 #include "os/lock.h"
 #include "os/logfs.h"
@@ -58,7 +58,7 @@ struct gl_daemon {
     struct gl_exec_events events;  /* of the node */
     struct gl_node *node;
     struct gl_blobfs blobs;
-    struct gl_blobserve *serve; /* on a shared store */
+    struct gl_blob_thread *serve; /* on a shared store */
     struct gl_workthread *work;
     struct gl_tidyfs *tidy;
     struct gl_recorder *recorder; /* NULL: nothing is recorded */
@@ -70,7 +70,7 @@ struct gl_daemon {
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */
     bool is_local;
-    struct gl_crashmark mark;
+    struct gl_crash_counter mark;
     pthread_t thread, leaver;
     bool has_thread;
     struct gl_loop_task task, beat, drain, rebirth;

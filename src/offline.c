@@ -7,11 +7,11 @@
 #include "api/migrate.h"
 #include "api/query.h"
 #include "exec/keeper_spawn.h"
-#include "os/asksrun.h"
 #include "os/lock.h"
 #include "os/loop.h"
 #include "os/paths.h"
 #include "os/random.h"
+#include "os/run_questions.h"
 #include "port/storeurl.h"
 #include "store/sqlite/sqlite.h"
 #include "store/sqlite/sqlite_backup.h"
@@ -117,7 +117,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
                                       .allow_loss = true, /* by reading nothing is lost */
                                       .read_only = true,
                                       .identity = memory.identity};
-    struct gl_asks asks = gl_asksrun_reader(runs_root);
+    struct gl_asks asks = gl_run_questions_reader(runs_root);
     struct question q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
     int err = check_meant(data, store, &memory, reterr_why);

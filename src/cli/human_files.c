@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/output/overview.h"
-#include "os/runclaim.h"
+#include "os/run_owner.h"
 
 enum {
     REPORTED_MAX = 10,      /* requests reported one by one per reading */
@@ -37,8 +37,8 @@ const char *gl_human_files_root(struct gl_connection *connection, const char *gi
 bool gl_human_files_is_remote(struct gl_api_reply *status, const char *root, gl_str run_id)
 {
     return gl_api_reply_text(status, status->root, "requests_node").n > 0 &&
-           !gl_humanfile_is_since(root, run_id,
-                                  gl_api_reply_text(status, status->root, "requests_since"));
+           !gl_human_file_is_current(root, run_id,
+                                     gl_api_reply_text(status, status->root, "requests_since"));
 }
 
 /* ---- of all jobs ---- */
@@ -113,18 +113,18 @@ static struct gl_open_request **add_open(struct gl_connection *connection,
                                          gl_str run_id, gl_str node)
 {
     struct gl_cli *cli = connection->cli;
-    struct gl_humanfile f;
+    struct gl_human_file f;
     struct gl_why why = {0};
     gl_str trouble;
 
-    if (run_id.n == 0 || !gl_runclaim_is_of(root, run_id, job)) {
+    if (run_id.n == 0 || !gl_run_owner_is_job(root, run_id, job)) {
         return end; /* a damaged job; or the folder is an earlier one's: ours has not started yet */
     }
-    if (gl_humanfile_read(root, run_id, &cli->arena, &f, &why) != 0) {
+    if (gl_human_file_read(root, run_id, &cli->arena, &f, &why) != 0) {
         gl_cli_note(cli, "requests of run %.*s: %s", GL_STR_ARG(run_id), why.text);
         return end;
     }
-    trouble = gl_humanfile_trouble(&f, &cli->arena);
+    trouble = gl_human_file_problems(&f, &cli->arena);
     if ((f.n > 0 || trouble.n > 0) && is_on_other_node(connection, node, job, root, run_id)) {
         gl_cli_note(cli, "run %.*s is on node %.*s; run this there to see its workers' requests",
                     GL_STR_ARG(run_id), GL_STR_ARG(node));
@@ -187,7 +187,7 @@ gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r)
     return r->expires_at == 0
                ? r->prompt
                : gl_str_fmt(&cli->arena, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
-                            gl_humanfile_is_over(r, gl_term_now()) ? "expired" : "until",
+                            gl_human_file_is_expired(r, gl_term_now()) ? "expired" : "until",
                             GL_STR_ARG(gl_when_format(r->expires_at, when)), GL_STR_ARG(then));
 }
 
@@ -267,11 +267,11 @@ static void report_more(struct gl_human_watch *w, size_t n)
 static void report_file(struct gl_human_watch *w)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_humanfile f;
+    struct gl_human_file f;
     size_t n = 0;
 
-    if (!gl_runclaim_is_of(w->root, w->run_id, w->job) ||
-        gl_humanfile_read(w->root, w->run_id, &a, &f, NULL) != 0) {
+    if (!gl_run_owner_is_job(w->root, w->run_id, w->job) ||
+        gl_human_file_read(w->root, w->run_id, &a, &f, NULL) != 0) {
         return; /* next time */
     }
     for (size_t i = 0; i < f.n; i++) {

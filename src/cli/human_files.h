@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "cli/connect/api_reply.h"
 #include "cli/output/progress.h"
-#include "os/humanfile.h"
+#include "os/human_file.h"
 
 /* The folder of runs: `given`, else that of the node, else the setting. */
 const char *gl_human_files_root(struct gl_connection *connection, const char *given);

@@ -23,7 +23,7 @@
 #include "exec/module_call.h"
 #include "exec/module_load.h"
 #include "exec/module_wire.h"
-#include "os/private.h"
+#include "os/harden.h"
 
 enum { LOOK_MS_MAX = 2000, READ_BYTES = 256 << 10 };
 
@@ -231,8 +231,8 @@ static int scan(char **folders)
 int main(int argc, char **argv)
 {
     struct rlimit none = {0};
-    gl_private_environment(); /* it is the node's */
-    gl_private_memory();
+    gl_harden_environment(); /* it is the node's */
+    gl_harden_memory();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody could ask it any more */
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)signal(SIGPIPE, SIG_IGN);

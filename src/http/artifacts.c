@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "http/http_call.h"
 #include "http/routes.h"
-#include "os/runclaim.h"
-#include "os/runfs.h"
+#include "os/run_files.h"
+#include "os/run_owner.h"
 
 enum { STATE_BYTES_MAX = 1 << 30, PIECE_BYTES = 64 << 10 };
 #define HASHED_BYTES_MAX ((uint64_t)4 << 30)
@@ -32,17 +32,17 @@ static bool read_run(struct gl_http_call *c, gl_str *ret)
 
 static void list_files(struct gl_http_call *c)
 {
-    struct gl_runfs_list files = {0};
+    struct gl_run_files_list files = {0};
 
     /* Files of an earlier job with the same run id are not listed. */
-    c->rq.code = gl_runclaim_is_of(c->config->runs_root, c->run, gl_str_of(c->rq.job_id))
-                     ? gl_runfs_list(c->config->runs_root, c->run, HASHED_BYTES_MAX, &c->arena,
-                                     &files, &c->rq.why)
+    c->rq.code = gl_run_owner_is_job(c->config->runs_root, c->run, gl_str_of(c->rq.job_id))
+                     ? gl_run_files_list(c->config->runs_root, c->run, HASHED_BYTES_MAX, &c->arena,
+                                         &files, &c->rq.why)
                      : 0;
     if (c->rq.code != 0) {
         return;
     }
-    gl_runfs_write(&files, c->config->runs_root, gl_str_of(c->rq.job_id), c->run, &c->out);
+    gl_run_files_write(&files, c->config->runs_root, gl_str_of(c->rq.job_id), c->run, &c->out);
     gl_buf_char(&c->out, '\n');
 }
 
@@ -57,7 +57,7 @@ static void reply_list(struct gl_http_call *c)
 /* A browser must not render it as a page of this node. */
 static const char *safe_type(gl_str path)
 {
-    const char *type = gl_runfs_type(path);
+    const char *type = gl_run_files_type(path);
 
     return strstr(type, "html") != NULL || strstr(type, "xml") != NULL ||
                    strstr(type, "javascript") != NULL
@@ -83,8 +83,8 @@ static void reply_file(struct gl_http_call *c, gl_str run)
     gl_str path = c->path;
     struct gl_why why = {0};
     uint64_t bytes;
-    int fd, err = gl_runclaim_is_of(c->config->runs_root, run, gl_str_of(c->rq.job_id))
-                      ? gl_runfs_open(c->config->runs_root, run, path, &fd, &bytes, &why)
+    int fd, err = gl_run_owner_is_job(c->config->runs_root, run, gl_str_of(c->rq.job_id))
+                      ? gl_run_files_open(c->config->runs_root, run, path, &fd, &bytes, &why)
                       : gl_why(&why, GL_E_NOT_FOUND, "the job has no files yet");
 
     if (err != 0) {

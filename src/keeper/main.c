@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "keeper/keeper.h"
 #include "os/fs.h"
-#include "os/private.h"
+#include "os/harden.h"
 
 enum { LOG_BYTES_MAX = 1 << 20 };
 
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     if (argc < 2 || !read_options(&o, argv)) {
         return usage();
     }
-    gl_private_memory(); /* it will hold the secrets of steps */
+    gl_harden_memory(); /* it will hold the secrets of steps */
     close_others(o.ready_fd);
     reset_signals();
     (void)umask(022);

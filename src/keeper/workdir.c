@@ -10,7 +10,7 @@
 #include "keeper/rundir.h"
 #include "keeper/trash.h"
 #include "os/fs.h"
-#include "os/runclaim.h"
+#include "os/run_owner.h"
 
 enum { COPY_BYTES = 64 << 10 };
 
@@ -213,7 +213,7 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
         r = make_cwd(k, s, cwd, reterr_why);
     }
     if (r == 0 && s->take_folder.n > 0) {
-        r = gl_runclaim_take(gl_str_c(&k->scratch, s->take_folder), s->key.job, reterr_why);
+        r = gl_run_owner_take(gl_str_c(&k->scratch, s->take_folder), s->key.job, reterr_why);
     }
     if (r == 0 && s->make_folder.n > 0) {
         /* RUNS/RUN/data: the run's folder and what is in it must be where they seem to be. */

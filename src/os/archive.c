@@ -191,7 +191,7 @@ int gl_archive_add(struct gl_archive *a, const char *from, const char *name,
     return err;
 }
 
-int gl_archive_note(struct gl_archive *a, const char *name, struct gl_why *reterr_why)
+int gl_archive_add_existing(struct gl_archive *a, const char *name, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena arena = {0};
     const char *path = gl_str_fmt(&arena, "%s/%s", a->folder, name).p;
@@ -255,12 +255,12 @@ static int check_list(const char *folder, gl_str text, gl_str *ret, struct gl_wh
     return 0;
 }
 
-struct line {
+struct archive_line {
     gl_str hex, name;
     uint64_t bytes;
 };
 
-static int extract_one(const char *folder, const char *to, const struct line *l,
+static int extract_one(const char *folder, const char *to, const struct archive_line *l,
                        struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -284,7 +284,7 @@ static int read_line(const char *folder, const char *to, gl_str line, struct gl_
 {
     gl_str rest, size;
     gl_str word = gl_str_cut(line, ' ', &rest);
-    struct line l;
+    struct archive_line l;
     if (gl_str_is(word, "glia")) {
         (void)snprintf(ret->release, sizeof(ret->release), "%.*s", GL_STR_ARG(rest));
     } else if (gl_str_is(word, "made")) {

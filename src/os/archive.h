@@ -36,7 +36,7 @@ void gl_archive_done(struct gl_archive *a);
 int gl_archive_add(struct gl_archive *a, const char *from, const char *name,
                    struct gl_why *reterr_why);
 /* The file `name` was put there by others: add it to the list. */
-int gl_archive_note(struct gl_archive *a, const char *name, struct gl_why *reterr_why);
+int gl_archive_add_existing(struct gl_archive *a, const char *name, struct gl_why *reterr_why);
 /* Write the list; everything is durable then. */
 int gl_archive_finish(struct gl_archive *a, struct gl_why *reterr_why);
 

@@ -10,13 +10,13 @@
 #include "port/blob.h"
 #include "port/tidy.h"
 
-struct gl_blobserve;
+struct gl_blob_thread;
 
 struct gl_blobfs {
-    struct gl_blob blob;        /* give this to whoever needs the port */
-    const char *data;           /* the data folder, borrowed until gl_blobfs_done */
-    pthread_mutex_t use;        /* what was just found to be there is not removed as too old */
-    struct gl_blobserve *serve; /* of a node on a shared store: os/blobserve.h; NULL: none */
+    struct gl_blob blob;          /* give this to whoever needs the port */
+    const char *data;             /* the data folder, borrowed until gl_blobfs_done */
+    pthread_mutex_t use;          /* what was just found to be there is not removed as too old */
+    struct gl_blob_thread *serve; /* of a node on a shared store: os/blob_thread.h; NULL: none */
 };
 
 void gl_blobfs_init(struct gl_blobfs *b, const char *data);

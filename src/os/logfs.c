@@ -114,7 +114,7 @@ static ssize_t read_at(int fd, char *to, size_t n, uint64_t offset)
 
 /* Places in a log are counted in the bytes that were ever written to it, so that they stay what
  * they are when the keeper drops the middle. */
-struct layout {
+struct log_layout {
     uint64_t head;    /* where the first part ends; all of it if nothing was dropped */
     uint64_t mark;    /* length of the mark that stands there */
     uint64_t dropped; /* what the mark stands for */
@@ -130,9 +130,9 @@ static bool read_mark(gl_str line, uint64_t *ret)
 
 /* The first part is at most one line shorter than half of what is kept, so the mark is looked for
  * around there only. The text of a step never begins a line: the mark is not to be confused. */
-static struct layout find_layout(int fd, uint64_t size)
+static struct log_layout find_layout(int fd, uint64_t size)
 {
-    struct layout l = {.head = size};
+    struct log_layout l = {.head = size};
     GL_CLEANUP(gl_buf_done) struct gl_buf place = {0};
     uint64_t from = GL_LOG_BYTES_MAX / 2 - MARK_PLACE_BEFORE;
     size_t max = MARK_PLACE_BEFORE + MARK_PLACE_BEHIND;
@@ -156,7 +156,7 @@ static struct layout find_layout(int fd, uint64_t size)
 
 /* Where in the file the place `*offset` is. If that was dropped: where the log goes on, with a mark
  * for what this reader has missed, and *offset is moved there. */
-static uint64_t place_of(const struct layout *l, uint64_t *offset, struct gl_buf *out)
+static uint64_t place_of(const struct log_layout *l, uint64_t *offset, struct gl_buf *out)
 {
     uint64_t tail = l->head + l->dropped;
     if (l->mark == 0 || *offset < l->head) {
@@ -209,7 +209,7 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
     if (fstat(fd, &st) < 0) {
         return gl_fs_why(reterr_why, errno, "look at", path);
     }
-    struct layout layout = find_layout(fd, (uint64_t)st.st_size);
+    struct log_layout layout = find_layout(fd, (uint64_t)st.st_size);
     uint64_t at = place_of(&layout, &offset, out);
     uint64_t until_mark = layout.mark > 0 && at < layout.head ? layout.head - at : bytes_max;
     size_t max = until_mark < bytes_max ? (size_t)until_mark : bytes_max;

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "os/fs.h"
 
-struct place {
+struct tcp_address {
     struct sockaddr_storage address;
     socklen_t n;
 };
@@ -49,7 +49,7 @@ bool gl_tcp_split(gl_str text, gl_str *ret_host, uint16_t *ret_port)
     return true;
 }
 
-static bool resolve(gl_str text, struct place *ret)
+static bool resolve(gl_str text, struct tcp_address *ret)
 {
     struct sockaddr_in *four = (struct sockaddr_in *)&ret->address;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)&ret->address;
@@ -62,7 +62,7 @@ static bool resolve(gl_str text, struct place *ret)
     }
     memcpy(name, host.p, host.n);
     name[host.n] = '\0';
-    *ret = (struct place){0};
+    *ret = (struct tcp_address){0};
     if (inet_pton(AF_INET, strcmp(name, "localhost") == 0 ? "127.0.0.1" : name, &four->sin_addr) ==
         1) {
         four->sin_family = AF_INET;
@@ -81,7 +81,7 @@ static bool resolve(gl_str text, struct place *ret)
 
 int gl_tcp_check(gl_str text, struct gl_why *reterr_why)
 {
-    struct place place;
+    struct tcp_address place;
 
     return resolve(text, &place)
                ? 0
@@ -89,7 +89,7 @@ int gl_tcp_check(gl_str text, struct gl_why *reterr_why)
                         "must be an address and a port, like 127.0.0.1:7464 or [::1]:7464");
 }
 
-static bool is_local(const struct place *p)
+static bool is_local(const struct tcp_address *p)
 {
     if (p->address.ss_family == AF_INET6) {
         return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&p->address)->sin6_addr);
@@ -97,7 +97,7 @@ static bool is_local(const struct place *p)
     return ntohl(((const struct sockaddr_in *)&p->address)->sin_addr.s_addr) >> 24 == 127;
 }
 
-static void write_place(const struct place *p, char ret[static GL_TCP_TEXT_BYTES])
+static void write_place(const struct tcp_address *p, char ret[static GL_TCP_TEXT_BYTES])
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)&p->address;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&p->address;
@@ -129,7 +129,7 @@ static int refuse(int err, gl_str text, struct gl_why *reterr_why)
 int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYTES],
                   bool *ret_is_local, struct gl_why *reterr_why)
 {
-    struct place place;
+    struct tcp_address place;
     int on = 1;
 
     if (!resolve(text, &place)) {

@@ -18,11 +18,11 @@
 #include "os/paths.h"
 #include "os/tree.h"
 
-struct op {
+struct cleanup {
     struct gl_link link; /* in queue */
     struct gl_tidyfs *tidy;
     struct gl_tidy_req *req;
-    void (*run)(struct gl_tidyfs *t, struct op *op);
+    void (*run)(struct gl_tidyfs *t, struct cleanup *op);
     struct gl_loop_task task;
     gl_str context;
     const gl_str *names;
@@ -49,7 +49,7 @@ struct gl_tidyfs {
 
 /* ---- the work ---- */
 
-static int open_runs(struct gl_tidyfs *t, struct op *op)
+static int open_runs(struct gl_tidyfs *t, struct cleanup *op)
 {
     const char *path = gl_paths_context(&op->results, t->data, op->context, GL_PATHS_RUNS);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -59,7 +59,7 @@ static int open_runs(struct gl_tidyfs *t, struct op *op)
     return fd;
 }
 
-static void remove_names(struct gl_tidyfs *t, struct op *op, const char *below)
+static void remove_names(struct gl_tidyfs *t, struct cleanup *op, const char *below)
 {
     GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
     for (size_t i = 0; runs >= 0 && i < op->n && !atomic_load(&t->closing); i++) {
@@ -70,12 +70,12 @@ static void remove_names(struct gl_tidyfs *t, struct op *op, const char *below)
     }
 }
 
-static void run_remove_jobs(struct gl_tidyfs *t, struct op *op)
+static void run_remove_jobs(struct gl_tidyfs *t, struct cleanup *op)
 {
     remove_names(t, op, "");
 }
 
-static void run_remove_work(struct gl_tidyfs *t, struct op *op)
+static void run_remove_work(struct gl_tidyfs *t, struct cleanup *op)
 {
     remove_names(t, op, "/work");
 }
@@ -103,14 +103,14 @@ static bool is_job(const char *name)
     return strlen(name) == GL_ULID_BYTES && name[0] != '.';
 }
 
-static void keep_names(struct op *op, struct gl_buf *found)
+static void keep_names(struct cleanup *op, struct gl_buf *found)
 {
     op->req->names_n = found->n / sizeof(gl_str);
     op->req->names = found->n > 0 ? gl_arena_copy(&op->results, found->p, found->n) : NULL;
     gl_buf_done(found);
 }
 
-static void run_list_jobs(struct gl_tidyfs *t, struct op *op)
+static void run_list_jobs(struct gl_tidyfs *t, struct cleanup *op)
 {
     GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
     GL_CLEANUP(closedirp) DIR *d = runs < 0 ? NULL : open_in(runs, ".");
@@ -141,7 +141,7 @@ static bool is_old(int attempt, gl_ms age_ms)
     return true;
 }
 
-static void list_work_of(struct op *op, DIR *job, const char *id, struct gl_buf *found)
+static void list_work_of(struct cleanup *op, DIR *job, const char *id, struct gl_buf *found)
 {
     for (struct dirent *e; found->n / sizeof(gl_str) < op->n && (e = readdir(job)) != NULL;) {
         if (e->d_name[0] == '.' || strstr(e->d_name, ":attempt:") == NULL) {
@@ -156,7 +156,7 @@ static void list_work_of(struct op *op, DIR *job, const char *id, struct gl_buf 
     }
 }
 
-static void run_list_work(struct gl_tidyfs *t, struct op *op)
+static void run_list_work(struct gl_tidyfs *t, struct cleanup *op)
 {
     GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
     GL_CLEANUP(closedirp) DIR *d = runs < 0 ? NULL : open_in(runs, ".");
@@ -171,12 +171,12 @@ static void run_list_work(struct gl_tidyfs *t, struct op *op)
     keep_names(op, &found);
 }
 
-static void run_remove_blobs(struct gl_tidyfs *t, struct op *op)
+static void run_remove_blobs(struct gl_tidyfs *t, struct cleanup *op)
 {
     gl_blobfs_remove(t->blobs, op->context, op->names, op->n, op->age_ms, op->req);
 }
 
-static void run_measure(struct gl_tidyfs *t, struct op *op)
+static void run_measure(struct gl_tidyfs *t, struct cleanup *op)
 {
     struct gl_tree_sum sum = {.stop = &t->closing};
     gl_tree_measure(AT_FDCWD, gl_paths_context(&op->results, t->data, op->context, GL_PATHS_RUNS),
@@ -190,7 +190,7 @@ static void run_measure(struct gl_tidyfs *t, struct op *op)
 
 static void on_done(struct gl_loop_task *task)
 {
-    struct op *op = task->owner;
+    struct cleanup *op = task->owner;
     struct gl_tidy_req *req = op->req;
 
     req->done(req);
@@ -198,7 +198,7 @@ static void on_done(struct gl_loop_task *task)
     gl_mem_free(op);
 }
 
-static struct op *take(struct gl_tidyfs *t)
+static struct cleanup *take(struct gl_tidyfs *t)
 {
     struct gl_link *l;
     pthread_mutex_lock(&t->lock);
@@ -209,13 +209,13 @@ static struct op *take(struct gl_tidyfs *t)
         gl_list_remove(l);
     }
     pthread_mutex_unlock(&t->lock);
-    return l != NULL ? GL_CONTAINER(l, struct op, link) : NULL;
+    return l != NULL ? GL_CONTAINER(l, struct cleanup, link) : NULL;
 }
 
 static void *run(void *owner)
 {
     struct gl_tidyfs *t = owner;
-    for (struct op *op; (op = take(t)) != NULL;) {
+    for (struct cleanup *op; (op = take(t)) != NULL;) {
         if (atomic_load(&t->closing)) {
             op->req->status = gl_why(&op->req->why, GL_R_NODE_STOPPING, "the node is stopping");
         } else {
@@ -248,11 +248,11 @@ static void on_ended(struct gl_loop_task *task)
 
 /* ---- the port ---- */
 
-static struct op *begin(struct gl_tidy *port, struct gl_tidy_req *req, gl_str context,
-                        void (*run_op)(struct gl_tidyfs *t, struct op *op))
+static struct cleanup *begin(struct gl_tidy *port, struct gl_tidy_req *req, gl_str context,
+                             void (*run_op)(struct gl_tidyfs *t, struct cleanup *op))
 {
     struct gl_tidyfs *t = GL_CONTAINER(port, struct gl_tidyfs, port);
-    struct op *op = gl_mem_alloc(sizeof(*op));
+    struct cleanup *op = gl_mem_alloc(sizeof(*op));
     GL_ASSERT(req->done != NULL);
     req->status = 0;
     req->removed_n = req->bytes = req->young = 0;
@@ -267,7 +267,7 @@ static struct op *begin(struct gl_tidy *port, struct gl_tidy_req *req, gl_str co
     return op;
 }
 
-static void send(struct op *op)
+static void send(struct cleanup *op)
 {
     struct gl_tidyfs *t = op->tidy;
     pthread_mutex_lock(&t->lock);
@@ -276,7 +276,7 @@ static void send(struct op *op)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void send_names(struct op *op, const gl_str *names, size_t n, gl_ms age_ms)
+static void send_names(struct cleanup *op, const gl_str *names, size_t n, gl_ms age_ms)
 {
     op->names = names;
     op->n = n;

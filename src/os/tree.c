@@ -16,7 +16,7 @@ enum {
     BLOCK_BYTES = 512,  /* st_blocks counts these, whatever the file system */
 };
 
-struct walk {
+struct tree_walk {
     int root_fd; /* the folder in which what lies too deep is put first; -1: leave it */
     unsigned moved_n;
     dev_t dev;
@@ -63,14 +63,15 @@ static DIR *open_folder(int at, const char *name, bool force)
     return d;
 }
 
-static bool is_folder(struct walk *w, int at, const char *name, struct stat *st, bool *ret_skip)
+static bool is_folder(struct tree_walk *w, int at, const char *name, struct stat *st,
+                      bool *ret_skip)
 {
     *ret_skip = fstatat(at, name, st, AT_SYMLINK_NOFOLLOW) < 0 || st->st_dev != w->dev;
     return !*ret_skip && S_ISDIR(st->st_mode);
 }
 
 /* A folder that lies too deep is moved up, to be removed from there. */
-static bool move_up(struct walk *w, int at, const char *name)
+static bool move_up(struct tree_walk *w, int at, const char *name)
 {
     char to[32];
 
@@ -81,9 +82,9 @@ static bool move_up(struct walk *w, int at, const char *name)
     return renameat(at, name, w->root_fd, to) == 0;
 }
 
-static void remove_content(struct walk *w, DIR *d, unsigned depth);
+static void remove_content(struct tree_walk *w, DIR *d, unsigned depth);
 
-static void remove_one(struct walk *w, int at, const char *name, unsigned depth)
+static void remove_one(struct tree_walk *w, int at, const char *name, unsigned depth)
 {
     struct stat st;
     bool skip;
@@ -107,7 +108,7 @@ static void remove_one(struct walk *w, int at, const char *name, unsigned depth)
     }
 }
 
-static void remove_content(struct walk *w, DIR *d, unsigned depth)
+static void remove_content(struct tree_walk *w, DIR *d, unsigned depth)
 {
     for (struct dirent *e; !is_stopped(w->sum) && (e = readdir(d)) != NULL;) {
         if (!is_dot(e->d_name)) {
@@ -118,7 +119,7 @@ static void remove_content(struct walk *w, DIR *d, unsigned depth)
 
 bool gl_tree_remove(int at, const char *name, struct gl_tree_sum *sum)
 {
-    struct walk w = {.root_fd = -1, .sum = sum};
+    struct tree_walk w = {.root_fd = -1, .sum = sum};
     struct stat st;
 
     if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -145,7 +146,7 @@ bool gl_tree_remove(int at, const char *name, struct gl_tree_sum *sum)
     return true;
 }
 
-static void measure(struct walk *w, int at, const char *name, unsigned depth)
+static void measure(struct tree_walk *w, int at, const char *name, unsigned depth)
 {
     struct stat st;
     bool skip;
@@ -168,7 +169,7 @@ static void measure(struct walk *w, int at, const char *name, unsigned depth)
 
 void gl_tree_measure(int at, const char *name, struct gl_tree_sum *sum)
 {
-    struct walk w = {.root_fd = -1, .sum = sum};
+    struct tree_walk w = {.root_fd = -1, .sum = sum};
     struct stat st;
 
     if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {

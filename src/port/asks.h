@@ -1,8 +1,8 @@
 /* asks.h - questions of bundles' workers that wait for a person, as they were last read.
  *
- * They stand in files (os/humanfile.h), which the control thread does not read: somebody else does,
- * every now and then, and tells what was found. Only the first questions of a run are told, with
- * texts that are cut; how many there are is told of all. */
+ * They stand in files (os/human_file.h), which the control thread does not read: somebody else
+ * does, every now and then, and tells what was found. Only the first questions of a run are told,
+ * with texts that are cut; how many there are is told of all. */
 #ifndef GL_PORT_ASKS_H
 #define GL_PORT_ASKS_H
 

@@ -109,7 +109,7 @@ struct gl_exec_start {
     gl_str make_folder; /* absolute: made, with those above it, for its owner only, before the
                            worker starts, and left where it is; "" : none */
     gl_str take_folder; /* absolute: of the job's run, under an id that another job may have had.
-                           Made and taken for the job before that (os/runclaim.h); "" : none */
+                           Made and taken for the job before that (os/run_owner.h); "" : none */
 };
 
 #define GL_EXEC_WORK "\001"

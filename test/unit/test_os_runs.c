@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "os/asksrun.h"
 #include "os/fs.h"
-#include "os/overdue.h"
+#include "os/human_timeouts.h"
 #include "os/paths.h"
-#include "os/runclaim.h"
+#include "os/run_owner.h"
+#include "os/run_questions.h"
 #include "support/folder.h"
 #include "support/golden.h"
 
@@ -62,13 +62,13 @@ static void put(struct bench *b, const char *name, const char *text)
 
 static void take(struct bench *b, const char *job)
 {
-    assert_int_equal(gl_runclaim_take(in(b, "run"), gl_str_of(job), &b->why), 0);
+    assert_int_equal(gl_run_owner_take(in(b, "run"), gl_str_of(job), &b->why), 0);
 }
 
 static void assert_owner(struct bench *b, const char *job)
 {
     char owner[GL_ULID_BYTES + 1];
-    gl_runclaim_owner(b->folder.path, GL_S("run"), owner);
+    gl_run_owner_find(b->folder.path, GL_S("run"), owner);
     assert_string_equal(owner, job);
 }
 
@@ -83,8 +83,8 @@ static void what_another_job_left_is_set_aside_once(void **state)
     take(b, OLD);
     assert_true(is_there(b, "run/human.jsonl"));
     assert_owner(b, OLD);
-    assert_true(gl_runclaim_is_of(b->folder.path, GL_S("run"), GL_S(OLD)));
-    assert_false(gl_runclaim_is_of(b->folder.path, GL_S("run"), GL_S(NEW)));
+    assert_true(gl_run_owner_is_job(b->folder.path, GL_S("run"), GL_S(OLD)));
+    assert_false(gl_run_owner_is_job(b->folder.path, GL_S("run"), GL_S(NEW)));
     take(b, NEW);
     assert_owner(b, NEW);
     assert_false(is_there(b, "run/human.jsonl"));
@@ -144,15 +144,15 @@ static void a_name_tells_the_job(void **state)
     static const char *const names[] = {OLD, "run." OLD, "run." OLD ".12"};
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         char owner[GL_ULID_BYTES + 1];
-        gl_runclaim_owner(b->folder.path, gl_str_of(names[i]), owner);
+        gl_run_owner_find(b->folder.path, gl_str_of(names[i]), owner);
         assert_string_equal(owner, OLD);
         assert_int_equal(gl_fs_mkdirs(in(b, names[i]), &b->why), 0);
         put(b, gl_str_fmt(&b->a, "%s/human.jsonl", names[i]).p, "approved");
-        assert_int_equal(gl_runclaim_take(in(b, names[i]), GL_S(NEW), &b->why), 0);
+        assert_int_equal(gl_run_owner_take(in(b, names[i]), GL_S(NEW), &b->why), 0);
         assert_false(is_there(b, gl_str_fmt(&b->a, "%s/human.jsonl", names[i]).p));
         assert_true(is_there(b, gl_str_fmt(&b->a, "%s." OLD "/human.jsonl", names[i]).p));
     }
-    assert_int_equal(gl_runclaim_take(in(b, ".glia"), GL_S(NEW), &b->why), GL_E_INVALID);
+    assert_int_equal(gl_run_owner_take(in(b, ".glia"), GL_S(NEW), &b->why), GL_E_INVALID);
 }
 
 static void a_name_that_is_taken_is_not_replaced(void **state)
@@ -203,9 +203,9 @@ static void add_line(struct bench *b, const char *run, const char *fmt, const ch
     assert_int_equal(fclose(f), 0);
 }
 
-static void read_file(struct bench *b, struct gl_humanfile *f)
+static void read_file(struct bench *b, struct gl_human_file *f)
 {
-    assert_int_equal(gl_humanfile_read(b->folder.path, GL_S("run"), &b->a, f, &b->why), 0);
+    assert_int_equal(gl_human_file_read(b->folder.path, GL_S("run"), &b->a, f, &b->why), 0);
 }
 
 static bool says(gl_str text, const char *part)
@@ -216,19 +216,19 @@ static bool says(gl_str text, const char *part)
 static void a_default_must_be_one_of_the_decisions(void **state)
 {
     struct bench *b = *state;
-    struct gl_humanfile f;
+    struct gl_human_file f;
     size_t n;
     add_line(b, "run", ASK, "q",
              ",\"expires_at\":\"2020-01-01T00:00:00Z\",\"default_decision\":\"launch\"");
     read_file(b, &f);
     assert_true(f.requests[0].is_refused);
-    golden_say("q", gl_humanfile_trouble(&f, &b->a));
-    assert_int_equal(gl_humanfile_due(&f), INT64_MAX);
-    assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
+    golden_say("q", gl_human_file_problems(&f, &b->a));
+    assert_int_equal(gl_human_file_next_timeout(&f), INT64_MAX);
+    assert_int_equal(gl_human_file_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
     assert_int_equal(n, 0);
     add_line(b, "run", ANSWER, "q", "");
     read_file(b, &f);
-    assert_int_equal(gl_humanfile_trouble(&f, &b->a).n, 0); /* it does not matter any more */
+    assert_int_equal(gl_human_file_problems(&f, &b->a).n, 0); /* it does not matter any more */
     add_line(b, "run", ASK, "q", "");
     read_file(b, &f);
     assert_int_equal(f.requests[0].again_n, 1);
@@ -251,7 +251,7 @@ static int writes_seen(int watch)
 static void defaults_of_a_file_are_written_together(void **state)
 {
     struct bench *b = *state;
-    struct gl_humanfile f;
+    struct gl_human_file f;
     size_t n;
     assert_int_equal(gl_fs_mkdirs(in(b, "run"), &b->why), 0);
     FILE *file = fopen(in(b, "run/human.jsonl"), "ae");
@@ -266,7 +266,7 @@ static void defaults_of_a_file_are_written_together(void **state)
     assert_int_equal(fclose(file), 0);
     int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     assert_true(inotify_add_watch(watch, in(b, "run"), IN_OPEN | IN_CLOSE_WRITE) >= 0);
-    assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
+    assert_int_equal(gl_human_file_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
     assert_int_equal(n, 500);
     assert_int_equal(writes_seen(watch), 1);
     assert_int_equal(close(watch), 0);
@@ -275,33 +275,33 @@ static void defaults_of_a_file_are_written_together(void **state)
         assert_true(f.requests[i].is_answered);
         assert_true(gl_str_is(f.requests[i].decision, "reject"));
     }
-    assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
+    assert_int_equal(gl_human_file_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
     assert_int_equal(n, 0);
 }
 
 static void what_is_too_much_of_a_file_is_counted(void **state)
 {
     struct bench *b = *state;
-    struct gl_humanfile f;
-    char id[GL_HUMANFILE_ID_MAX + 2];
+    struct gl_human_file f;
+    char id[GL_HUMAN_FILE_ID_MAX + 2];
     memset(id, 'x', sizeof(id) - 1);
     id[sizeof(id) - 1] = '\0';
     add_line(b, "run", ASK, id, "");
     read_file(b, &f);
     assert_int_equal(f.strange_n, 1);
-    assert_true(says(gl_humanfile_trouble(&f, &b->a), "request_id more than 512 bytes"));
+    assert_true(says(gl_human_file_problems(&f, &b->a), "request_id more than 512 bytes"));
     FILE *file = fopen(in(b, "run/human.jsonl"), "ae");
-    for (int i = 0; i < GL_HUMANFILE_MAX + 1; i++) {
+    for (int i = 0; i < GL_HUMAN_FILE_MAX + 1; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "q%d", i);
         assert_true(fprintf(file, ASK, name, "") > 0);
     }
     assert_int_equal(fclose(file), 0);
     read_file(b, &f);
-    assert_int_equal(f.n, GL_HUMANFILE_MAX);
+    assert_int_equal(f.n, GL_HUMAN_FILE_MAX);
     assert_int_equal(f.dropped_n, 1);
     assert_false(f.is_cut);
-    assert_int_equal(truncate(in(b, "run/human.jsonl"), GL_HUMANFILE_BYTES_MAX + 1), 0);
+    assert_int_equal(truncate(in(b, "run/human.jsonl"), GL_HUMAN_FILE_BYTES_MAX + 1), 0);
     read_file(b, &f);
     assert_true(f.is_cut);
 }
@@ -309,13 +309,13 @@ static void what_is_too_much_of_a_file_is_counted(void **state)
 /* ---- who looks ---- */
 
 struct looker {
-    struct gl_overdue overdue;
-    enum gl_overdue_run told;
+    struct gl_human_timeouts timeouts;
+    enum gl_human_run told;
     size_t asked_n, lines_n;
     char line[2048];
 };
 
-static enum gl_overdue_run on_ask(void *owner, gl_str run_id)
+static enum gl_human_run on_ask(void *owner, gl_str run_id)
 {
     struct looker *l = owner;
     (void)run_id;
@@ -333,22 +333,22 @@ static void on_log(void *owner, const char *line)
 static void make_looker(struct bench *b, struct looker *l)
 {
     memset(l, 0, sizeof(*l));
-    gl_overdue_init(&l->overdue);
-    l->overdue.root = b->folder.path;
-    l->overdue.ask = on_ask;
-    l->overdue.log = on_log;
-    l->overdue.owner = l;
+    gl_human_timeouts_init(&l->timeouts);
+    l->timeouts.root = b->folder.path;
+    l->timeouts.ask = on_ask;
+    l->timeouts.log = on_log;
+    l->timeouts.owner = l;
 }
 
 static const struct gl_asks_run *find(struct bench *b, struct looker *l)
 {
-    struct gl_asks asks = gl_overdue_asks(&l->overdue);
+    struct gl_asks asks = gl_human_timeouts_asks(&l->timeouts);
     return asks.find(asks.owner, GL_S("run"), &b->a);
 }
 
 static uint64_t count(struct bench *b, struct looker *l, size_t limit, size_t *ret_n)
 {
-    struct gl_asks asks = gl_overdue_asks(&l->overdue);
+    struct gl_asks asks = gl_human_timeouts_asks(&l->timeouts);
     uint64_t open_n;
     (void)asks.all(asks.owner, limit, &b->a, ret_n, &open_n);
     return open_n;
@@ -361,30 +361,30 @@ static void only_what_a_live_job_asks_is_told(void **state)
     make_looker(b, &l);
     take(b, OLD);
     add_line(b, "run", ASK, "q", ",\"prompt\":\"launch?\"");
-    l.told = GL_OVERDUE_LATER;
-    gl_overdue_look(&l.overdue, 1000);
+    l.told = GL_HUMAN_RUN_UNKNOWN;
+    gl_human_timeouts_scan(&l.timeouts, 1000);
     assert_null(find(b, &l));
-    l.told = GL_OVERDUE_LIVE;
-    gl_overdue_look(&l.overdue, 2000);
+    l.told = GL_HUMAN_RUN_LIVE;
+    gl_human_timeouts_scan(&l.timeouts, 2000);
     assert_non_null(find(b, &l));
     assert_int_equal(find(b, &l)->open_n, 1);
     assert_true(gl_str_is(find(b, &l)->open[0].prompt, "launch?"));
     assert_true(gl_str_is(find(b, &l)->job_id, OLD));
     size_t asked = l.asked_n;
-    gl_overdue_look(&l.overdue, 3000);
+    gl_human_timeouts_scan(&l.timeouts, 3000);
     assert_int_equal(l.asked_n, asked); /* nothing has changed */
-    l.told = GL_OVERDUE_OTHER;
-    gl_overdue_look(&l.overdue, 60000);
+    l.told = GL_HUMAN_RUN_FOREIGN;
+    gl_human_timeouts_scan(&l.timeouts, 60000);
     assert_null(find(b, &l)); /* its job has ended meanwhile */
-    l.told = GL_OVERDUE_LIVE;
+    l.told = GL_HUMAN_RUN_LIVE;
     add_line(b, "run", ASK, "p", "");
-    gl_overdue_look(&l.overdue, 61000);
+    gl_human_timeouts_scan(&l.timeouts, 61000);
     assert_int_equal(find(b, &l)->open_n, 2);
     take(b, NEW); /* sets it aside; nobody knows a run of that name */
-    l.told = GL_OVERDUE_OTHER;
-    gl_overdue_look(&l.overdue, 62000);
+    l.told = GL_HUMAN_RUN_FOREIGN;
+    gl_human_timeouts_scan(&l.timeouts, 62000);
     assert_null(find(b, &l));
-    gl_overdue_done(&l.overdue);
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 /* On a shared store: on one disk they are told, elsewhere not before the job is here. */
@@ -392,28 +392,30 @@ static void what_another_node_has_is_not_decided_here(void **state)
 {
     struct bench *b = *state;
     struct looker l;
-    struct gl_humanfile f;
+    struct gl_human_file f;
     make_looker(b, &l);
     add_line(b, "run", ASK, "q",
              ",\"expires_at\":\"1970-01-01T00:00:01Z\",\"default_decision\":\"reject\"");
-    l.told = GL_OVERDUE_AWAY;
-    gl_overdue_look(&l.overdue, 10000);
+    l.told = GL_HUMAN_RUN_OTHER_FILE;
+    gl_human_timeouts_scan(&l.timeouts, 10000);
     assert_null(find(b, &l));
-    l.told = GL_OVERDUE_THEIRS;
-    gl_overdue_look(&l.overdue, 20000);
+    l.told = GL_HUMAN_RUN_REMOTE;
+    gl_human_timeouts_scan(&l.timeouts, 20000);
     assert_null(find(b, &l)); /* nobody is asked that often */
-    gl_overdue_look(&l.overdue, 50000);
+    gl_human_timeouts_scan(&l.timeouts, 50000);
     assert_non_null(find(b, &l));
     read_file(b, &f);
     assert_false(f.requests[0].is_answered);
-    l.told = GL_OVERDUE_LIVE;
-    gl_overdue_look(&l.overdue, 90000);
+    l.told = GL_HUMAN_RUN_LIVE;
+    gl_human_timeouts_scan(&l.timeouts, 90000);
     read_file(b, &f);
     assert_true(f.requests[0].is_answered);
-    assert_true(gl_humanfile_is_since(b->folder.path, GL_S("run"), GL_S("2020-01-01T00:00:00Z")));
-    assert_false(gl_humanfile_is_since(b->folder.path, GL_S("run"), GL_S("2999-01-01T00:00:00Z")));
-    assert_false(gl_humanfile_is_since(b->folder.path, GL_S("run"), (gl_str){0}));
-    gl_overdue_done(&l.overdue);
+    assert_true(
+        gl_human_file_is_current(b->folder.path, GL_S("run"), GL_S("2020-01-01T00:00:00Z")));
+    assert_false(
+        gl_human_file_is_current(b->folder.path, GL_S("run"), GL_S("2999-01-01T00:00:00Z")));
+    assert_false(gl_human_file_is_current(b->folder.path, GL_S("run"), (gl_str){0}));
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 static void trouble_stands_in_the_log_once(void **state)
@@ -422,14 +424,14 @@ static void trouble_stands_in_the_log_once(void **state)
     struct looker l;
     make_looker(b, &l);
     add_line(b, "run", ASK, "q", ",\"default_decision\":\"launch\"");
-    gl_overdue_look(&l.overdue, 1000);
+    gl_human_timeouts_scan(&l.timeouts, 1000);
     assert_int_equal(l.lines_n, 1);
     golden_say("overdue q", gl_str_of(l.line));
     add_line(b, "run", ASK, "p", "");
-    gl_overdue_look(&l.overdue, 2000);
+    gl_human_timeouts_scan(&l.timeouts, 2000);
     assert_int_equal(l.lines_n, 1);
     assert_true(says(find(b, &l)->trouble, "'launch'"));
-    gl_overdue_done(&l.overdue);
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 static void many_are_counted_and_few_are_told(void **state)
@@ -444,10 +446,10 @@ static void many_are_counted_and_few_are_told(void **state)
         add_line(b, name, ASK, "q", "");
         add_line(b, name, ASK, "p", "");
     }
-    gl_overdue_look(&l.overdue, 1000);
+    gl_human_timeouts_scan(&l.timeouts, 1000);
     assert_int_equal(count(b, &l, 3, &n), 2 * (GL_ASKS_RUNS_MAX + 5));
     assert_int_equal(n, GL_ASKS_RUNS_MAX);
-    gl_overdue_done(&l.overdue);
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 /* They come to be told when others are answered, or gone. */
@@ -462,62 +464,62 @@ static void who_was_left_out_is_taken_in(void **state)
         (void)snprintf(name, sizeof(name), "r%d", i);
         add_line(b, name, ASK, "q", "");
     }
-    gl_overdue_look(&l.overdue, 1000);
+    gl_human_timeouts_scan(&l.timeouts, 1000);
     take(b, OLD);
     add_line(b, "run", ASK, "q", "");
     add_line(b, "run", ASK, "p", "");
-    gl_overdue_look(&l.overdue, 2000);
+    gl_human_timeouts_scan(&l.timeouts, 2000);
     assert_int_equal(find(b, &l)->open_n, 2);
     assert_int_equal(find(b, &l)->n, 0);
     assert_true(gl_str_is(find(b, &l)->job_id, OLD));
     assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX + 2);
     add_line(b, "r7", ANSWER, "q", "");
-    gl_overdue_look(&l.overdue, 3000); /* makes room */
-    gl_overdue_look(&l.overdue, 4000);
+    gl_human_timeouts_scan(&l.timeouts, 3000); /* makes room */
+    gl_human_timeouts_scan(&l.timeouts, 4000);
     assert_int_equal(find(b, &l)->n, 2);
     assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX - 1 + 2);
     assert_int_equal(n, GL_ASKS_RUNS_MAX);
     add_line(b, "r7", ASK, "q", ""); /* left out now, and gone */
-    gl_overdue_look(&l.overdue, 5000);
+    gl_human_timeouts_scan(&l.timeouts, 5000);
     assert_int_equal(unlink(in(b, "r7/human.jsonl")), 0);
-    gl_overdue_look(&l.overdue, 6000);
+    gl_human_timeouts_scan(&l.timeouts, 6000);
     assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX - 1 + 2);
-    gl_overdue_done(&l.overdue);
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 /* Nothing is waited for, and no link is followed. */
 static void what_is_no_file_is_told(void **state)
 {
     struct bench *b = *state;
-    struct gl_humanfile_answer answer = {.request_id = GL_S("q"), .decision = GL_S("x")};
+    struct gl_human_file_answer answer = {.request_id = GL_S("q"), .decision = GL_S("x")};
     struct looker l;
     make_looker(b, &l);
     take(b, OLD);
     assert_int_equal(mkfifo(in(b, "run/human.jsonl"), 0600), 0);
-    gl_overdue_look(&l.overdue, 1000);
+    gl_human_timeouts_scan(&l.timeouts, 1000);
     golden_say("pipe", gl_str_of(l.line));
     golden_say("pipe", find(b, &l)->trouble);
-    assert_int_equal(gl_humanfile_respond(b->folder.path, GL_S("run"), &answer, &b->a, &b->why),
+    assert_int_equal(gl_human_file_respond(b->folder.path, GL_S("run"), &answer, &b->a, &b->why),
                      GL_E_NOT_FOUND);
     golden_say("pipe", gl_str_of(b->why.text));
     assert_int_equal(unlink(in(b, "run/human.jsonl")), 0);
     assert_int_equal(symlink("other", in(b, "run/human.jsonl")), 0);
-    gl_overdue_look(&l.overdue, 2000);
+    gl_human_timeouts_scan(&l.timeouts, 2000);
     golden_say("link", find(b, &l)->trouble);
     assert_int_equal(unlink(in(b, "run/human.jsonl")), 0);
     add_line(b, "run", ASK, "q", "");
-    gl_overdue_look(&l.overdue, 3000);
+    gl_human_timeouts_scan(&l.timeouts, 3000);
     assert_int_equal(find(b, &l)->trouble.n, 0);
     assert_int_equal(find(b, &l)->n, 1);
     assert_int_equal(l.lines_n, 2);
-    gl_overdue_done(&l.overdue);
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 static void *look_often(void *owner)
 {
     struct looker *l = owner;
     for (gl_ms now = 0; now < 50; now++) {
-        gl_overdue_look(&l->overdue, now * 60000);
+        gl_human_timeouts_scan(&l->timeouts, now * 60000);
     }
     return NULL;
 }
@@ -537,14 +539,14 @@ static void one_looks_and_another_asks(void **state)
         assert_true(count(b, &l, 10, &n) <= 1);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
-    gl_overdue_done(&l.overdue);
+    gl_human_timeouts_done(&l.timeouts);
 }
 
 /* A command that has no node. */
 static void files_can_be_read_when_asked(void **state)
 {
     struct bench *b = *state;
-    struct gl_asks asks = gl_asksrun_reader(b->folder.path);
+    struct gl_asks asks = gl_run_questions_reader(b->folder.path);
     uint64_t open_n;
     size_t n;
     assert_null(asks.find(asks.owner, GL_S("run"), &b->a));
@@ -570,7 +572,7 @@ static void a_link_in_place_of_the_folder_is_refused(void **state)
     assert_int_equal(rmdir(in(b, "run")), 0);
     assert_int_equal(mkdir(in(b, "elsewhere"), 0700), 0);
     assert_int_equal(symlink("elsewhere", in(b, "run")), 0);
-    assert_int_equal(gl_runclaim_take(in(b, "run"), GL_S(NEW), &b->why), GL_E_IO);
+    assert_int_equal(gl_run_owner_take(in(b, "run"), GL_S(NEW), &b->why), GL_E_IO);
     assert_non_null(strstr(b->why.text, "symbolic link"));
     (void)snprintf(data, sizeof(data), "%s/data", in(b, "run"));
     assert_int_equal(gl_fs_mkdirs_own(data, 2, &b->why), GL_E_IO);

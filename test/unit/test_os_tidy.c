@@ -151,7 +151,7 @@ static void make_backup(struct place *p)
     assert_int_equal(gl_archive_add(&a, in(p, "data/one"), "x/one", &why), 0); /* again */
     assert_int_equal(gl_archive_add(&a, in(p, "data/gone"), "x/gone", &why), 0);
     write_file(p, "b/three", "there already");
-    assert_int_equal(gl_archive_note(&a, "three", &why), 0);
+    assert_int_equal(gl_archive_add_existing(&a, "three", &why), 0);
     assert_int_equal(gl_archive_finish(&a, &why), 0);
     assert_int_equal(a.files_n, 3);
     gl_archive_done(&a);

@@ -11,8 +11,8 @@
 #include "cli/output/tarfile.h"
 #include "os/blobfs.h"
 #include "os/fs.h"
-#include "os/runclaim.h"
-#include "os/runfs.h"
+#include "os/run_files.h"
+#include "os/run_owner.h"
 
 enum { PIECE_BYTES = 64 << 10 };
 
@@ -36,15 +36,16 @@ static int parse_page(struct gl_api_reply *p, struct gl_why *reterr_why)
 
 static int list_here(struct look *l, struct gl_why *reterr_why)
 {
-    struct gl_runfs_list files = {0};
+    struct gl_run_files_list files = {0};
     int err = 0;
 
     l->root = l->cli->settings->values[GL_SET_RUNS_ROOT].text;
-    if (gl_runclaim_is_of(l->root, l->run_id, l->job)) { /* else an earlier job has left it */
-        err = gl_runfs_list(l->root, l->run_id, UINT64_MAX, &l->files.arena, &files, reterr_why);
+    if (gl_run_owner_is_job(l->root, l->run_id, l->job)) { /* else an earlier job has left it */
+        err =
+            gl_run_files_list(l->root, l->run_id, UINT64_MAX, &l->files.arena, &files, reterr_why);
     }
     if (err == 0) {
-        gl_runfs_write(&files, l->root, l->job, l->run_id, &l->files.body);
+        gl_run_files_write(&files, l->root, l->job, l->run_id, &l->files.body);
     }
     return err;
 }
@@ -122,7 +123,7 @@ static int copy(struct look *l, gl_str path, void (*take)(void *owner, gl_str pi
         }
         return err;
     }
-    err = gl_runfs_open(l->root, l->run_id, path, &fd, &bytes, reterr_why);
+    err = gl_run_files_open(l->root, l->run_id, path, &fd, &bytes, reterr_why);
     if (err != 0) {
         return err;
     }

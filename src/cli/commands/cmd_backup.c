@@ -127,7 +127,7 @@ static int copy_store(struct backup *b)
         err = gl_offline_backup(gl_paths_in(a, b->cli->data, name), to, b->salvage, &b->jobs_n,
                                 &b->unfinished_n, &b->why);
     }
-    return err == 0 ? gl_archive_note(&b->archive, name, &b->why) : err;
+    return err == 0 ? gl_archive_add_existing(&b->archive, name, &b->why) : err;
 }
 
 /* Blobs before the store, because retention may remove one that the store still names a moment

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "cli/human_files.h"
 #include "cli/output/table.h"
-#include "os/runclaim.h"
+#include "os/run_owner.h"
 
 /* The list: the reply of the node, with requests from the files themselves where they can be read.
  */
@@ -106,7 +106,7 @@ static void print_requests(struct gl_cli *cli, const struct human_list *l)
         gl_table_add(&t, a->run_id);
         gl_table_add(&t, a->request->request_id);
         gl_table_add(&t, GL_S("request"));
-        gl_table_add(&t, gl_humanfile_decisions(a->request, "|", &cli->arena));
+        gl_table_add(&t, gl_human_file_decisions(a->request, "|", &cli->arena));
         gl_table_add(&t, mark_no_listener(l->page, gl_human_files_describe(cli, a->request),
                                           request_has_no_listener(l, a)));
     }
@@ -134,7 +134,7 @@ static void write_request(struct gl_jw *w, const struct human_list *l,
     if (r->expires_at != 0) {
         one.n--; /* the brace: one more member */
         gl_buf_fmt(&one, ",\"expired\":%s}",
-                   gl_humanfile_is_over(r, gl_term_now()) ? "true" : "false");
+                   gl_human_file_is_expired(r, gl_term_now()) ? "true" : "false");
     }
     gl_jw_raw(w, gl_buf_view(&one));
 }
@@ -308,9 +308,9 @@ static gl_str resolve_step(struct gl_connection *connection, struct gl_api_reply
 
 static bool has_request(const char *root, gl_str run_id, const char *request, struct gl_arena *a)
 {
-    struct gl_humanfile f;
+    struct gl_human_file f;
 
-    if (gl_humanfile_read(root, run_id, a, &f, NULL) == 0) {
+    if (gl_human_file_read(root, run_id, a, &f, NULL) == 0) {
         for (size_t i = 0; i < f.n; i++) {
             if (gl_str_is(f.requests[i].request_id, request)) {
                 return true;
@@ -371,7 +371,7 @@ static int respond_in_file(struct gl_connection *connection, struct gl_api_reply
     const char *reviewer = gl_cli_option(cli, "--reviewer");
     char when[GL_WHEN_BYTES];
     gl_ms now = gl_term_now();
-    struct gl_humanfile_answer answer = {
+    struct gl_human_file_answer answer = {
         .request_id = gl_str_of(cli->words[1]),
         .decision = gl_str_of(gl_cli_option(cli, "--decision")),
         .reviewer = gl_str_of(reviewer != NULL ? reviewer : gl_cli_user()),
@@ -382,7 +382,7 @@ static int respond_in_file(struct gl_connection *connection, struct gl_api_reply
         .ended = has_ended(word) ? word : (gl_str){0},
     };
     struct gl_why why;
-    int err = gl_humanfile_respond(root, run_id, &answer, &cli->arena, &why);
+    int err = gl_human_file_respond(root, run_id, &answer, &cli->arena, &why);
 
     if (err != 0) {
         return gl_cli_fail_why(cli, err, &why);
@@ -461,8 +461,8 @@ static int respond(struct gl_connection *connection, struct gl_request *response
     /* A run of another data folder is known by its folder only. */
     gl_str run_id = err == 0 ? gl_api_reply_text(&status, status.root, "run_id") : rq.job;
 
-    bool is_its = err != 0 || gl_runclaim_is_of(root, run_id,
-                                                gl_api_reply_text(&status, status.root, "job_id"));
+    bool is_its = err != 0 || gl_run_owner_is_job(
+                                  root, run_id, gl_api_reply_text(&status, status.root, "job_id"));
 
     bool is_there = err == 0 && is_on_other_node(connection, &status, root, run_id);
 

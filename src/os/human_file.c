@@ -1,4 +1,4 @@
-#include "os/humanfile.h"
+#include "os/human_file.h"
 
 #include <errno.h>
 #include <sys/file.h>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/map.h"
 #include "os/fs.h"
-#include "os/runfs.h"
+#include "os/run_files.h"
 
 #define FILE_NAME "human.jsonl"
 
@@ -22,19 +22,20 @@ enum {
 
 /* ---- reading ---- */
 
-struct reading {
+struct human_file_reading {
     struct gl_arena *a;
-    struct gl_humanfile *file;
+    struct gl_human_file *file;
     struct gl_map by_id;
     size_t cap;
 };
 
-static gl_str text_in(struct reading *r, const struct gl_json *j, gl_jnode n, const char *name)
+static gl_str text_in(struct human_file_reading *r, const struct gl_json *j, gl_jnode n,
+                      const char *name)
 {
     return gl_str_dup(r->a, gl_json_str(j, gl_json_get(j, n, name), r->a));
 }
 
-static struct gl_strs list_in(struct reading *r, const struct gl_json *j, gl_jnode list)
+static struct gl_strs list_in(struct human_file_reading *r, const struct gl_json *j, gl_jnode list)
 {
     gl_str *items =
         GL_NEW_ARRAY(r->a, gl_str, gl_json_is(list, GL_JSON_ARRAY) ? list->count + 1 : 1);
@@ -49,7 +50,7 @@ static struct gl_strs list_in(struct reading *r, const struct gl_json *j, gl_jno
     return (struct gl_strs){.items = items, .n = n};
 }
 
-static struct gl_ask *find(struct reading *r, gl_str id)
+static struct gl_ask *find(struct human_file_reading *r, gl_str id)
 {
     const size_t *number = gl_map_find(&r->by_id, id);
 
@@ -57,7 +58,8 @@ static struct gl_ask *find(struct reading *r, gl_str id)
 }
 
 /* When nobody waits for the answer any more; 0: never, or it cannot be read. */
-static gl_ms end_of(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
+static gl_ms end_of(struct human_file_reading *r, const struct gl_json *j, gl_jnode root,
+                    gl_jnode payload)
 {
     gl_jnode timeout = gl_json_get(j, payload, "timeout_seconds");
     gl_str fraction,
@@ -77,13 +79,13 @@ static gl_ms end_of(struct reading *r, const struct gl_json *j, gl_jnode root, g
 }
 
 /* The place of a request in the list; NULL: there is none left. */
-static struct gl_ask *place_of(struct reading *r, gl_str id)
+static struct gl_ask *place_of(struct human_file_reading *r, gl_str id)
 {
-    struct gl_humanfile *f = r->file;
+    struct gl_human_file *f = r->file;
     struct gl_ask *found = find(r, id);
     size_t *number;
 
-    if (found != NULL || f->n == GL_HUMANFILE_MAX) {
+    if (found != NULL || f->n == GL_HUMAN_FILE_MAX) {
         return found;
     }
     if (f->n == r->cap) {
@@ -114,14 +116,15 @@ static bool allows(const struct gl_ask *r, gl_str decision)
 
 /* Asked again, by another attempt: this line counts, and what was answered before it was the answer
  * to another question. */
-static void add_request(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
+static void add_request(struct human_file_reading *r, const struct gl_json *j, gl_jnode root,
+                        gl_jnode payload)
 {
     gl_str id = text_in(r, j, payload, "request_id");
-    struct gl_ask *q = id.n > 0 && id.n <= GL_HUMANFILE_ID_MAX ? place_of(r, id) : NULL;
+    struct gl_ask *q = id.n > 0 && id.n <= GL_HUMAN_FILE_ID_MAX ? place_of(r, id) : NULL;
 
     if (q == NULL) {
-        r->file->strange_n += id.n > GL_HUMANFILE_ID_MAX;
-        r->file->dropped_n += id.n > 0 && id.n <= GL_HUMANFILE_ID_MAX;
+        r->file->strange_n += id.n > GL_HUMAN_FILE_ID_MAX;
+        r->file->dropped_n += id.n > 0 && id.n <= GL_HUMAN_FILE_ID_MAX;
     } else {
         *q = (struct gl_ask){
             .request_id = id,
@@ -135,7 +138,7 @@ static void add_request(struct reading *r, const struct gl_json *j, gl_jnode roo
     }
 }
 
-static void add_answer(struct reading *r, const struct gl_json *j, gl_jnode payload)
+static void add_answer(struct human_file_reading *r, const struct gl_json *j, gl_jnode payload)
 {
     struct gl_ask *q = find(r, text_in(r, j, payload, "request_id"));
 
@@ -155,7 +158,7 @@ static bool asks(gl_str line)
     return memmem(line.p, line.n, word, sizeof(word) - 1) != NULL;
 }
 
-static void take_line(struct reading *r, gl_str line)
+static void take_line(struct human_file_reading *r, gl_str line)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_jnode root, payload;
@@ -163,11 +166,11 @@ static void take_line(struct reading *r, gl_str line)
     gl_str type;
 
     line = gl_str_trim(line);
-    if (line.n > GL_HUMANFILE_LINE_MAX) {
+    if (line.n > GL_HUMAN_FILE_LINE_MAX) {
         r->file->strange_n += asks(line);
         return;
     }
-    if (line.n == 0 || gl_json_parse(&j, line, GL_HUMANFILE_LINE_MAX, &a, NULL) != 0) {
+    if (line.n == 0 || gl_json_parse(&j, line, GL_HUMAN_FILE_LINE_MAX, &a, NULL) != 0) {
         return;
     }
     root = gl_json_root(&j);
@@ -183,11 +186,11 @@ static void take_line(struct reading *r, gl_str line)
 /* What stands at its end, without a line that is cut off in front. */
 static int read_tail(int fd, off_t bytes, struct gl_buf *out, struct gl_why *reterr_why)
 {
-    off_t at = bytes > GL_HUMANFILE_BYTES_MAX ? bytes - GL_HUMANFILE_BYTES_MAX : 0;
+    off_t at = bytes > GL_HUMAN_FILE_BYTES_MAX ? bytes - GL_HUMAN_FILE_BYTES_MAX : 0;
     char piece[64 << 10];
     ssize_t n;
 
-    while (out->n <= GL_HUMANFILE_BYTES_MAX && (n = pread(fd, piece, sizeof(piece), at)) != 0) {
+    while (out->n <= GL_HUMAN_FILE_BYTES_MAX && (n = pread(fd, piece, sizeof(piece), at)) != 0) {
         if (n < 0) {
             return gl_fs_why(reterr_why, errno, "read", FILE_NAME);
         }
@@ -197,11 +200,11 @@ static int read_tail(int fd, off_t bytes, struct gl_buf *out, struct gl_why *ret
     return 0;
 }
 
-static int read_open(int fd, struct gl_arena *a, struct gl_humanfile *ret,
+static int read_open(int fd, struct gl_arena *a, struct gl_human_file *ret,
                      struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
-    struct reading r = {.a = a, .file = ret};
+    struct human_file_reading r = {.a = a, .file = ret};
     off_t bytes = lseek(fd, 0, SEEK_END);
     int err = read_tail(fd, bytes, &text, reterr_why);
     gl_str rest = gl_buf_view(&text);
@@ -214,9 +217,9 @@ static int read_open(int fd, struct gl_arena *a, struct gl_humanfile *ret,
         ret->changed_at = (gl_ms)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
     }
     ret->bytes = text.n;
-    ret->is_cut = bytes > GL_HUMANFILE_BYTES_MAX;
+    ret->is_cut = bytes > GL_HUMAN_FILE_BYTES_MAX;
     gl_map_init(&r.by_id);
-    if (bytes > GL_HUMANFILE_BYTES_MAX) {
+    if (bytes > GL_HUMAN_FILE_BYTES_MAX) {
         (void)gl_str_cut(rest, '\n', &rest);
     }
     while (rest.n > 0) {
@@ -245,14 +248,14 @@ static const char *other_kind(const char *root, gl_str run_id)
 
 #define NO_FILE "human.jsonl is %s, not a file: no question in it is seen; remove it"
 
-int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struct gl_humanfile *ret,
-                      struct gl_why *reterr_why)
+int gl_human_file_read(const char *root, gl_str run_id, struct gl_arena *a,
+                       struct gl_human_file *ret, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_fs_closep) int fd = -1;
     uint64_t bytes;
-    int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), &fd, &bytes, reterr_why);
+    int err = gl_run_files_open(root, run_id, GL_S(FILE_NAME), &fd, &bytes, reterr_why);
 
-    *ret = (struct gl_humanfile){0};
+    *ret = (struct gl_human_file){0};
     if (err == GL_E_NOT_FOUND) {
         ret->is_other = other_kind(root, run_id);
         return 0;
@@ -260,7 +263,7 @@ int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struc
     return err == 0 ? read_open(fd, a, ret, reterr_why) : err;
 }
 
-bool gl_humanfile_is_since(const char *root, gl_str run_id, gl_str since)
+bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct stat st;
@@ -273,7 +276,7 @@ bool gl_humanfile_is_since(const char *root, gl_str run_id, gl_str since)
 
 /* ---- answering ---- */
 
-gl_str gl_humanfile_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a)
+gl_str gl_human_file_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -286,13 +289,13 @@ gl_str gl_humanfile_decisions(const struct gl_ask *r, const char *between, struc
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-bool gl_humanfile_is_over(const struct gl_ask *r, gl_ms now)
+bool gl_human_file_is_expired(const struct gl_ask *r, gl_ms now)
 {
     return r->expires_at != 0 && r->expires_at <= now;
 }
 
 /* "open are: a, b" */
-static gl_str open_ones(const struct gl_humanfile *f, struct gl_arena *a)
+static gl_str open_ones(const struct gl_human_file *f, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -305,7 +308,7 @@ static gl_str open_ones(const struct gl_humanfile *f, struct gl_arena *a)
     return out.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("none is open");
 }
 
-static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer *answer,
+static int check(const struct gl_human_file *f, const struct gl_human_file_answer *answer,
                  struct gl_arena *a, struct gl_why *reterr_why)
 {
     const struct gl_ask *r = NULL;
@@ -314,7 +317,7 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
         r = gl_str_eq(f->requests[i].request_id, answer->request_id) ? &f->requests[i] : r;
     }
     if (r == NULL) {
-        gl_str trouble = gl_humanfile_trouble(f, a);
+        gl_str trouble = gl_human_file_problems(f, a);
 
         return gl_why(reterr_why, GL_R_NO_SUCH_REQUEST, "the run has no request '%.*s'; %.*s%s%.*s",
                       GL_STR_ARG(answer->request_id), GL_STR_ARG(open_ones(f, a)),
@@ -327,7 +330,7 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
                       GL_STR_ARG(r->reviewer), r->answered_at.n > 0 ? " at " : "",
                       GL_STR_ARG(r->answered_at));
     }
-    if (gl_humanfile_is_over(r, answer->now)) {
+    if (gl_human_file_is_expired(r, answer->now)) {
         char when[GL_WHEN_BYTES];
 
         return gl_why(reterr_why,
@@ -349,7 +352,7 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
     }
     if (!allows(r, answer->decision)) {
         return gl_why(reterr_why, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
-                      GL_STR_ARG(gl_humanfile_decisions(r, ", ", a)));
+                      GL_STR_ARG(gl_human_file_decisions(r, ", ", a)));
     }
     return 0;
 }
@@ -360,7 +363,7 @@ static void write_text(struct gl_jw *w, const char *name, gl_str text)
     gl_jw_str(w, text);
 }
 
-static void write_answer(const struct gl_humanfile_answer *answer, struct gl_buf *out)
+static void write_answer(const struct gl_human_file_answer *answer, struct gl_buf *out)
 {
     struct gl_jw w;
 
@@ -394,7 +397,7 @@ static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
     uint64_t bytes;
-    int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), ret_fd, &bytes, reterr_why);
+    int err = gl_run_files_open(root, run_id, GL_S(FILE_NAME), ret_fd, &bytes, reterr_why);
     const char *other = err == GL_E_NOT_FOUND ? other_kind(root, run_id) : NULL;
 
     if (other != NULL) {
@@ -415,19 +418,20 @@ static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
     return err;
 }
 
-int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
-                         struct gl_arena *a, struct gl_why *reterr_why)
+int gl_human_file_respond(const char *root, gl_str run_id,
+                          const struct gl_human_file_answer *answer, struct gl_arena *a,
+                          struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
-    struct gl_humanfile f = {0};
+    struct gl_human_file f = {0};
     int err = open_locked(root, run_id, LOCK_WAIT_MS, &fd, reterr_why);
 
     err = err == 0 ? read_open(fd, a, &f, reterr_why) : err;
     err = err == 0 ? check(&f, answer, a, reterr_why) : err;
     if (err == 0) {
         write_answer(answer, &line);
-        err = gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&line), reterr_why);
+        err = gl_run_files_append(root, run_id, FILE_NAME, gl_buf_view(&line), reterr_why);
     }
     return err;
 }
@@ -439,7 +443,7 @@ static bool has_default(const struct gl_ask *r)
     return !r->is_answered && r->expires_at != 0 && r->default_decision.n > 0 && !r->is_refused;
 }
 
-gl_ms gl_humanfile_due(const struct gl_humanfile *f)
+gl_ms gl_human_file_next_timeout(const struct gl_human_file *f)
 {
     gl_ms due = INT64_MAX;
 
@@ -455,10 +459,10 @@ static void write_default(const struct gl_ask *r, gl_ms now, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     char when[GL_WHEN_BYTES], until[GL_WHEN_BYTES];
-    struct gl_humanfile_answer answer = {
+    struct gl_human_file_answer answer = {
         .request_id = r->request_id,
         .decision = r->default_decision,
-        .reviewer = GL_S(GL_HUMANFILE_TIMEOUT),
+        .reviewer = GL_S(GL_HUMAN_FILE_TIMEOUT),
         .reason = gl_str_fmt(&a, "nobody answered until %.*s: its default decision",
                              GL_STR_ARG(gl_when_format(r->expires_at, until))),
         .at = gl_when_format(now, when),
@@ -469,25 +473,25 @@ static void write_default(const struct gl_ask *r, gl_ms now, struct gl_buf *out)
 }
 
 /* All of a file go out together: each alone would be synced alone, while other runs wait. */
-int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
-                        struct gl_why *reterr_why)
+int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
+                         struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf lines = {0};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
-    struct gl_humanfile f = {0};
+    struct gl_human_file f = {0};
     int err = open_locked(root, run_id, 0, &fd, reterr_why);
 
     err = err == 0 ? read_open(fd, &a, &f, reterr_why) : err;
     *ret_n = 0;
     for (size_t i = 0; i < f.n && err == 0 && lines.n < DEFAULTS_BYTES; i++) {
-        if (has_default(&f.requests[i]) && gl_humanfile_is_over(&f.requests[i], now)) {
+        if (has_default(&f.requests[i]) && gl_human_file_is_expired(&f.requests[i], now)) {
             write_default(&f.requests[i], now, &lines);
             ++*ret_n;
         }
     }
     if (err == 0 && lines.n > 0) {
-        err = gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&lines), reterr_why);
+        err = gl_run_files_append(root, run_id, FILE_NAME, gl_buf_view(&lines), reterr_why);
     }
     return err;
 }
@@ -501,7 +505,7 @@ static void tell(struct gl_buf *out, gl_str sentence)
 }
 
 /* The first one stands for all. */
-static void tell_refused(const struct gl_humanfile *f, struct gl_arena *a, struct gl_buf *out)
+static void tell_refused(const struct gl_human_file *f, struct gl_arena *a, struct gl_buf *out)
 {
     for (size_t i = 0; i < f->n; i++) {
         const struct gl_ask *r = &f->requests[i];
@@ -512,13 +516,13 @@ static void tell_refused(const struct gl_humanfile *f, struct gl_arena *a, struc
                             "the default '%.100s' of request '%.100s' is none of the decisions "
                             "it allows (%.200s), and will not be written",
                             gl_str_c(a, r->default_decision), gl_str_c(a, r->request_id),
-                            gl_str_c(a, gl_humanfile_decisions(r, ", ", a))));
+                            gl_str_c(a, gl_human_file_decisions(r, ", ", a))));
             return;
         }
     }
 }
 
-gl_str gl_humanfile_trouble(const struct gl_humanfile *f, struct gl_arena *a)
+gl_str gl_human_file_problems(const struct gl_human_file *f, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -529,19 +533,19 @@ gl_str gl_humanfile_trouble(const struct gl_humanfile *f, struct gl_arena *a)
         tell(&out, gl_str_fmt(a,
                               "human.jsonl has more than %d MiB: only the end of it is read, and a "
                               "question before that is not seen",
-                              GL_HUMANFILE_BYTES_MAX >> 20));
+                              GL_HUMAN_FILE_BYTES_MAX >> 20));
     }
     if (f->dropped_n > 0) {
         tell(&out, gl_str_fmt(a,
                               "human.jsonl has more than %d requests: those after them are not "
                               "taken",
-                              GL_HUMANFILE_MAX));
+                              GL_HUMAN_FILE_MAX));
     }
     if (f->strange_n > 0) {
         tell(&out, gl_str_fmt(a,
                               "a question in human.jsonl is not taken, because its line has more "
                               "than 1 MiB or its request_id more than %d bytes",
-                              GL_HUMANFILE_ID_MAX));
+                              GL_HUMAN_FILE_ID_MAX));
     }
     tell_refused(f, a, &out);
     return gl_str_dup(a, gl_buf_view(&out));

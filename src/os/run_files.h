@@ -1,17 +1,17 @@
-/* runfs.h - the folder of a run, <runs root>/<run id>: what the workers of a bundle have left
+/* run_files.h - the folder of a run, <runs root>/<run id>: what the workers of a bundle have left
  * there.
  *
  * Workers write what they like. No link is followed, neither in the folder nor on the way to a file
  * in it, and whatever is no regular file is left out. */
-#ifndef GL_OS_RUNFS_H
-#define GL_OS_RUNFS_H
+#ifndef GL_OS_RUN_FILES_H
+#define GL_OS_RUN_FILES_H
 
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/when.h"
 
-struct gl_runfs_file {
+struct gl_run_file {
     gl_str path; /* below the folder */
     uint64_t bytes;
     gl_ms modified_at;
@@ -19,33 +19,33 @@ struct gl_runfs_file {
         hex[GL_SHA256_HEX]; /* "" : it could not be read, or is too large to be hashed in passing */
 };
 
-struct gl_runfs_list {
-    struct gl_runfs_file *files; /* by path */
+struct gl_run_files_list {
+    struct gl_run_file *files; /* by path */
     size_t n;
-    bool is_cut; /* there are more than GL_RUNFS_FILES_MAX */
+    bool is_cut; /* there are more than GL_RUN_FILES_MAX */
 };
 
-enum { GL_RUNFS_FILES_MAX = 10000 };
+enum { GL_RUN_FILES_MAX = 10000 };
 
 /* All files; everything lives in `a`. `hash_max`: larger ones are not hashed. A folder that is not
  * there is empty. */
-int gl_runfs_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_arena *a,
-                  struct gl_runfs_list *ret, struct gl_why *reterr_why);
+int gl_run_files_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_arena *a,
+                      struct gl_run_files_list *ret, struct gl_why *reterr_why);
 
 /* Open a file for reading. GL_E_INVALID: the path leads out; GL_E_NOT_FOUND. */
-int gl_runfs_open(const char *root, gl_str run_id, gl_str path, int *ret_fd, uint64_t *ret_bytes,
-                  struct gl_why *reterr_why);
+int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
+                      uint64_t *ret_bytes, struct gl_why *reterr_why);
 
 /* Append one line or more to a file of the folder, in one write, synced. The file is made if it is
  * not there; one that ends without a newline gets one first. */
-int gl_runfs_append(const char *root, gl_str run_id, const char *name, gl_str line,
-                    struct gl_why *reterr_why);
+int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_str line,
+                        struct gl_why *reterr_why);
 
 /* {"job_id", "run_id", "folder", "artifacts": [...], "truncated"}, as the API tells it. */
-void gl_runfs_write(const struct gl_runfs_list *l, const char *root, gl_str job, gl_str run_id,
-                    struct gl_buf *out);
+void gl_run_files_write(const struct gl_run_files_list *l, const char *root, gl_str job,
+                        gl_str run_id, struct gl_buf *out);
 
 /* What a file is, by the ending of its name. */
-const char *gl_runfs_type(gl_str path);
+const char *gl_run_files_type(gl_str path);
 
 #endif

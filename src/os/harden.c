@@ -1,4 +1,4 @@
-#include "os/private.h"
+#include "os/harden.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void mask_password(char *argument)
     mask_options(rest + (*rest == '?'));
 }
 
-char **gl_private_arguments(char **argv)
+char **gl_harden_arguments(char **argv)
 {
     char **copy = copy_strings(argv);
     for (char **a = argv; *a != NULL; a++) {
@@ -71,7 +71,7 @@ char **gl_private_arguments(char **argv)
     return copy;
 }
 
-void gl_private_environment(void)
+void gl_harden_environment(void)
 {
     char **original = environ;
     if (original == NULL) {
@@ -86,7 +86,7 @@ void gl_private_environment(void)
     }
 }
 
-void gl_private_memory(void)
+void gl_harden_memory(void)
 {
     const char *core = getenv("GLIA_CORE");
     if (core == NULL || strcmp(core, "1") != 0) {

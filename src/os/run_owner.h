@@ -1,4 +1,4 @@
-/* runclaim.h - whose a run's folder is: <runs root>/.glia/<run id>, the ids of the jobs that have
+/* run_owner.h - whose a run's folder is: <runs root>/.glia/<run id>, the ids of the jobs that have
  * taken <runs root>/<run id>, one a line, the latest last.
  *
  * A run id can be used again once its job has been removed, and the folder outlives its job. What
@@ -10,22 +10,22 @@
  * Each job takes its folder once, before its first worker starts. That is durable before the worker
  * runs, and whatever dies on the way is made good by the next start: until the list names the job,
  * nothing of it can be in there. */
-#ifndef GL_OS_RUNCLAIM_H
-#define GL_OS_RUNCLAIM_H
+#ifndef GL_OS_RUN_OWNER_H
+#define GL_OS_RUN_OWNER_H
 
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
 
-#define GL_RUNCLAIM_FOLDER ".glia" /* no run id begins with a dot */
+#define GL_RUN_OWNER_FOLDER ".glia" /* no run id begins with a dot */
 
 /* The folder is there afterwards, and is this job's. Blocks for some syncs, the first time. */
-int gl_runclaim_take(const char *folder, gl_str job, struct gl_why *reterr_why);
+int gl_run_owner_take(const char *folder, gl_str job, struct gl_why *reterr_why);
 
 /* The job that took it last; "" : nobody has, or there is no such folder. */
-void gl_runclaim_owner(const char *root, gl_str run_id, char ret[static GL_ULID_BYTES + 1]);
+void gl_run_owner_find(const char *root, gl_str run_id, char ret[static GL_ULID_BYTES + 1]);
 
 /* Is what lies in the folder this job's, as far as that can be told? */
-bool gl_runclaim_is_of(const char *root, gl_str run_id, gl_str job);
+bool gl_run_owner_is_job(const char *root, gl_str run_id, gl_str job);
 
 #endif

@@ -1,21 +1,21 @@
-/* crashmark.h - which job the node had in its hands when it died.
+/* crash_counter.h - which job the node had in its hands when it died.
  *
  * A job that brings the node down would do so again after every restart, and take all other jobs
  * with it. So the node writes down which job it is about before each step, into a mapped page that
  * outlives the process: a memcpy, no system call. Whoever opens the mark of a process that died
- * with a job in its hands counts one more crash of that job. After GL_CRASHMARK_CRASHES_MAX in a
- * row the job is to be held until a person looks at it.
+ * with a job in its hands counts one more crash of that job. After GL_CRASH_COUNTER_CRASHES_MAX in
+ * a row the job is to be held until a person looks at it.
  *
  * The counts lie in crash.json, the mark in crash.mark. A job's count is forgotten when it was
- * handled and the node went on: for GL_CRASHMARK_WELL_MS, or until it was closed in good order.
+ * handled and the node went on: for GL_CRASH_COUNTER_WELL_MS, or until it was closed in good order.
  * While a job is held, nothing is known about it, and its count stays.
  *
  * A count too many does no harm but a job that waits for a person; so where the process was killed
  * from outside in the very moment it had a job in its hands, that counts, too. The mark survives
  * the process, not the machine: nothing is synced. Called by the holder of the folder's lock; one
  * thread. */
-#ifndef GL_OS_CRASHMARK_H
-#define GL_OS_CRASHMARK_H
+#ifndef GL_OS_CRASH_COUNTER_H
+#define GL_OS_CRASH_COUNTER_H
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -23,42 +23,42 @@
 #include "base/when.h"
 
 enum {
-    GL_CRASHMARK_CRASHES_MAX = 3,
-    GL_CRASHMARK_WELL_MS = 10000,
-    GL_CRASHMARK_SUSPECTS_MAX = 64, /* jobs counted at a time; the one seen longest ago goes */
+    GL_CRASH_COUNTER_CRASHES_MAX = 3,
+    GL_CRASH_COUNTER_WELL_MS = 10000,
+    GL_CRASH_COUNTER_SUSPECTS_MAX = 64, /* jobs counted at a time; the one seen longest ago goes */
 };
 
-struct gl_crashmark_suspect {
+struct gl_crash_counter_suspect {
     char job[GL_ULID_BYTES + 1];
     uint32_t crashes;
     gl_ms seen_at; /* its last crash was found */
     gl_ms well_at; /* it was handled since, for the first time; 0: not yet */
 };
 
-struct gl_crashmark_page;
+struct gl_crash_counter_page;
 
-struct gl_crashmark {
-    struct gl_crashmark_page *page; /* mapped; NULL: not open */
-    const char *path;               /* of crash.json; borrowed from the arena */
-    gl_ms (*now)(void);             /* any clock that goes on */
+struct gl_crash_counter {
+    struct gl_crash_counter_page *page; /* mapped; NULL: not open */
+    const char *path;                   /* of crash.json; borrowed from the arena */
+    gl_ms (*now)(void);                 /* any clock that goes on */
     /* May be set after opening: is this job held, so that handling it means nothing? */
     bool (*is_held)(void *owner, gl_str job);
     void *owner;
-    gl_str current;                        /* borrowed while it is handled */
-    struct gl_crashmark_suspect *suspects; /* usually there is none, and everything is quick */
+    gl_str current;                            /* borrowed while it is handled */
+    struct gl_crash_counter_suspect *suspects; /* usually there is none, and everything is quick */
     size_t suspects_n;
-    gl_str quarantined[GL_CRASHMARK_SUSPECTS_MAX]; /* as found when it was opened */
+    gl_str quarantined[GL_CRASH_COUNTER_SUSPECTS_MAX]; /* as found when it was opened */
     size_t quarantined_n;
 };
 
 /* `a` must outlive it. `now` NULL: the system's. A file of counts that cannot be read is begun
  * anew: it is no reason not to start. */
-int gl_crashmark_open(struct gl_crashmark *ret, const char *data, gl_ms (*now)(void),
-                      struct gl_arena *a, struct gl_why *reterr_why);
+int gl_crash_counter_open(struct gl_crash_counter *ret, const char *data, gl_ms (*now)(void),
+                          struct gl_arena *a, struct gl_why *reterr_why);
 /* In good order: nobody died. Fine when not open. */
-void gl_crashmark_close(struct gl_crashmark *m);
+void gl_crash_counter_close(struct gl_crash_counter *m);
 
 /* From now on `job` is handled; "": nothing is. `job` is borrowed until the next call. */
-void gl_crashmark_set(struct gl_crashmark *m, gl_str job);
+void gl_crash_counter_set(struct gl_crash_counter *m, gl_str job);
 
 #endif

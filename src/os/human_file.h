@@ -1,4 +1,4 @@
-/* humanfile.h - questions that the workers of a bundle ask in the file human.jsonl of their run's
+/* human_file.h - questions that the workers of a bundle ask in the file human.jsonl of their run's
  * folder, and the answers that are appended to it.
  *
  *     {"type": "human_input_requested", "payload": {"request_id", "prompt", "allowed_decisions",
@@ -8,21 +8,21 @@
  * A request may say until when an answer is awaited (`timeout_seconds` after its `timestamp`, or
  * `expires_at`), and which decision counts then (`default_decision`). Answers that come later are
  * refused; the node writes the default down as the answer, in the name of the time-out
- * (os/overdue.h).
+ * (os/human_timeouts.h).
  *
  * The last line that asks counts for its request_id; an answer counts for the question before it.
  *
  * Workers write the file as they like: lines that are no such thing, or half written, are passed
- * over. What is beyond a limit is told (gl_humanfile_trouble). A default that is not among the
+ * over. What is beyond a limit is told (gl_human_file_problems). A default that is not among the
  * decisions of its request is never written. */
-#ifndef GL_OS_HUMANFILE_H
-#define GL_OS_HUMANFILE_H
+#ifndef GL_OS_HUMAN_FILE_H
+#define GL_OS_HUMAN_FILE_H
 
 #include "base/err.h"
 #include "base/json.h"
 #include "port/asks.h"
 
-struct gl_humanfile {
+struct gl_human_file {
     struct gl_ask *requests; /* in the order first asked, each once */
     size_t n;
     gl_ms changed_at; /* 0: there is no file */
@@ -30,26 +30,26 @@ struct gl_humanfile {
     /* What is not taken: */
     const char *is_other; /* "a folder": what stands there and is no file; NULL: it is, or none */
     bool is_cut;          /* the file is larger than what is read of it */
-    size_t dropped_n;     /* lines that ask, beyond GL_HUMANFILE_MAX */
+    size_t dropped_n;     /* lines that ask, beyond GL_HUMAN_FILE_MAX */
     size_t strange_n;     /* ... and such that are too long, or whose id is */
 };
 
 enum {
-    GL_HUMANFILE_BYTES_MAX = 16 << 20, /* read of a file, from its end */
-    GL_HUMANFILE_LINE_MAX = 1 << 20,
-    GL_HUMANFILE_MAX = 10000, /* requests of one file */
-    GL_HUMANFILE_ID_MAX = 512,
+    GL_HUMAN_FILE_BYTES_MAX = 16 << 20, /* read of a file, from its end */
+    GL_HUMAN_FILE_LINE_MAX = 1 << 20,
+    GL_HUMAN_FILE_MAX = 10000, /* requests of one file */
+    GL_HUMAN_FILE_ID_MAX = 512,
 };
 
 /* Everything lives in `a`. A file that is not there has no requests. */
-int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struct gl_humanfile *ret,
-                      struct gl_why *reterr_why);
+int gl_human_file_read(const char *root, gl_str run_id, struct gl_arena *a,
+                       struct gl_human_file *ret, struct gl_why *reterr_why);
 
 /* Another node has the run's job (its status tells since when its workers are at work, RFC 3339,
  * "" : none is): can this file, on a disk that both may see, hold what they ask? */
-bool gl_humanfile_is_since(const char *root, gl_str run_id, gl_str since);
+bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since);
 
-struct gl_humanfile_answer {
+struct gl_human_file_answer {
     gl_str request_id, decision, reviewer, reason;
     gl_str output; /* JSON; "" : none */
     gl_ms now;
@@ -57,28 +57,29 @@ struct gl_humanfile_answer {
     gl_str ended; /* how the run's job has ended; "" : it has not, or it is not known */
 };
 
-bool gl_humanfile_is_over(const struct gl_ask *r, gl_ms now);
+bool gl_human_file_is_expired(const struct gl_ask *r, gl_ms now);
 
 /* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
  * GL_E_STATE: it is answered, or its time or its job is over; GL_E_INVALID: not one of the
  * decisions it allows; GL_E_BUSY: somebody else holds a lock on the file for seconds. */
-int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
-                         struct gl_arena *a, struct gl_why *reterr_why);
+int gl_human_file_respond(const char *root, gl_str run_id,
+                          const struct gl_human_file_answer *answer, struct gl_arena *a,
+                          struct gl_why *reterr_why);
 
 /* When the first open request that names a default is over; INT64_MAX: there is none. */
-gl_ms gl_humanfile_due(const struct gl_humanfile *f);
+gl_ms gl_human_file_next_timeout(const struct gl_human_file *f);
 
 /* The time of these is over, and nobody has answered: their defaults become the answers, durably,
- * by GL_HUMANFILE_TIMEOUT, in one write. *ret_n: how many; of very many some are left for the next
+ * by GL_HUMAN_FILE_TIMEOUT, in one write. *ret_n: how many; of very many some are left for the next
  * time. Waits for no lock: GL_E_BUSY. */
-#define GL_HUMANFILE_TIMEOUT "timeout"
-int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
-                        struct gl_why *reterr_why);
+#define GL_HUMAN_FILE_TIMEOUT "timeout"
+int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
+                         struct gl_why *reterr_why);
 
 /* Of which questions there is something to tell, in one sentence without a full stop; "" : none. */
-gl_str gl_humanfile_trouble(const struct gl_humanfile *f, struct gl_arena *a);
+gl_str gl_human_file_problems(const struct gl_human_file *f, struct gl_arena *a);
 
 /* "approve, reject" */
-gl_str gl_humanfile_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a);
+gl_str gl_human_file_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a);
 
 #endif

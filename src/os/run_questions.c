@@ -1,9 +1,9 @@
-#include "os/asksrun.h"
+#include "os/run_questions.h"
 
 #include <dirent.h>
 
 #include "base/check.h"
-#include "os/runclaim.h"
+#include "os/run_owner.h"
 
 enum {
     DECISIONS_MAX = 16,
@@ -48,18 +48,18 @@ static struct gl_ask copy_ask(const struct gl_ask *r, struct gl_arena *a)
     };
 }
 
-void gl_asksrun_of(const char *root, gl_str run_id, const struct gl_humanfile *f,
-                   struct gl_arena *a, struct gl_asks_run *ret)
+void gl_run_questions_from_file(const char *root, gl_str run_id, const struct gl_human_file *f,
+                                struct gl_arena *a, struct gl_asks_run *ret)
 {
     char owner[GL_ULID_BYTES + 1];
 
-    gl_runclaim_owner(root, run_id, owner);
+    gl_run_owner_find(root, run_id, owner);
     *ret = (struct gl_asks_run){
         .run_id = gl_str_dup(a, run_id),
         .job_id = gl_str_dup(a, gl_str_of(owner)),
         .asked_at = f->changed_at,
         .open = GL_NEW_ARRAY(a, struct gl_ask, GL_ASKS_TOLD_MAX),
-        .trouble = gl_humanfile_trouble(f, a),
+        .trouble = gl_human_file_problems(f, a),
     };
     for (size_t i = 0; i < f->n; i++) {
         if (!f->requests[i].is_answered) {
@@ -71,7 +71,8 @@ void gl_asksrun_of(const char *root, gl_str run_id, const struct gl_humanfile *f
     }
 }
 
-struct gl_asks_run gl_asksrun_copy(const struct gl_asks_run *r, size_t limit, struct gl_arena *a)
+struct gl_asks_run gl_run_questions_copy(const struct gl_asks_run *r, size_t limit,
+                                         struct gl_arena *a)
 {
     size_t n = r->n < limit ? r->n : limit;
     struct gl_asks_run to = {
@@ -96,13 +97,13 @@ static bool read_run(const char *root, gl_str run_id, uint64_t *bytes, struct gl
                      struct gl_asks_run *ret)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
-    struct gl_humanfile f;
+    struct gl_human_file f;
 
-    if (gl_humanfile_read(root, run_id, &scratch, &f, NULL) != 0) {
+    if (gl_human_file_read(root, run_id, &scratch, &f, NULL) != 0) {
         return false;
     }
     *bytes += f.bytes;
-    gl_asksrun_of(root, run_id, &f, a, ret);
+    gl_run_questions_from_file(root, run_id, &f, a, ret);
     return ret->open_n > 0 || ret->trouble.n > 0;
 }
 
@@ -144,7 +145,7 @@ static struct gl_asks_run *read_all(void *owner, size_t limit, struct gl_arena *
     return all;
 }
 
-struct gl_asks gl_asksrun_reader(const char *root)
+struct gl_asks gl_run_questions_reader(const char *root)
 {
     return (struct gl_asks){.owner = (void *)(uintptr_t)root, .find = read_one, .all = read_all};
 }

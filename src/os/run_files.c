@@ -1,4 +1,4 @@
-#include "os/runfs.h"
+#include "os/run_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,9 +40,9 @@ static int open_run(const char *root, gl_str run_id, int *ret, struct gl_why *re
 
 /* ---- listing ---- */
 
-struct walk {
+struct run_files_walk {
     struct gl_arena *a;
-    struct gl_runfs_list *list;
+    struct gl_run_files_list *list;
     size_t cap;
     uint64_t hash_max;
 };
@@ -70,18 +70,18 @@ static void hash(int fd, char ret[static GL_SHA256_HEX])
     ret[GL_SHA256_HEX - 1] = '\0';
 }
 
-static void add_file(struct walk *w, gl_str path, int fd, const struct stat *st)
+static void add_file(struct run_files_walk *w, gl_str path, int fd, const struct stat *st)
 {
-    struct gl_runfs_list *l = w->list;
-    struct gl_runfs_file *f;
+    struct gl_run_files_list *l = w->list;
+    struct gl_run_file *f;
 
-    if (l->n == GL_RUNFS_FILES_MAX) {
+    if (l->n == GL_RUN_FILES_MAX) {
         l->is_cut = true;
         return;
     }
     if (l->n == w->cap) {
         size_t cap = w->cap * 2 + 16;
-        struct gl_runfs_file *more = GL_NEW_ARRAY(w->a, struct gl_runfs_file, cap);
+        struct gl_run_file *more = GL_NEW_ARRAY(w->a, struct gl_run_file, cap);
 
         if (l->n > 0) {
             memcpy(more, l->files, l->n * sizeof(*more));
@@ -90,7 +90,7 @@ static void add_file(struct walk *w, gl_str path, int fd, const struct stat *st)
         w->cap = cap;
     }
     f = &l->files[l->n++];
-    *f = (struct gl_runfs_file){
+    *f = (struct gl_run_file){
         .path = path,
         .bytes = (uint64_t)st->st_size,
         .modified_at = (gl_ms)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
@@ -101,7 +101,7 @@ static void add_file(struct walk *w, gl_str path, int fd, const struct stat *st)
 }
 
 /* Takes the descriptor. */
-static void walk(struct walk *w, int fd, gl_str prefix, unsigned depth)
+static void walk(struct run_files_walk *w, int fd, gl_str prefix, unsigned depth)
 {
     DIR *dir = fdopendir(fd);
     struct dirent *e;
@@ -138,18 +138,18 @@ static void walk(struct walk *w, int fd, gl_str prefix, unsigned depth)
 
 static int by_path(const void *a, const void *b)
 {
-    const struct gl_runfs_file *x = a, *y = b;
+    const struct gl_run_file *x = a, *y = b;
 
     return gl_str_cmp(x->path, y->path);
 }
 
-int gl_runfs_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_arena *a,
-                  struct gl_runfs_list *ret, struct gl_why *reterr_why)
+int gl_run_files_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_arena *a,
+                      struct gl_run_files_list *ret, struct gl_why *reterr_why)
 {
-    struct walk w = {.a = a, .list = ret, .hash_max = hash_max};
+    struct run_files_walk w = {.a = a, .list = ret, .hash_max = hash_max};
     int fd = -1, err = open_run(root, run_id, &fd, reterr_why);
 
-    *ret = (struct gl_runfs_list){0};
+    *ret = (struct gl_run_files_list){0};
     if (err != 0) {
         return err == GL_E_NOT_FOUND ? 0 : err;
     }
@@ -168,8 +168,8 @@ static int no_such_file(gl_str path, struct gl_why *reterr_why)
                   GL_STR_ARG(path));
 }
 
-int gl_runfs_open(const char *root, gl_str run_id, gl_str path, int *ret_fd, uint64_t *ret_bytes,
-                  struct gl_why *reterr_why)
+int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
+                      uint64_t *ret_bytes, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_fs_closep) int at = -1;
@@ -215,8 +215,8 @@ static bool ends_with_newline(int fd)
            last == '\n';
 }
 
-int gl_runfs_append(const char *root, gl_str run_id, const char *name, gl_str line,
-                    struct gl_why *reterr_why)
+int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_str line,
+                        struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_fs_closep) int folder = -1;
     GL_CLEANUP(gl_fs_closep) int fd = -1;
@@ -244,7 +244,7 @@ int gl_runfs_append(const char *root, gl_str run_id, const char *name, gl_str li
 
 /* ---- telling ---- */
 
-static void write_file(struct gl_jw *w, const struct gl_runfs_file *f)
+static void write_file(struct gl_jw *w, const struct gl_run_file *f)
 {
     char when[GL_WHEN_BYTES];
 
@@ -260,14 +260,14 @@ static void write_file(struct gl_jw *w, const struct gl_runfs_file *f)
         gl_jw_null(w);
     }
     gl_jw_key(w, "content_type");
-    gl_jw_c(w, gl_runfs_type(f->path));
+    gl_jw_c(w, gl_run_files_type(f->path));
     gl_jw_key(w, "modified_at");
     gl_jw_str(w, gl_when_format(f->modified_at, when));
     gl_jw_end(w);
 }
 
-void gl_runfs_write(const struct gl_runfs_list *l, const char *root, gl_str job, gl_str run_id,
-                    struct gl_buf *out)
+void gl_run_files_write(const struct gl_run_files_list *l, const char *root, gl_str job,
+                        gl_str run_id, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_jw w;
@@ -293,7 +293,7 @@ void gl_runfs_write(const struct gl_runfs_list *l, const char *root, gl_str job,
 
 /* ---- types ---- */
 
-const char *gl_runfs_type(gl_str path)
+const char *gl_run_files_type(gl_str path)
 {
     static const struct {
         const char *ending, *type;

@@ -1,4 +1,4 @@
-#include "os/runclaim.h"
+#include "os/run_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,27 +18,27 @@ enum {
 /* ---- the list ---- */
 
 /* <runs root>/<run id> */
-struct place {
+struct run_paths {
     const char *folder, *root;
     gl_str run_id;
     const char *lists, *list; /* the folder of the lists, and this run's */
 };
 
-static struct place place_of(struct gl_arena *a, gl_str root, gl_str run_id)
+static struct run_paths place_of(struct gl_arena *a, gl_str root, gl_str run_id)
 {
-    return (struct place){
+    return (struct run_paths){
         .folder = gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(root), GL_STR_ARG(run_id)).p,
         .root = gl_str_c(a, root),
         .run_id = run_id,
-        .lists = gl_str_fmt(a, "%.*s/" GL_RUNCLAIM_FOLDER, GL_STR_ARG(root)).p,
+        .lists = gl_str_fmt(a, "%.*s/" GL_RUN_OWNER_FOLDER, GL_STR_ARG(root)).p,
         .list =
-            gl_str_fmt(a, "%.*s/" GL_RUNCLAIM_FOLDER "/%.*s", GL_STR_ARG(root), GL_STR_ARG(run_id))
+            gl_str_fmt(a, "%.*s/" GL_RUN_OWNER_FOLDER "/%.*s", GL_STR_ARG(root), GL_STR_ARG(run_id))
                 .p,
     };
 }
 
 /* Whatever stands in its place: no link is followed, and nothing is waited for. */
-static int open_list(const struct place *p)
+static int open_list(const struct run_paths *p)
 {
     GL_CLEANUP(gl_fs_closep)
     int fd = open(p->list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -48,7 +48,7 @@ static int open_list(const struct place *p)
 }
 
 /* What cannot be read names nobody. */
-static void read_list(const struct place *p, struct gl_buf *out)
+static void read_list(const struct run_paths *p, struct gl_buf *out)
 {
     GL_CLEANUP(gl_fs_closep) int fd = open_list(p);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
@@ -100,7 +100,7 @@ static gl_str job_in_name(gl_str name)
 }
 
 /* Does the folder belong to this job? *ret_last: the last one it did; "" : none. */
-static bool is_of(const struct place *p, gl_str list, gl_str job, gl_str *ret_last)
+static bool is_of(const struct run_paths *p, gl_str list, gl_str job, gl_str *ret_last)
 {
     bool is_there = look_for(list, job, ret_last);
 
@@ -111,7 +111,8 @@ static bool is_of(const struct place *p, gl_str list, gl_str job, gl_str *ret_la
     return is_there;
 }
 
-static int write_list(const struct place *p, gl_str before, gl_str job, struct gl_why *reterr_why)
+static int write_list(const struct run_paths *p, gl_str before, gl_str job,
+                      struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
 
@@ -164,7 +165,7 @@ static int set_aside(const char *folder, gl_str last, unsigned number, struct gl
 
 /* ---- taking ---- */
 
-static int make_folders(const struct place *p, struct gl_why *reterr_why)
+static int make_folders(const struct run_paths *p, struct gl_why *reterr_why)
 {
     int err = gl_fs_mkdirs_own(p->folder, 1, reterr_why);
 
@@ -172,7 +173,8 @@ static int make_folders(const struct place *p, struct gl_why *reterr_why)
 }
 
 /* What was set aside is so durably before the list says whose the folder is now. */
-static int make_and_write(const struct place *p, gl_str list, gl_str job, struct gl_why *reterr_why)
+static int make_and_write(const struct run_paths *p, gl_str list, gl_str job,
+                          struct gl_why *reterr_why)
 {
     int err = make_folders(p, reterr_why);
 
@@ -180,7 +182,8 @@ static int make_and_write(const struct place *p, gl_str list, gl_str job, struct
     return err == 0 ? write_list(p, list, job, reterr_why) : err;
 }
 
-static int take(const struct place *p, gl_str job, struct gl_arena *a, struct gl_why *reterr_why)
+static int take(const struct run_paths *p, gl_str job, struct gl_arena *a,
+                struct gl_why *reterr_why)
 {
     for (unsigned i = 0; i < TRIES_MAX; i++) {
         GL_CLEANUP(gl_buf_done) struct gl_buf list = {0};
@@ -206,11 +209,11 @@ static int take(const struct place *p, gl_str job, struct gl_arena *a, struct gl
         p->folder, TRIES_MAX);
 }
 
-int gl_runclaim_take(const char *folder, gl_str job, struct gl_why *reterr_why)
+int gl_run_owner_take(const char *folder, gl_str job, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char *slash = strrchr(folder, '/');
-    struct place p;
+    struct run_paths p;
 
     if (slash == NULL || !gl_str_is_id(gl_str_of(slash + 1))) {
         return gl_why(reterr_why, GL_E_INVALID, "%s is no folder of a run", folder);
@@ -221,14 +224,14 @@ int gl_runclaim_take(const char *folder, gl_str job, struct gl_why *reterr_why)
 
 /* ---- telling ---- */
 
-void gl_runclaim_owner(const char *root, gl_str run_id, char ret[static GL_ULID_BYTES + 1])
+void gl_run_owner_find(const char *root, gl_str run_id, char ret[static GL_ULID_BYTES + 1])
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf list = {0};
     gl_str last = {0};
 
     if (gl_str_is_id(run_id)) {
-        struct place p = place_of(&a, gl_str_of(root), run_id);
+        struct run_paths p = place_of(&a, gl_str_of(root), run_id);
 
         read_list(&p, &list);
         (void)is_of(&p, gl_buf_view(&list), (gl_str){0}, &last);
@@ -236,10 +239,10 @@ void gl_runclaim_owner(const char *root, gl_str run_id, char ret[static GL_ULID_
     (void)snprintf(ret, GL_ULID_BYTES + 1, "%.*s", GL_STR_ARG(last));
 }
 
-bool gl_runclaim_is_of(const char *root, gl_str run_id, gl_str job)
+bool gl_run_owner_is_job(const char *root, gl_str run_id, gl_str job)
 {
     char owner[GL_ULID_BYTES + 1];
 
-    gl_runclaim_owner(root, run_id, owner);
+    gl_run_owner_find(root, run_id, owner);
     return owner[0] == '\0' || gl_str_is(job, owner);
 }

@@ -1,4 +1,4 @@
-#include "os/overdue.h"
+#include "os/human_timeouts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,18 +8,18 @@
 #include "base/check.h"
 #include "base/id.h"
 #include "base/mem.h"
-#include "os/asksrun.h"
 #include "os/fs.h"
-#include "os/humanfile.h"
+#include "os/human_file.h"
+#include "os/run_questions.h"
 
 enum { SEEN_MAX = 100000, PATH_BYTES = 512, AGAIN_MS = 30000 /* has its job ended meanwhile? */ };
 
-struct seen {
+struct watched_run {
     gl_str run_id; /* behind it */
     struct timespec changed;
     off_t bytes; /* -1: it has not been read */
     ino_t inode;
-    bool is_away; /* GL_OVERDUE_AWAY: read again when it is asked again */
+    bool is_away; /* GL_HUMAN_RUN_OTHER_FILE: read again when it is asked again */
     bool again;   /* it is read once more, though it may be the same */
     gl_ms due;    /* INT64_MAX: nothing in it */
     int told;     /* the error that stands in the log */
@@ -33,9 +33,9 @@ struct seen {
     struct gl_asks_run run; /* what is told while it is among the open ones */
 };
 
-void gl_overdue_init(struct gl_overdue *o)
+void gl_human_timeouts_init(struct gl_human_timeouts *o)
 {
-    *o = (struct gl_overdue){0};
+    *o = (struct gl_human_timeouts){0};
     atomic_init(&o->stops, false);
     gl_map_init(&o->seen);
     gl_map_init(&o->open);
@@ -43,9 +43,9 @@ void gl_overdue_init(struct gl_overdue *o)
     pthread_mutex_init(&o->mutex, NULL);
 }
 
-static void forget_all(struct gl_overdue *o)
+static void forget_all(struct gl_human_timeouts *o)
 {
-    struct seen *s;
+    struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
     gl_map_done(&o->open);
@@ -61,7 +61,7 @@ static void forget_all(struct gl_overdue *o)
     pthread_mutex_unlock(&o->mutex);
 }
 
-void gl_overdue_done(struct gl_overdue *o)
+void gl_human_timeouts_done(struct gl_human_timeouts *o)
 {
     forget_all(o);
     gl_map_done(&o->seen);
@@ -70,9 +70,9 @@ void gl_overdue_done(struct gl_overdue *o)
     pthread_mutex_destroy(&o->mutex);
 }
 
-static struct seen *remember(struct gl_overdue *o, gl_str run_id)
+static struct watched_run *remember(struct gl_human_timeouts *o, gl_str run_id)
 {
-    struct seen *s = gl_map_find(&o->seen, run_id);
+    struct watched_run *s = gl_map_find(&o->seen, run_id);
 
     if (s != NULL) {
         return s;
@@ -89,7 +89,7 @@ static struct seen *remember(struct gl_overdue *o, gl_str run_id)
     return s;
 }
 
-static void say(struct gl_overdue *o, gl_str run_id, const char *what)
+static void say(struct gl_human_timeouts *o, gl_str run_id, const char *what)
 {
     char line[2048];
 
@@ -99,7 +99,7 @@ static void say(struct gl_overdue *o, gl_str run_id, const char *what)
 
 /* ---- what is told ---- */
 
-static void close_run(struct gl_overdue *o, struct seen *s)
+static void close_run(struct gl_human_timeouts *o, struct watched_run *s)
 {
     pthread_mutex_lock(&o->mutex);
     (void)gl_map_remove(&o->open, s->run_id); /* it need not be in either */
@@ -110,7 +110,8 @@ static void close_run(struct gl_overdue *o, struct seen *s)
 }
 
 /* Without room for it, only how many there are is known. */
-static void open_run(struct gl_overdue *o, struct seen *s, const struct gl_asks_run *run)
+static void open_run(struct gl_human_timeouts *o, struct watched_run *s,
+                     const struct gl_asks_run *run)
 {
     pthread_mutex_lock(&o->mutex);
     if (gl_map_find(&o->open, s->run_id) == NULL) {
@@ -121,7 +122,7 @@ static void open_run(struct gl_overdue *o, struct seen *s, const struct gl_asks_
     }
     if (gl_map_find(&o->open, s->run_id) != NULL) {
         gl_arena_done(&s->arena);
-        s->run = gl_asksrun_copy(run, GL_ASKS_TOLD_MAX, &s->arena);
+        s->run = gl_run_questions_copy(run, GL_ASKS_TOLD_MAX, &s->arena);
     }
     s->open_n = run->open_n;
     (void)snprintf(s->job, sizeof(s->job), "%.*s", GL_STR_ARG(run->job_id));
@@ -129,7 +130,7 @@ static void open_run(struct gl_overdue *o, struct seen *s, const struct gl_asks_
 }
 
 /* Once, until it is another. */
-static void note(struct gl_overdue *o, struct seen *s, gl_str trouble)
+static void note(struct gl_human_timeouts *o, struct watched_run *s, gl_str trouble)
 {
     char text[sizeof(s->note)];
 
@@ -143,17 +144,18 @@ static void note(struct gl_overdue *o, struct seen *s, gl_str trouble)
 }
 
 /* Whose is it? What is told lives as long as its job does. */
-static void judge(struct gl_overdue *o, struct seen *s, const struct gl_asks_run *run, gl_ms now)
+static void judge(struct gl_human_timeouts *o, struct watched_run *s, const struct gl_asks_run *run,
+                  gl_ms now)
 {
-    enum gl_overdue_run told = o->ask(o->owner, s->run_id);
+    enum gl_human_run told = o->ask(o->owner, s->run_id);
 
-    if (told == GL_OVERDUE_LATER) {
+    if (told == GL_HUMAN_RUN_UNKNOWN) {
         s->ask_at = now;
         return;
     }
-    s->is_away = told == GL_OVERDUE_AWAY;
-    s->ask_at = told != GL_OVERDUE_OTHER ? now + AGAIN_MS : INT64_MAX;
-    if (told == GL_OVERDUE_OTHER || told == GL_OVERDUE_AWAY) {
+    s->is_away = told == GL_HUMAN_RUN_OTHER_FILE;
+    s->ask_at = told != GL_HUMAN_RUN_FOREIGN ? now + AGAIN_MS : INT64_MAX;
+    if (told == GL_HUMAN_RUN_FOREIGN || told == GL_HUMAN_RUN_OTHER_FILE) {
         close_run(o, s);
     } else if (run != NULL) {
         open_run(o, s, run);
@@ -164,26 +166,26 @@ static void judge(struct gl_overdue *o, struct seen *s, const struct gl_asks_run
 /* ---- looking ---- */
 
 /* Something in it is over. */
-static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
+static void expire(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
     struct gl_why why;
     size_t n;
     int err;
 
     switch (o->ask(o->owner, s->run_id)) {
-    case GL_OVERDUE_LATER:
+    case GL_HUMAN_RUN_UNKNOWN:
         return;
-    case GL_OVERDUE_THEIRS:
-    case GL_OVERDUE_AWAY:
+    case GL_HUMAN_RUN_REMOTE:
+    case GL_HUMAN_RUN_OTHER_FILE:
         s->due = now + AGAIN_MS; /* it may be ours then */
         return;
-    case GL_OVERDUE_OTHER:
+    case GL_HUMAN_RUN_FOREIGN:
         s->due = INT64_MAX; /* unless it changes */
         return;
-    case GL_OVERDUE_LIVE:
+    case GL_HUMAN_RUN_LIVE:
         break;
     }
-    err = gl_humanfile_expire(o->root, s->run_id, now, &n, &why);
+    err = gl_human_file_expire(o->root, s->run_id, now, &n, &why);
     if (err != 0) {
         if (err != s->told) { /* it is met again at every look */
             say(o, s->run_id, why.text);
@@ -199,17 +201,17 @@ static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
 }
 
 /* False: it cannot be read now. */
-static bool read_again(struct gl_overdue *o, struct seen *s, gl_ms now)
+static bool read_again(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_asks_run run;
-    struct gl_humanfile f;
+    struct gl_human_file f;
 
-    if (gl_humanfile_read(o->root, s->run_id, &a, &f, NULL) != 0) {
+    if (gl_human_file_read(o->root, s->run_id, &a, &f, NULL) != 0) {
         return false;
     }
-    gl_asksrun_of(o->root, s->run_id, &f, &a, &run);
-    s->due = gl_humanfile_due(&f);
+    gl_run_questions_from_file(o->root, s->run_id, &f, &a, &run);
+    s->due = gl_human_file_next_timeout(&f);
     s->ask_at = INT64_MAX;
     if (run.open_n == 0 && run.trouble.n == 0) {
         close_run(o, s);
@@ -219,9 +221,9 @@ static bool read_again(struct gl_overdue *o, struct seen *s, gl_ms now)
     return s->ask_at > now; /* else it is read once more, when somebody can tell whose it is */
 }
 
-static void look_at(struct gl_overdue *o, gl_str run_id, const struct stat *st, gl_ms now)
+static void look_at(struct gl_human_timeouts *o, gl_str run_id, const struct stat *st, gl_ms now)
 {
-    struct seen *s = remember(o, run_id);
+    struct watched_run *s = remember(o, run_id);
 
     s->round = o->round;
     if (s->again || (s->is_away && s->ask_at <= now) || s->bytes != st->st_size ||
@@ -243,10 +245,10 @@ static void look_at(struct gl_overdue *o, gl_str run_id, const struct stat *st, 
 }
 
 /* How many questions there was no room for. Where there is some now, they are read again. */
-static void settle_out(struct gl_overdue *o)
+static void settle_out(struct gl_human_timeouts *o)
 {
     uint64_t left_out = 0;
-    struct seen *s;
+    struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
     size_t room = GL_ASKS_RUNS_MAX - gl_map_count(&o->open);
@@ -263,9 +265,9 @@ static void settle_out(struct gl_overdue *o)
 }
 
 /* Files that are gone, or have been set aside. */
-static void settle(struct gl_overdue *o)
+static void settle(struct gl_human_timeouts *o)
 {
-    struct seen *s;
+    struct watched_run *s;
 
     for (size_t i = 0; (s = gl_map_next(&o->seen, &i)) != NULL;) {
         if (s->round != o->round && s->bytes >= 0) {
@@ -277,7 +279,7 @@ static void settle(struct gl_overdue *o)
     settle_out(o);
 }
 
-void gl_overdue_look(struct gl_overdue *o, gl_ms now)
+void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now)
 {
     DIR *folder = opendir(o->root);
     const struct dirent *e;
@@ -308,15 +310,15 @@ void gl_overdue_look(struct gl_overdue *o, gl_ms now)
 
 static const struct gl_asks_run *find(void *owner, gl_str run_id, struct gl_arena *a)
 {
-    struct gl_overdue *o = owner;
+    struct gl_human_timeouts *o = owner;
     struct gl_asks_run *run = NULL;
-    const struct seen *s;
+    const struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
     s = gl_map_find(&o->open, run_id);
     if (s != NULL) {
         run = GL_NEW(a, struct gl_asks_run);
-        *run = gl_asksrun_copy(&s->run, GL_ASKS_TOLD_MAX, a);
+        *run = gl_run_questions_copy(&s->run, GL_ASKS_TOLD_MAX, a);
     } else if ((s = gl_map_find(&o->out, run_id)) != NULL) {
         run = GL_NEW(a, struct gl_asks_run);
         *run = (struct gl_asks_run){.run_id = gl_str_dup(a, s->run_id),
@@ -330,16 +332,16 @@ static const struct gl_asks_run *find(void *owner, gl_str run_id, struct gl_aren
 static struct gl_asks_run *all(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
                                uint64_t *ret_open_n)
 {
-    struct gl_overdue *o = owner;
+    struct gl_human_timeouts *o = owner;
     struct gl_asks_run *runs;
-    const struct seen *s;
+    const struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
     runs = GL_NEW_ARRAY(a, struct gl_asks_run, gl_map_count(&o->open) + 1);
     *ret_n = 0;
     *ret_open_n = o->left_out;
     for (size_t i = 0; (s = gl_map_next(&o->open, &i)) != NULL;) {
-        runs[*ret_n] = gl_asksrun_copy(&s->run, limit, a);
+        runs[*ret_n] = gl_run_questions_copy(&s->run, limit, a);
         limit -= runs[*ret_n].n;
         *ret_open_n += s->run.open_n;
         ++*ret_n;
@@ -348,7 +350,7 @@ static struct gl_asks_run *all(void *owner, size_t limit, struct gl_arena *a, si
     return runs;
 }
 
-struct gl_asks gl_overdue_asks(struct gl_overdue *o)
+struct gl_asks gl_human_timeouts_asks(struct gl_human_timeouts *o)
 {
     return (struct gl_asks){.owner = o, .find = find, .all = all};
 }

@@ -1,24 +1,24 @@
-/* private.h - hides what this process knows from the other processes of its user.
+/* harden.h - hides what this process knows from the other processes of its user.
  *
  * The environment holds passwords: the store's URL, a token, every variable that a flow declares as
  * a secret. Steps run as the same user, and /proc shows one process of a user to the others.
  *
- * Call gl_private_arguments() and gl_private_environment() first thing in main(), before any thread
- * and before anything keeps a pointer into the environment; gl_private_memory() before the first
+ * Call gl_harden_arguments() and gl_harden_environment() first thing in main(), before any thread
+ * and before anything keeps a pointer into the environment; gl_harden_memory() before the first
  * step or module can run. None of them protects against root. */
-#ifndef GL_OS_PRIVATE_H
-#define GL_OS_PRIVATE_H
+#ifndef GL_OS_HARDEN_H
+#define GL_OS_HARDEN_H
 
 /* A copy of argv for this program to work with; the passwords of URLs in the original, which
  * /proc/PID/cmdline shows to every user, become '*'. Free it with gl_mem_free(). */
-char **gl_private_arguments(char **argv);
+char **gl_harden_arguments(char **argv);
 
 /* Moves the environment to the heap and wipes the place where the kernel put it, which is what
  * /proc/PID/environ shows. getenv() and environ work as before. */
-void gl_private_environment(void);
+void gl_harden_environment(void);
 
 /* Closes /proc/PID/{environ,mem,maps,fd,...} to everybody but root, and turns core files off, which
  * would hold the same. The variable GLIA_CORE=1 leaves both as they are, for debugging. */
-void gl_private_memory(void);
+void gl_harden_memory(void);
 
 #endif

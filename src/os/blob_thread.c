@@ -1,4 +1,4 @@
-#include "os/blobserve.h"
+#include "os/blob_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 
 enum { HASH_BYTES = 256 << 10 }; /* read at a time, to be hashed */
 
-struct op {
+struct blob_op {
     struct gl_link link; /* in queue */
-    struct gl_blobserve *serve;
+    struct gl_blob_thread *serve;
     struct gl_blob_req *req;
-    void (*run)(struct op *op);
+    void (*run)(struct blob_op *op);
     struct gl_loop_task task;
     struct gl_arena arena;
     gl_str context, hex;
@@ -33,7 +33,7 @@ struct op {
     bool check;
 };
 
-struct gl_blobserve {
+struct gl_blob_thread {
     struct gl_blobfs *blobs;
     struct gl_loop *loop;
     pthread_t thread;
@@ -45,19 +45,19 @@ struct gl_blobserve {
 
 /* ---- the work, on the thread ---- */
 
-static const char *part_path(struct op *op)
+static const char *part_path(struct blob_op *op)
 {
     const char *folder =
         gl_paths_context(&op->arena, op->serve->blobs->data, op->context, GL_PATHS_BLOBS "/tmp");
     return gl_str_fmt(&op->arena, "%s/%.*s.part", folder, GL_STR_ARG(op->hex)).p;
 }
 
-static const char *whole_path(struct op *op)
+static const char *whole_path(struct blob_op *op)
 {
     return gl_blobfs_path(&op->arena, op->serve->blobs->data, op->context, op->hex);
 }
 
-static int fail(struct op *op, int err, const char *verb, const char *path)
+static int fail(struct blob_op *op, int err, const char *verb, const char *path)
 {
     op->req->status = gl_fs_why(&op->req->why, err, verb, path);
     return op->req->status;
@@ -83,7 +83,7 @@ static ssize_t read_at(int fd, void *buffer, size_t n, uint64_t at)
     return (ssize_t)done;
 }
 
-static int check_hash(struct op *op, int fd, const char *path)
+static int check_hash(struct blob_op *op, int fd, const char *path)
 {
     static const char digits[] = "0123456789abcdef";
     char *buffer = gl_arena_alloc(&op->arena, HASH_BYTES);
@@ -113,7 +113,7 @@ static int check_hash(struct op *op, int fd, const char *path)
     return op->req->status;
 }
 
-static void run_look(struct op *op)
+static void run_look(struct blob_op *op)
 {
     struct gl_blob *blob = &op->serve->blobs->blob;
     const char *path = whole_path(op);
@@ -134,7 +134,7 @@ static void run_look(struct op *op)
     }
 }
 
-static void run_read(struct op *op)
+static void run_read(struct blob_op *op)
 {
     const char *path = whole_path(op);
     GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -147,7 +147,7 @@ static void run_read(struct op *op)
     op->req->n = (size_t)n;
 }
 
-static void run_write(struct op *op)
+static void run_write(struct blob_op *op)
 {
     const char *path = part_path(op);
     const char *folder =
@@ -180,7 +180,7 @@ static void run_write(struct op *op)
     }
 }
 
-static int seal(struct op *op, int fd, const char *part)
+static int seal(struct blob_op *op, int fd, const char *part)
 {
     const char *path = whole_path(op);
     gl_str folder = gl_str_of(path);
@@ -206,7 +206,7 @@ static int seal(struct op *op, int fd, const char *part)
     return op->req->status;
 }
 
-static void run_seal(struct op *op)
+static void run_seal(struct blob_op *op)
 {
     const char *part = part_path(op);
     GL_CLEANUP(gl_fs_closep) int fd = open(part, O_RDONLY | O_CLOEXEC);
@@ -222,7 +222,7 @@ static void run_seal(struct op *op)
 
 static void on_done(struct gl_loop_task *task)
 {
-    struct op *op = task->owner;
+    struct blob_op *op = task->owner;
     struct gl_blob_req *req = op->req;
 
     gl_arena_done(&op->arena);
@@ -230,7 +230,7 @@ static void on_done(struct gl_loop_task *task)
     req->done(req);
 }
 
-static struct op *take(struct gl_blobserve *s)
+static struct blob_op *take(struct gl_blob_thread *s)
 {
     struct gl_link *l;
 
@@ -242,15 +242,15 @@ static struct op *take(struct gl_blobserve *s)
         gl_list_remove(l);
     }
     pthread_mutex_unlock(&s->lock);
-    return l != NULL ? GL_CONTAINER(l, struct op, link) : NULL;
+    return l != NULL ? GL_CONTAINER(l, struct blob_op, link) : NULL;
 }
 
 static void *run(void *owner)
 {
-    struct gl_blobserve *s = owner;
+    struct gl_blob_thread *s = owner;
 
     (void)pthread_setname_np(pthread_self(), "glia-blobs"); /* for people who look */
-    for (struct op *op; (op = take(s)) != NULL;) {
+    for (struct blob_op *op; (op = take(s)) != NULL;) {
         op->run(op);
         gl_loop_post(s->loop, &op->task);
     }
@@ -259,11 +259,11 @@ static void *run(void *owner)
 
 /* ---- the port ---- */
 
-static struct op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str context, gl_str hex,
-                        void (*run_op)(struct op *op))
+static struct blob_op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str context,
+                             gl_str hex, void (*run_op)(struct blob_op *op))
 {
     struct gl_blobfs *b = GL_CONTAINER(port, struct gl_blobfs, blob);
-    struct op *op = gl_mem_alloc(sizeof(*op));
+    struct blob_op *op = gl_mem_alloc(sizeof(*op));
 
     GL_ASSERT(req->done != NULL);
     req->status = 0;
@@ -279,9 +279,9 @@ static struct op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str co
     return op;
 }
 
-static void send(struct op *op)
+static void send(struct blob_op *op)
 {
-    struct gl_blobserve *s = op->serve;
+    struct gl_blob_thread *s = op->serve;
 
     pthread_mutex_lock(&s->lock);
     gl_list_push(&s->queue, &op->link);
@@ -292,7 +292,7 @@ static void send(struct op *op)
 static void port_look(struct gl_blob *port, struct gl_blob_req *req, gl_str context, gl_str hex,
                       bool check)
 {
-    struct op *op = begin(port, req, context, hex, run_look);
+    struct blob_op *op = begin(port, req, context, hex, run_look);
     op->check = check;
     send(op);
 }
@@ -300,7 +300,7 @@ static void port_look(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
 static void port_read(struct gl_blob *port, struct gl_blob_req *req, gl_str context, gl_str hex,
                       uint64_t at, void *buffer, size_t n)
 {
-    struct op *op = begin(port, req, context, hex, run_read);
+    struct blob_op *op = begin(port, req, context, hex, run_read);
     op->at = at;
     op->buffer = buffer;
     op->n = n;
@@ -310,7 +310,7 @@ static void port_read(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
 static void port_write(struct gl_blob *port, struct gl_blob_req *req, gl_str context, gl_str hex,
                        uint64_t at, gl_str piece)
 {
-    struct op *op = begin(port, req, context, hex, run_write);
+    struct blob_op *op = begin(port, req, context, hex, run_write);
     op->at = at;
     op->piece = piece;
     send(op);
@@ -323,17 +323,17 @@ static void port_seal(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
 
 /* ---- its life ---- */
 
-static void serve_free(struct gl_blobserve *s)
+static void serve_free(struct gl_blob_thread *s)
 {
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->moved);
     gl_mem_free(s);
 }
 
-int gl_blobserve_open(struct gl_blobserve **ret, struct gl_blobfs *blobs, struct gl_loop *loop,
-                      struct gl_why *reterr_why)
+int gl_blob_thread_open(struct gl_blob_thread **ret, struct gl_blobfs *blobs, struct gl_loop *loop,
+                        struct gl_why *reterr_why)
 {
-    struct gl_blobserve *s = gl_mem_alloc(sizeof(*s));
+    struct gl_blob_thread *s = gl_mem_alloc(sizeof(*s));
     sigset_t all, before;
     int err;
 
@@ -359,7 +359,7 @@ int gl_blobserve_open(struct gl_blobserve **ret, struct gl_blobfs *blobs, struct
     return 0;
 }
 
-void gl_blobserve_close(struct gl_blobserve *s)
+void gl_blob_thread_close(struct gl_blob_thread *s)
 {
     if (s == NULL) {
         return;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "os/crashmark.h"
+#include "os/crash_counter.h"
 #include "os/fs.h"
 #include "os/paths.h"
 #include "support/folder.h"
@@ -18,7 +18,7 @@
 struct bench {
     struct test_folder folder;
     struct gl_arena a;
-    struct gl_crashmark mark;
+    struct gl_crash_counter mark;
 };
 
 static gl_ms the_time; /* of the tests: nothing here waits */
@@ -52,13 +52,13 @@ static void open_mark(struct bench *b)
 {
     struct gl_why why;
 
-    assert_int_equal(gl_crashmark_open(&b->mark, b->folder.path, now, &b->a, &why), 0);
+    assert_int_equal(gl_crash_counter_open(&b->mark, b->folder.path, now, &b->a, &why), 0);
 }
 
 static void handle(struct bench *b, const char *job)
 {
-    gl_crashmark_set(&b->mark, gl_str_of(job));
-    gl_crashmark_set(&b->mark, (gl_str){0});
+    gl_crash_counter_set(&b->mark, gl_str_of(job));
+    gl_crash_counter_set(&b->mark, (gl_str){0});
 }
 
 /* A process that opens the mark, handles some jobs well, and dies with `job` in its hands. */
@@ -69,14 +69,14 @@ static void crash(struct bench *b, const char *job)
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct gl_crashmark m;
+        struct gl_crash_counter m;
 
-        if (gl_crashmark_open(&m, b->folder.path, now, &b->a, NULL) != 0) {
+        if (gl_crash_counter_open(&m, b->folder.path, now, &b->a, NULL) != 0) {
             _exit(1);
         }
-        gl_crashmark_set(&m, gl_str_of(OTHER));
-        gl_crashmark_set(&m, (gl_str){0});
-        gl_crashmark_set(&m, gl_str_of(job));
+        gl_crash_counter_set(&m, gl_str_of(OTHER));
+        gl_crash_counter_set(&m, (gl_str){0});
+        gl_crash_counter_set(&m, gl_str_of(job));
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -102,12 +102,12 @@ static void a_job_is_held_after_three_crashes_in_a_row(void **state)
     }
     open_mark(b);
     assert_int_equal(b->mark.quarantined_n, 0);
-    gl_crashmark_close(&b->mark); /* nothing of it was handled: the count stays */
+    gl_crash_counter_close(&b->mark); /* nothing of it was handled: the count stays */
     crash(b, JOB);
     open_mark(b);
     assert_int_equal(b->mark.quarantined_n, 1);
     assert_true(is_quarantined(b, JOB));
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void a_good_end_leaves_no_suspect(void **state)
@@ -118,12 +118,12 @@ static void a_good_end_leaves_no_suspect(void **state)
         open_mark(b);
         handle(b, JOB);
         assert_int_equal(b->mark.suspects_n, 0);
-        gl_crashmark_set(&b->mark, GL_S(JOB)); /* closed in good order while it is handled */
-        gl_crashmark_close(&b->mark);
+        gl_crash_counter_set(&b->mark, GL_S(JOB)); /* closed in good order while it is handled */
+        gl_crash_counter_close(&b->mark);
     }
     open_mark(b);
     assert_int_equal(b->mark.suspects_n, 0);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void a_death_between_jobs_is_nobodys_fault(void **state)
@@ -135,7 +135,7 @@ static void a_death_between_jobs_is_nobodys_fault(void **state)
     }
     open_mark(b);
     assert_int_equal(b->mark.suspects_n, 0);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void a_job_that_is_handled_well_for_a_while_is_forgiven(void **state)
@@ -146,18 +146,18 @@ static void a_job_that_is_handled_well_for_a_while_is_forgiven(void **state)
     crash(b, JOB);
     open_mark(b);
     handle(b, JOB);
-    the_time += GL_CRASHMARK_WELL_MS - 1;
+    the_time += GL_CRASH_COUNTER_WELL_MS - 1;
     handle(b, OTHER);
     assert_int_equal(b->mark.suspects_n, 1);
     the_time += 1;
     handle(b, OTHER);
     assert_int_equal(b->mark.suspects_n, 0);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
     crash(b, JOB);
     open_mark(b);
     assert_int_equal(b->mark.quarantined_n, 0); /* the row was broken */
     assert_int_equal(b->mark.suspects[0].crashes, 1);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void a_job_that_crashes_a_little_later_is_not_forgiven(void **state)
@@ -169,12 +169,12 @@ static void a_job_that_crashes_a_little_later_is_not_forgiven(void **state)
     for (int i = 0; i < 1; i++) {
         open_mark(b);
         handle(b, JOB);
-        the_time += GL_CRASHMARK_WELL_MS / 2;
-        gl_crashmark_set(&b->mark, GL_S(JOB)); /* and here it dies: nothing is closed */
+        the_time += GL_CRASH_COUNTER_WELL_MS / 2;
+        gl_crash_counter_set(&b->mark, GL_S(JOB)); /* and here it dies: nothing is closed */
     }
     open_mark(b);
     assert_true(is_quarantined(b, JOB));
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static bool says_held(void *owner, gl_str job)
@@ -196,19 +196,19 @@ static void a_job_that_is_held_stays_so_until_it_is_released(void **state)
         b->mark.is_held = says_held;
         b->mark.owner = &held;
         handle(b, JOB);
-        the_time += 2 * GL_CRASHMARK_WELL_MS;
+        the_time += 2 * GL_CRASH_COUNTER_WELL_MS;
         handle(b, JOB);
-        gl_crashmark_close(&b->mark);
+        gl_crash_counter_close(&b->mark);
     }
     open_mark(b);
     b->mark.is_held = says_held;
     b->mark.owner = &held;
     held = false; /* somebody has resumed it */
     handle(b, JOB);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
     open_mark(b);
     assert_int_equal(b->mark.suspects_n, 0);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void jobs_are_counted_apart(void **state)
@@ -223,7 +223,7 @@ static void jobs_are_counted_apart(void **state)
     assert_true(is_quarantined(b, JOB));
     assert_int_equal(b->mark.quarantined_n, 1);
     assert_int_equal(b->mark.suspects_n, 2);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void only_so_many_suspects_are_kept(void **state)
@@ -231,15 +231,15 @@ static void only_so_many_suspects_are_kept(void **state)
     struct bench *b = *state;
     char job[GL_ULID_BYTES + 1];
 
-    for (int i = 0; i < GL_CRASHMARK_SUSPECTS_MAX + 3; i++) {
+    for (int i = 0; i < GL_CRASH_COUNTER_SUSPECTS_MAX + 3; i++) {
         (void)snprintf(job, sizeof(job), "01JCRASH000000000000000%03d", i);
         open_mark(b);
-        gl_crashmark_set(&b->mark, gl_str_of(job));
+        gl_crash_counter_set(&b->mark, gl_str_of(job));
     }
     open_mark(b);
-    assert_int_equal(b->mark.suspects_n, GL_CRASHMARK_SUSPECTS_MAX);
-    assert_string_equal(b->mark.suspects[GL_CRASHMARK_SUSPECTS_MAX - 1].job, job);
-    gl_crashmark_close(&b->mark);
+    assert_int_equal(b->mark.suspects_n, GL_CRASH_COUNTER_SUSPECTS_MAX);
+    assert_string_equal(b->mark.suspects[GL_CRASH_COUNTER_SUSPECTS_MAX - 1].job, job);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void damaged_files_are_no_reason_not_to_start(void **state)
@@ -262,7 +262,7 @@ static void damaged_files_are_no_reason_not_to_start(void **state)
         assert_int_equal(gl_fs_write(mark, gl_str_of(contents[i]), NULL), 0);
         open_mark(b);
         assert_int_equal(b->mark.suspects_n, 0);
-        gl_crashmark_close(&b->mark);
+        gl_crash_counter_close(&b->mark);
     }
 }
 
@@ -276,15 +276,15 @@ static void a_mark_that_is_no_job_id_is_nobodys_fault(void **state)
     assert_int_equal(gl_fs_write(mark, (gl_str){.p = page, .n = sizeof(page)}, NULL), 0);
     open_mark(b);
     assert_int_equal(b->mark.suspects_n, 0);
-    gl_crashmark_close(&b->mark);
+    gl_crash_counter_close(&b->mark);
 }
 
 static void closing_what_was_never_opened_is_fine(void **state)
 {
-    struct gl_crashmark m = {0};
+    struct gl_crash_counter m = {0};
 
     (void)state;
-    gl_crashmark_close(&m);
+    gl_crash_counter_close(&m);
     assert_null(m.page);
 }
 

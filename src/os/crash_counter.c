@@ -1,4 +1,4 @@
-#include "os/crashmark.h"
+#include "os/crash_counter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ enum { PAGE_BYTES = 4096, FILE_BYTES_MAX = 64 << 10 };
 
 static const char magic[8] = "gliacm1";
 
-struct gl_crashmark_page {
+struct gl_crash_counter_page {
     char magic[8];
     char job[GL_ULID_BYTES + 6]; /* NUL behind it; "": nothing is handled */
 };
@@ -30,13 +30,13 @@ static gl_ms system_now(void)
 
 /* ---- the counts ---- */
 
-static void remove_suspect(struct gl_crashmark *m, size_t i)
+static void remove_suspect(struct gl_crash_counter *m, size_t i)
 {
     m->suspects_n--;
     memmove(&m->suspects[i], &m->suspects[i + 1], (m->suspects_n - i) * sizeof(m->suspects[0]));
 }
 
-static struct gl_crashmark_suspect *find(struct gl_crashmark *m, gl_str job)
+static struct gl_crash_counter_suspect *find(struct gl_crash_counter *m, gl_str job)
 {
     for (size_t i = 0; i < m->suspects_n; i++) {
         if (gl_str_is(job, m->suspects[i].job)) {
@@ -47,15 +47,15 @@ static struct gl_crashmark_suspect *find(struct gl_crashmark *m, gl_str job)
 }
 
 /* They stand in the order in which their last crashes were seen. */
-static struct gl_crashmark_suspect *add(struct gl_crashmark *m, gl_str job)
+static struct gl_crash_counter_suspect *add(struct gl_crash_counter *m, gl_str job)
 {
-    struct gl_crashmark_suspect *s;
+    struct gl_crash_counter_suspect *s;
 
-    if (m->suspects_n == GL_CRASHMARK_SUSPECTS_MAX) {
+    if (m->suspects_n == GL_CRASH_COUNTER_SUSPECTS_MAX) {
         remove_suspect(m, 0);
     }
     s = &m->suspects[m->suspects_n++];
-    *s = (struct gl_crashmark_suspect){0};
+    *s = (struct gl_crash_counter_suspect){0};
     memcpy(s->job, job.p, job.n);
     return s;
 }
@@ -65,7 +65,7 @@ static bool is_job(gl_str job)
     return job.n <= GL_ULID_BYTES && gl_str_is_id(job);
 }
 
-static void write_counts(const struct gl_crashmark *m)
+static void write_counts(const struct gl_crash_counter *m)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
@@ -93,7 +93,7 @@ static void write_counts(const struct gl_crashmark *m)
     (void)gl_fs_write(m->path, gl_buf_view(&out), NULL);
 }
 
-static void read_counts(struct gl_crashmark *m)
+static void read_counts(struct gl_crash_counter *m)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -107,7 +107,7 @@ static void read_counts(struct gl_crashmark *m)
     all = gl_json_get(&j, gl_json_root(&j), "suspects");
     for (gl_jnode e = gl_json_first(&j, all); e; e = gl_json_after(&j, all, e)) {
         gl_str job = gl_json_str(&j, gl_json_get(&j, e, "job_id"), &a);
-        struct gl_crashmark_suspect *s;
+        struct gl_crash_counter_suspect *s;
         uint64_t crashes;
 
         if (!is_job(job) || find(m, job) != NULL ||
@@ -121,9 +121,9 @@ static void read_counts(struct gl_crashmark *m)
 }
 
 /* The last process died with this job in its hands. */
-static void count_crash(struct gl_crashmark *m, gl_str job)
+static void count_crash(struct gl_crash_counter *m, gl_str job)
 {
-    struct gl_crashmark_suspect *s = find(m, job);
+    struct gl_crash_counter_suspect *s = find(m, job);
     uint32_t before = s != NULL ? s->crashes : 0;
 
     if (s != NULL) {
@@ -135,10 +135,10 @@ static void count_crash(struct gl_crashmark *m, gl_str job)
     write_counts(m);
 }
 
-static void list_quarantined(struct gl_crashmark *m, struct gl_arena *a)
+static void list_quarantined(struct gl_crash_counter *m, struct gl_arena *a)
 {
     for (size_t i = 0; i < m->suspects_n; i++) {
-        if (m->suspects[i].crashes >= GL_CRASHMARK_CRASHES_MAX) {
+        if (m->suspects[i].crashes >= GL_CRASH_COUNTER_CRASHES_MAX) {
             m->quarantined[m->quarantined_n++] = gl_str_dup(a, gl_str_of(m->suspects[i].job));
         }
     }
@@ -146,9 +146,9 @@ static void list_quarantined(struct gl_crashmark *m, struct gl_arena *a)
 
 /* ---- the mark ---- */
 
-static int map_page(struct gl_crashmark *m, const char *path, struct gl_why *reterr_why)
+static int map_page(struct gl_crash_counter *m, const char *path, struct gl_why *reterr_why)
 {
-    struct gl_crashmark_page *page;
+    struct gl_crash_counter_page *page;
     char bytes[PAGE_BYTES] = "";
     GL_CLEANUP(gl_fs_closep)
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -173,7 +173,7 @@ static int map_page(struct gl_crashmark *m, const char *path, struct gl_why *ret
 }
 
 /* Whose mark was left; "": nobody's. */
-static gl_str left_behind(const struct gl_crashmark_page *p)
+static gl_str left_behind(const struct gl_crash_counter_page *p)
 {
     size_t n = strnlen(p->job, sizeof(p->job));
     gl_str job = {.p = p->job, .n = n};
@@ -181,16 +181,16 @@ static gl_str left_behind(const struct gl_crashmark_page *p)
     return memcmp(p->magic, magic, sizeof(magic)) == 0 && is_job(job) ? job : (gl_str){0};
 }
 
-int gl_crashmark_open(struct gl_crashmark *ret, const char *data, gl_ms (*now)(void),
-                      struct gl_arena *a, struct gl_why *reterr_why)
+int gl_crash_counter_open(struct gl_crash_counter *ret, const char *data, gl_ms (*now)(void),
+                          struct gl_arena *a, struct gl_why *reterr_why)
 {
     gl_str job;
     int err;
 
-    *ret = (struct gl_crashmark){
+    *ret = (struct gl_crash_counter){
         .path = gl_paths_in(a, data, "crash.json"),
         .now = now != NULL ? now : system_now,
-        .suspects = GL_NEW_ARRAY(a, struct gl_crashmark_suspect, GL_CRASHMARK_SUSPECTS_MAX),
+        .suspects = GL_NEW_ARRAY(a, struct gl_crash_counter_suspect, GL_CRASH_COUNTER_SUSPECTS_MAX),
     };
     err = map_page(ret, gl_paths_in(a, data, "crash.mark"), reterr_why);
     if (err != 0) {
@@ -208,12 +208,12 @@ int gl_crashmark_open(struct gl_crashmark *ret, const char *data, gl_ms (*now)(v
 }
 
 /* Forget those that were handled and did no harm since `until`. */
-static void forget_well(struct gl_crashmark *m, gl_ms until)
+static void forget_well(struct gl_crash_counter *m, gl_ms until)
 {
     size_t before = m->suspects_n;
 
     for (size_t i = m->suspects_n; i > 0; i--) {
-        const struct gl_crashmark_suspect *s = &m->suspects[i - 1];
+        const struct gl_crash_counter_suspect *s = &m->suspects[i - 1];
 
         if (s->well_at != 0 && s->well_at <= until) {
             remove_suspect(m, i - 1);
@@ -224,30 +224,30 @@ static void forget_well(struct gl_crashmark *m, gl_ms until)
     }
 }
 
-void gl_crashmark_close(struct gl_crashmark *m)
+void gl_crash_counter_close(struct gl_crash_counter *m)
 {
     if (m->page == NULL) {
         return;
     }
-    gl_crashmark_set(m, (gl_str){0});
+    gl_crash_counter_set(m, (gl_str){0});
     forget_well(m, INT64_MAX);
     (void)munmap(m->page, PAGE_BYTES);
     m->page = NULL;
 }
 
 /* Rare: some job has crashed the node, and we want to know whether it does so again. */
-static void watch_suspects(struct gl_crashmark *m)
+static void watch_suspects(struct gl_crash_counter *m)
 {
-    struct gl_crashmark_suspect *s = m->current.n > 0 ? find(m, m->current) : NULL;
+    struct gl_crash_counter_suspect *s = m->current.n > 0 ? find(m, m->current) : NULL;
     gl_ms now = m->now();
 
     if (s != NULL && s->well_at == 0 && (m->is_held == NULL || !m->is_held(m->owner, m->current))) {
         s->well_at = now;
     }
-    forget_well(m, now - GL_CRASHMARK_WELL_MS);
+    forget_well(m, now - GL_CRASH_COUNTER_WELL_MS);
 }
 
-void gl_crashmark_set(struct gl_crashmark *m, gl_str job)
+void gl_crash_counter_set(struct gl_crash_counter *m, gl_str job)
 {
     size_t n = job.n < sizeof(m->page->job) ? job.n : sizeof(m->page->job) - 1;
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "os/blobserve.h"
+#include "os/blob_thread.h"
 #include "os/fs.h"
 #include "support/folder.h"
 
@@ -16,7 +16,7 @@ struct place {
     struct gl_arena arena;
     struct gl_loop *loop;
     struct gl_blobfs blobs;
-    struct gl_blobserve *serve;
+    struct gl_blob_thread *serve;
     struct gl_blob_req req;
     bool is_done;
 };
@@ -28,7 +28,7 @@ static int make_place(void **state)
     test_folder_make(&p->folder);
     assert_int_equal(gl_loop_new(&p->loop, &why), 0);
     gl_blobfs_init(&p->blobs, p->folder.path);
-    assert_int_equal(gl_blobserve_open(&p->serve, &p->blobs, p->loop, &why), 0);
+    assert_int_equal(gl_blob_thread_open(&p->serve, &p->blobs, p->loop, &why), 0);
     *state = p;
     return 0;
 }
@@ -36,7 +36,7 @@ static int make_place(void **state)
 static int free_place(void **state)
 {
     struct place *p = *state;
-    gl_blobserve_close(p->serve);
+    gl_blob_thread_close(p->serve);
     gl_blobfs_done(&p->blobs);
     gl_loop_free(p->loop);
     gl_arena_done(&p->arena);

@@ -1,0 +1,20 @@
+/* run_questions.h - what is told of one run's questions (port/asks.h), made of its file or of
+ * another. */
+#ifndef GL_OS_RUN_QUESTIONS_H
+#define GL_OS_RUN_QUESTIONS_H
+
+#include "os/human_file.h"
+
+/* The open ones of a file, in `a`, with texts that are cut. */
+void gl_run_questions_from_file(const char *root, gl_str run_id, const struct gl_human_file *f,
+                                struct gl_arena *a, struct gl_asks_run *ret);
+
+/* The same once more, with at most `limit` questions. */
+struct gl_asks_run gl_run_questions_copy(const struct gl_asks_run *r, size_t limit,
+                                         struct gl_arena *a);
+
+/* Reads the file of one run when asked; of all runs for `all`. For commands that have no node.
+ * `root` is borrowed. */
+struct gl_asks gl_run_questions_reader(const char *root);
+
+#endif
