@@ -13,12 +13,12 @@
 
 #include "base/json.h"
 #include "base/when.h"
+#include "model/redaction.h"
 
 enum {
     GL_ERROR_ENVELOPE_DESC_CHARS = 160,
     GL_ERROR_ENVELOPE_MESSAGE_BYTES = 2000,
     GL_ERROR_ENVELOPE_NAME_BYTES = 256, /* of ids in `details` */
-    GL_REDACTION_SECRETS_MAX = 64,      /* variables whose values are looked for */
 };
 
 /* code, category, may trying again help, what to do */
@@ -78,16 +78,5 @@ struct gl_error_envelope {
 void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena *scratch,
                              struct gl_jw *w);
 gl_str gl_error_envelope_text(const struct gl_error_envelope *e, struct gl_arena *a);
-
-/* ---- redaction ---- */
-
-/* Each of these becomes "***": the value of a variable in `env` with a secret's name, of at least
- * GL_SECRET_BYTES_MIN bytes; what follows a secret's name (`token=...`, `"api_key": "..."`,
- * `--password ...`); what follows Bearer and Basic; user and password in a URL; private keys in PEM
- * form; tokens whose makers mark them (JSON web tokens, ghp_, sk-, AKIA, xoxb- and so on). */
-gl_str gl_redaction_apply(gl_str text, const gl_str *env, size_t env_n, struct gl_arena *a);
-
-/* API_TOKEN, dbPassword, aws-secret-access-key; not MAX_TOKENS, PWD or IDEMPOTENCY_KEY. */
-bool gl_redaction_is_secret_name(gl_str name);
 
 #endif

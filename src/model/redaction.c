@@ -1,9 +1,7 @@
-/* redaction.c - what looks like a secret in a text becomes "***".
- *
- * Too much is better than too little here: `token: none` loses its "none". */
+#include "model/redaction.h"
+
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/error_envelope.h"
 
 static char lower(char c)
 {
