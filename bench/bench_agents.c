@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "bench_node.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 
 static void compile(struct bench *b, const struct gl_buf *text, FILE *to)
 {

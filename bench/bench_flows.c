@@ -1,7 +1,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "bench_node.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 static gl_str compile(struct bench *b, gl_str text)
 {

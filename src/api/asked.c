@@ -1,7 +1,7 @@
 #include "api/asked.h"
 
 #include "base/check.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 /* Another node has the job at present. */
 static bool is_elsewhere(const struct gl_view *v)

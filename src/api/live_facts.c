@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 enum { FACTS_MAX = 100 };
 

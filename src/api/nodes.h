@@ -6,7 +6,7 @@
 #define GL_API_NODES_H
 
 #include "base/json.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "model/job.h"
 #include "port/store.h"
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "model/job.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include "api/nodes.h"
 #include "api/query.h"
 #include "base/json.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "port/work.h"
 
 /* What is quicker to parse and render than to hand over to another thread. */

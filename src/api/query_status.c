@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 enum {
     PAGE_STEPS = 500,          /* records of one read, ... */

@@ -5,7 +5,7 @@
 #include "api/reason_parts.h"
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 enum { NAMES_MAX = 3, PARENTS_MAX = 200 };
 

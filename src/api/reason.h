@@ -48,7 +48,7 @@ struct gl_because gl_reason_step(struct gl_arena *a, const struct gl_view *v, ui
 /* Nobody has it, and nobody who is there may take it over: no node of its stack and env scope. */
 bool gl_reason_is_stranded(const struct gl_view *v);
 gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v);
-/* An agent of a bundle (model/agent.h) that has nothing to do. */
+/* An agent of a bundle (model/bundle/agent.h) that has nothing to do. */
 bool gl_reason_is_idle(const struct gl_view *v, uint32_t number);
 
 #endif

@@ -4,7 +4,7 @@
 #include "api/damage.h"
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "model/job.h"
 
 gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)

@@ -3,8 +3,8 @@
 
 #include "api/reason.h"
 #include "base/check.h"
-#include "model/agent.h"
-#include "model/error_envelope.h"
+#include "model/bundle/agent.h"
+#include "model/bundle/error_envelope.h"
 #include "model/job.h"
 
 static void put_text(struct gl_jw *w, const char *name, gl_str text)

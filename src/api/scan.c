@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 /* A step that is kept: its record as text, without an output that is too large. */
 struct kept {

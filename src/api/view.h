@@ -4,7 +4,7 @@
 #define GL_API_VIEW_H
 
 #include "api/nodes.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "model/job.h"
 #include "port/asks.h"
 #include "port/store.h"

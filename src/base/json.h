@@ -3,7 +3,8 @@
  * The reader makes a tape: one node per value (and one per object key, directly before its value),
  * in document order. A node knows the slice of JSON text it covers, so a value can be copied on
  * without being encoded again, and where in the source it stands, so an error can point at it.
- * For a YAML source (model/yaml.h) the text is JSON made from it, and `at` points into the YAML.
+ * For a YAML source (model/text/yaml.h) the text is JSON made from it, and `at` points into the
+ * YAML.
  *
  * Strict (RFC 8259): no comments, trailing commas, NaN, leading zeros, lone surrogates, duplicate
  * keys, control characters in strings, or bytes after the document; depth, size and node count are

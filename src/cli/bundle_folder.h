@@ -1,6 +1,6 @@
 /* bundle_folder.h - reads the folder of a bundle: its configuration and its payloads.
  *
- *     manifest.json             the manifest (model/manifest.h)
+ *     manifest.json             the manifest (model/bundle/manifest.h)
  *     payloads/                 files for its workers
  *     config/default.json       its configuration, ...
  *     config/overwrite.json     ... and an overlay
@@ -13,7 +13,7 @@
 #define GL_CLI_BUNDLE_FOLDER_H
 
 #include "base/err.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 
 struct gl_bundle_folder {
     const char *root; /* the folder that has payloads/; "" : of the file's own folder */

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/flowpath.h"
-#include "model/yaml.h"
+#include "model/text/yaml.h"
 #include "os/fs.h"
 
 /* ---- the files it names ---- */

@@ -15,7 +15,7 @@
 #include "cli/bundle_folder.h"
 #include "cli/cli.h"
 #include "cli/connect/submission.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 /* A file of the flow, as it was when the flow was read. */
 struct gl_flowfile_part {

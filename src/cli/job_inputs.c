@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "model/yaml.h"
+#include "model/text/yaml.h"
 #include "os/fs.h"
 
 /* A member, or the whole. What comes from a file stays as it is until a --set reaches into it. */

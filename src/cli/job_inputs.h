@@ -8,7 +8,7 @@
 #define GL_CLI_JOB_INPUTS_H
 
 #include "cli/cli.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 /* What `flow` is given. Append the object to `out`; nothing if nothing was given. 0, or an exit
  * code after what is wrong has been said. The command has the options --set and --input-file. */

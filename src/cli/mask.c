@@ -7,10 +7,10 @@
 #include "cli/mask_claims.h"
 #include "cli/mask_data.h"
 #include "cli/mask_facts.h"
-#include "model/agent.h"
-#include "model/flow.h"
+#include "model/bundle/agent.h"
+#include "model/flow/flow.h"
 #include "model/job.h"
-#include "model/ref.h"
+#include "model/text/ref.h"
 
 #define MASK "***"
 

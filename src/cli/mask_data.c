@@ -5,10 +5,10 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/when.h"
-#include "model/agent.h"
-#include "model/compare.h"
-#include "model/route_parts.h"
-#include "model/worker_output.h"
+#include "model/bundle/agent.h"
+#include "model/bundle/route_parts.h"
+#include "model/bundle/worker_output.h"
+#include "model/text/compare.h"
 #include "port/exec.h"
 
 enum { LITERALS_MAX = 256, TEXT_MAX = 4096, COMMON_MAX = 16, COUNT_DIGITS_MAX = 6 };

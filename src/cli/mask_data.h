@@ -14,7 +14,7 @@
 #define GL_CLI_MASK_DATA_H
 
 #include "base/json.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 enum { GL_MASK_KEY_BYTES = 32 };
 

@@ -2,8 +2,8 @@
 
 #include "base/limits.h"
 #include "base/when.h"
-#include "model/cond_tree.h"
-#include "model/ref.h"
+#include "model/text/cond_tree.h"
+#include "model/text/ref.h"
 
 #define MASK "***"
 
@@ -345,7 +345,7 @@ static void write_value(struct masking *m, const struct gl_json *j, gl_jnode val
     }
 }
 
-/* ---- the document of model/ref.h ---- */
+/* ---- the document of model/text/ref.h ---- */
 
 /* Those of a root; of `steps`, of that step. */
 static struct leads of_root(struct masking *m, enum gl_ref_root root, gl_str step)

@@ -17,7 +17,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 struct gl_mask_facts {
     struct gl_map texts; /* that became ***1, ***2, ... */

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/near.h"
 #include "base/when.h"
-#include "model/yaml.h"
+#include "model/text/yaml.h"
 #include "os/fs.h"
 #include "os/pools.h"
 #include "os/tcp.h"

@@ -14,7 +14,7 @@
 #include "base/trace.h"
 #include "core/effect.h"
 #include "core/event.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 struct gl_core;
 

@@ -16,7 +16,7 @@
 #include "core/cluster/cluster_state.h"
 #include "core/core.h"
 #include "core/retention/retention_state.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "model/job.h"
 
 struct gl_letter;

@@ -12,7 +12,7 @@
 #include "port/exec.h"
 #include "port/store.h"
 
-#include "model/message.h"
+#include "model/bundle/message.h"
 
 struct gl_spec;
 

@@ -194,7 +194,7 @@ struct gl_event_resolved {
     gl_str why;
     uint64_t number; /* of a unit: which of its questions is answered */
     uint32_t step_number;
-    gl_str facts; /* see model/ref.h; and "earlier", see resolve.c */
+    gl_str facts; /* see model/text/ref.h; and "earlier", see resolve.c */
 };
 
 struct gl_event_rates {

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "exec/keeper_conn.h"
 #include "exec/secrets.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 
 enum {
     OUT_BYTES_MAX = 64 << 20, /* the keeper reads too slowly: refuse more */

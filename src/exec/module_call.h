@@ -1,8 +1,8 @@
 /* module_call.h - a loaded module: its instances, and one message handled by it.
  *
  * The same in the node, for trusted modules, and in glia-module-host for all others. What the
- * module said becomes one JSON document in the shape of model/worker_output.h. Every piece of JSON
- * that it gives is checked when it is given, so the document is always well formed.
+ * module said becomes one JSON document in the shape of model/bundle/worker_output.h. Every piece
+ * of JSON that it gives is checked when it is given, so the document is always well formed.
  *
  * Instances are kept between calls, up to a limit, because making one may be expensive: one for
  * each configuration, or one for each agent if the module keeps states in memory. Of the latter it

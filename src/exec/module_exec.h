@@ -1,9 +1,9 @@
 /* module_exec.h - the exec port for the driver "module": native modules (include/glia/module.h).
  *
  * argv[0] names the module, the input is what gl_module_call() takes, and the output of an attempt
- * that ended with code 0 is what the module said (model/worker_output.h). Modules that are trusted
- * run in this process, on the control thread, a few at a time; all others in processes of their
- * own.
+ * that ended with code 0 is what the module said (model/bundle/worker_output.h). Modules that are
+ * trusted run in this process, on the control thread, a few at a time; all others in processes of
+ * their own.
  *
  * A call has no effect but its result, so nothing is durable: the memory is this process, its epoch
  * is new with each opening, and an attempt that is not known here may simply be made again. A floor

@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "http/http_text.h"
 #include "http/submission_reader.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 
 struct bundle_fields {
     gl_str manifest, config, overlay, scenario; /* as JSON */

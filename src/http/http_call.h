@@ -22,7 +22,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "http/http.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 enum {
     GL_HTTP_CALL_ID_BYTES = 17,

@@ -1,4 +1,4 @@
-/* kept.h - flows and blobs in the store: content that many jobs share, by its hash.
+/* gc_state.h - flows and blobs in the store: content that many jobs share, by its hash.
  *
  * Nobody owns such a record, and any node of a shared store may need it, write it, or remove it.
  * Its revision says where it stands, and every change guards on it:

@@ -183,7 +183,7 @@ struct gl_job_record {
     uint64_t graph_revision;
     uint32_t patches_n;
     gl_str result;     /* JSON: {agent_id, output}, or {step_id, agent_id, error} */
-    gl_str error;      /* JSON: why it failed (model/error_envelope.h) */
+    gl_str error;      /* JSON: why it failed (model/bundle/error_envelope.h) */
     gl_str completion; /* JSON: a result that waits for the last steps */
     gl_str recovery_status;
     bool recovery_requires_review;

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 struct gl_blobs;
 struct gl_event;

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "node/blobs_state.h"
 
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 enum { HEADS_READ = 64 }; /* at a time */
 

@@ -1,16 +1,16 @@
 /* lookup.c - reading what references may name: outputs of ended steps, inputs, the job itself.
  *
- * The result is one JSON document (model/ref.h). What it says is final: only ended steps are asked
- * for, and their records do not change any more. The output of a step with foreach is not stored
- * with it: it is the list of its instances' outputs, put together here. A retry that takes such a
- * step over stores the list, unless it is very large: the job that has the instances may go before
- * the retry is retried itself. */
+ * The result is one JSON document (model/text/ref.h). What it says is final: only ended steps are
+ * asked for, and their records do not change any more. The output of a step with foreach is not
+ * stored with it: it is the list of its instances' outputs, put together here. A retry that takes
+ * such a step over stores the list, unless it is very large: the job that has the instances may go
+ * before the retry is retried itself. */
 #include "base/check.h"
 #include "node/node_state.h"
 
 #include "base/limits.h"
 #include "model/job.h"
-#include "model/ref.h"
+#include "model/text/ref.h"
 
 enum { STEPS_PAGE = 256, ITEMS_PAGE = 1000 };
 

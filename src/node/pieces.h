@@ -2,7 +2,7 @@
 #ifndef GL_NODE_PIECES_H
 #define GL_NODE_PIECES_H
 
-#include "model/message.h"
+#include "model/bundle/message.h"
 
 struct gl_node;
 

@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 #include "model/job.h"
-#include "model/ref.h"
+#include "model/text/ref.h"
 #include "node/blobs.h"
 #include "node/refusals.h"
 #include "node/spill.h"

@@ -10,8 +10,8 @@
 #ifndef GL_NODE_WORKERS_H
 #define GL_NODE_WORKERS_H
 
-#include "model/agent.h"
-#include "model/message.h"
+#include "model/bundle/agent.h"
+#include "model/bundle/message.h"
 #include "port/exec.h"
 
 /* Of the node; the same for all workers. */

@@ -101,9 +101,10 @@ struct gl_exec_start {
      * files' texts are bytes, and are left as they are. `cwd` may be "" , GL_EXEC_WORK, a path
      * below it, or another absolute path.
      * Nothing is added to `env`. stdout is kept up to stdout_max bytes, stderr up to 64 KiB; the
-     * result's output is {"stdout","stderr","is_cut","stdout_bytes"} (model/worker_output.h),
-     * whatever the exit code. Lines of stdout that begin with GL_EXEC_BEACON or GL_EXEC_SAYS are
-     * not part of it: they are told at once (gl_exec_events.said). */
+     * result's output is {"stdout","stderr","is_cut","stdout_bytes"}
+     * (model/bundle/worker_output.h), whatever the exit code. Lines of stdout that begin with
+     * GL_EXEC_BEACON or GL_EXEC_SAYS are not part of it: they are told at once
+     * (gl_exec_events.said). */
     bool is_worker;
     uint32_t stdout_max;
     gl_str make_folder; /* absolute: made, with those above it, for its owner only, before the

@@ -1,7 +1,7 @@
 /* check_attempts.c - attempts are counted right: numbers rise by one, counted tries never exceed
  * what the flow allows, and a retry waits for its backoff. Those of agents are numbered job by job;
  * how often they are tried says check_services.c. */
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
 static gl_ms backoff_of(const struct gl_retry *retry, uint32_t failures)

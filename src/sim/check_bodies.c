@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 #include "sim/sim_mail.h"
 

@@ -1,8 +1,8 @@
 /* check_gates.c - a step whose condition is false is skipped and never runs; one whose condition is
  * true is not skipped for it; and one that goes through a list has as many instances as the list
  * has items. Conditions and lists are looked at anew, over the records on the disk. */
-#include "model/cond.h"
-#include "model/ref.h"
+#include "model/text/cond.h"
+#include "model/text/ref.h"
 #include "sim/sim_known.h"
 
 enum verdict { RUN, SKIP, FAIL };

@@ -4,9 +4,9 @@
  * works for, and the state that the record has. */
 #include <stdio.h>
 
-#include "model/agent.h"
-#include "model/message.h"
-#include "model/ref.h"
+#include "model/bundle/agent.h"
+#include "model/bundle/message.h"
+#include "model/text/ref.h"
 #include "sim/sim_known.h"
 #include "sim/sim_mail.h"
 

@@ -1,7 +1,7 @@
 /* check_ledger.c - a step of a bundle's ledger ends well only by what its current attempt has done:
  * in the transaction in which the agent that works for that attempt has handled its message. Its
  * attempts rise by one, and no more are counted than it may have. */
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_bundles.h"
 #include "sim/sim_checks.h"
 

@@ -4,7 +4,7 @@
  * changes. A change that is refused changes nothing. */
 #include <stdio.h>
 
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
 struct state {

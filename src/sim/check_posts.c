@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "model/agent.h"
-#include "model/message.h"
+#include "model/bundle/agent.h"
+#include "model/bundle/message.h"
 #include "sim/sim_checks.h"
 
 enum { MOVES_MAX = 64 };

@@ -1,7 +1,7 @@
 /* check_relays.c - what a router or a sensor sends on is what it has handled in the same
  * transaction, with the same body. (Whose facts were read for an earlier message does not use them
  * for this one.) */
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 #include "sim/sim_mail.h"
 

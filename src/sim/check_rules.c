@@ -1,7 +1,7 @@
 /* check_rules.c - a step runs only when its trigger rule holds over how its parents really ended,
  * and is passed over only when the rule can never hold; a job's end follows from its steps'.
  * Counted afresh from the records, not from the core's counters. */
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
 struct tally {

@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
 struct lease { /* of an agent */

@@ -1,8 +1,8 @@
 /* check_stale.c - a step that runs something completes from the result of its current attempt, or
  * by a person's word; nothing else is accepted. An agent's state becomes what its current attempt
  * has said, and nothing else. */
-#include "model/agent.h"
-#include "model/worker_output.h"
+#include "model/bundle/agent.h"
+#include "model/bundle/worker_output.h"
 #include "sim/sim_checks.h"
 
 /* What the process leaves as its agent's state; "" : nothing. */

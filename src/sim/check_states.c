@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_bundles.h"
 #include "sim/sim_checks.h"
 #include "sim/sim_workers.h"

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 enum { GROWTH_MAX = 256 }; /* steps that patches add to one job */
 

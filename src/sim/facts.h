@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "model/job.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_keeper.h"

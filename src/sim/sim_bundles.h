@@ -7,7 +7,7 @@
 #define GL_SIM_SIM_BUNDLES_H
 
 #include "base/rng.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/world.h"
 
 enum { SIM_AGENTS_MAX = 8, SIM_LEDGER_MAX = 8 };

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "model/message.h"
+#include "model/bundle/message.h"
 #include "node/workers_env.h"
 #include "sim/sim_blobs.h"
 

@@ -3,7 +3,7 @@
 #ifndef GL_SIM_SIM_FLOWS_H
 #define GL_SIM_SIM_FLOWS_H
 
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "sim/sim_options.h"
 #include "sim/sim_wishes.h"
 

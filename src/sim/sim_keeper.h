@@ -14,7 +14,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "port/exec.h"
 #include "sim/world.h"
 

@@ -1,6 +1,6 @@
 #include "sim/sim_known.h"
 
-#include "model/ref.h"
+#include "model/text/ref.h"
 
 static void put(struct gl_jw *w, const char *key, gl_str raw)
 {

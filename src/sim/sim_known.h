@@ -8,8 +8,8 @@
 
 #include "sim/sim_checks.h"
 
-/* The facts (model/ref.h) for a step, or for an instance with its item. False: they cannot be put
- * together, because the list of its items cannot. Lives in c->arena. */
+/* The facts (model/text/ref.h) for a step, or for an instance with its item. False: they cannot be
+ * put together, because the list of its items cannot. Lives in c->arena. */
 bool sim_known_facts(struct sim_checks *c, const struct sim_fact_job *j,
                      const struct sim_fact_step *st, struct gl_json *ret);
 

@@ -2,7 +2,7 @@
 #ifndef GL_SIM_SIM_MAIL_H
 #define GL_SIM_SIM_MAIL_H
 
-#include "model/message.h"
+#include "model/bundle/message.h"
 #include "sim/sim_disk.h"
 
 /* The body that `ref` names, out of its pieces; false: one is missing, or it is not as named. */

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "model/message.h"
+#include "model/bundle/message.h"
 
 #define SIM_PATCHES_ARG "patch:"
 

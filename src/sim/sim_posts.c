@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 #include "sim/sim_bundles.h"
 #include "sim/sim_workers.h"
 

@@ -7,7 +7,7 @@
 #ifndef GL_SIM_SIM_WISHES_H
 #define GL_SIM_SIM_WISHES_H
 
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "sim/sim_options.h"
 
 /* The names under which signals are sent; no step waits for the last. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 #include "sim/sim_bundles.h"
 #include "sim/sim_patches.h"
 

@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "contract/exec_world.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 
 struct worker_end {
     struct told_end *end;

@@ -3,8 +3,8 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "model/cond.h"
-#include "model/ref.h"
+#include "model/text/cond.h"
+#include "model/text/ref.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

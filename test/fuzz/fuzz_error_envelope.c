@@ -1,10 +1,10 @@
-/* fuzz_error_envelope - a secret (the first line) and what was said (the rest). The envelope is a document
- * within its limits, and the secret is not in it. */
+/* fuzz_error_envelope - a secret (the first line) and what was said (the rest). The envelope is a
+ * document within its limits, and the secret is not in it. */
 #include <stdint.h>
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/error_envelope.h"
+#include "model/bundle/error_envelope.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

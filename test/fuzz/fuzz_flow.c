@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "model/agent.h"
-#include "model/yaml.h"
+#include "model/bundle/agent.h"
+#include "model/text/yaml.h"
 
 enum { BYTES_MAX = 1 << 16 };
 

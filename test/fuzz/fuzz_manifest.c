@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 
 enum { BYTES_MAX = 1 << 16, SETS_MAX = 32 };
 

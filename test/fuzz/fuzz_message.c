@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "model/message.h"
+#include "model/bundle/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

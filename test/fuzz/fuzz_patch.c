@@ -3,8 +3,8 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "model/flow_graph.h"
-#include "model/patch.h"
+#include "model/bundle/patch.h"
+#include "model/flow/flow_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  *
  * The input is the job's record, then its steps', one per line. */
 #include "core/core.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 #include <stddef.h>
 #include <stdint.h>

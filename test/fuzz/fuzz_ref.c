@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "model/ref.h"
+#include "model/text/ref.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "model/route.h"
+#include "model/bundle/route.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

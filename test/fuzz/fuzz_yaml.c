@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/yaml.h"
+#include "model/text/yaml.h"
 
 enum { BYTES_MAX = 1 << 16 };
 

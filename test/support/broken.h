@@ -4,7 +4,7 @@
 #define GL_TEST_SUPPORT_BROKEN_H
 
 #include "base/json.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 struct broken_kind {
     const char *folder;

@@ -5,7 +5,7 @@
 #include "support/cmocka_all.h"
 
 #include "base/check.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 
 struct fixture {
     struct gl_arena a;

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/cond.h"
-#include "model/ref.h"
+#include "model/text/cond.h"
+#include "model/text/ref.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/error_envelope.h"
+#include "model/bundle/error_envelope.h"
 
 struct bench {
     struct gl_arena a;

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "model/flow.h"
-#include "model/yaml.h"
+#include "model/flow/flow.h"
+#include "model/text/yaml.h"
 #include "support/broken.h"
 
 static int load(struct gl_flow_loader *l, gl_str source, gl_str text, char ret_hex[static 65],

@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "model/flow.h"
-#include "model/flow_graph.h"
-#include "model/yaml.h"
+#include "model/flow/flow.h"
+#include "model/flow/flow_graph.h"
+#include "model/text/yaml.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

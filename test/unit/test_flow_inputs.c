@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "model/flow.h"
-#include "model/yaml.h"
+#include "model/flow/flow.h"
+#include "model/text/yaml.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "model/flow.h"
-#include "model/ref.h"
+#include "model/flow/flow.h"
+#include "model/text/ref.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -3,7 +3,7 @@
 #include "support/cmocka_all.h"
 
 #include "base/check.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 #include "support/broken.h"
 
 static struct gl_payload payloads[] = {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "model/manifest.h"
+#include "model/bundle/manifest.h"
 
 enum { BUNDLES_MIN = 10, FILE_MAX = 1 << 20 };
 

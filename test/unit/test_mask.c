@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "cli/mask.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "support/cmocka_all.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/gzip.h"
 #include "base/limits.h"
-#include "model/message.h"
+#include "model/bundle/message.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/flow_graph.h"
-#include "model/patch.h"
+#include "model/bundle/patch.h"
+#include "model/flow/flow_graph.h"
 #include "support/golden.h"
 
 /* start -> control -> finish -> last, and a service of its own. `control` may change what lies

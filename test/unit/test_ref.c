@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "model/flow_check.h"
-#include "model/ref.h"
+#include "model/flow/flow_check.h"
+#include "model/text/ref.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -1,7 +1,7 @@
 /* What the flight recorder writes, told again. */
 #include "base/check.h"
 #include "core/claims/claim.h"
-#include "model/flow.h"
+#include "model/flow/flow.h"
 #include "port/record.h"
 #include "sim/replay.h"
 #include "support/cmocka_all.h"

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/route.h"
+#include "model/bundle/route.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/yaml.h"
+#include "model/text/yaml.h"
 #include "support/golden.h"
 
 static struct gl_arena arena;

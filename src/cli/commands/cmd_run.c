@@ -10,7 +10,7 @@
 #include "cli/follow.h"
 #include "cli/job_inputs.h"
 #include "cli/output/job_result.h"
-#include "model/ref.h"
+#include "model/text/ref.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 20 };
 

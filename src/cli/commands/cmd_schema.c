@@ -1,7 +1,7 @@
 /* cmd_schema.c - glia schema: the flow format for editors. */
 #include "base/check.h"
 #include "cli/cli.h"
-#include "model/flow_jsonschema.h"
+#include "model/flow/flow_jsonschema.h"
 
 int gl_cmd_schema(struct gl_cli *cli)
 {

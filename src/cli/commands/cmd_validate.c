@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "cli/flowfile.h"
 #include "cli/output/table.h"
-#include "model/agent.h"
+#include "model/bundle/agent.h"
 
 /* What a crash can do to a step, by how it is marked. */
 static const struct {

@@ -1,9 +1,9 @@
 /* agents.h - a bundle's agents: who handles which message when, and what comes of it.
  *
  * Handling a message is one transaction: the agent's new state, the message gone, the messages it
- * caused, and what the ledger makes of it. A unit (model/agent.h) goes READY, QUEUED, RUNNING as
- * every step does, so slots, starts, lost attempts and review are the same; relays need no process
- * and are done in the step of the core that finds them.
+ * caused, and what the ledger makes of it. A unit (model/bundle/agent.h) goes READY, QUEUED,
+ * RUNNING as every step does, so slots, starts, lost attempts and review are the same; relays need
+ * no process and are done in the step of the core that finds them.
  *
  * Before a message is handled the ledger is asked (gl_agents_pump): a step that has ended takes no
  * more, one that may not run yet holds all of them in order, one that may run begins an attempt

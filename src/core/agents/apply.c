@@ -6,7 +6,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 
 /* What was handled, perhaps without its body: what is sent on inherits from it. */
 void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)

@@ -3,7 +3,7 @@
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
-#include "model/route.h"
+#include "model/bundle/route.h"
 
 gl_str gl_agents_plain(struct gl_core *c, gl_str s)
 {

@@ -1,11 +1,11 @@
 /* failure.c - why a bundle failed, for people and programs: a sentence, and an error envelope
- * (model/error_envelope.h). */
+ * (model/bundle/error_envelope.h). */
 #include "core/agents/agents.h"
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/error_envelope.h"
-#include "model/worker_output.h"
+#include "model/bundle/error_envelope.h"
+#include "model/bundle/worker_output.h"
 
 enum { SAID_BYTES_MAX = 300 }; /* of what a worker said, in a sentence */
 

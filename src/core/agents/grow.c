@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
-#include "model/patch.h"
+#include "model/bundle/patch.h"
 
 struct gl_graph {
     struct gl_arena arena;

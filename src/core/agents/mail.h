@@ -12,7 +12,7 @@
 #define GL_CORE_AGENTS_MAIL_H
 
 #include "core/core_state.h"
-#include "model/message.h"
+#include "model/bundle/message.h"
 
 #define GL_LETTER_STATUSES(X)                                                \
     X(QUEUED, "queued")                                                      \

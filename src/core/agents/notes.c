@@ -4,7 +4,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 
 /* The step an event is about: the one it names, if the job has it, else the agent's own. */
 static struct gl_step *subject(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)

@@ -3,7 +3,7 @@
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
-#include "model/route.h"
+#include "model/bundle/route.h"
 
 static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
 {

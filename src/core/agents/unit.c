@@ -5,7 +5,7 @@
 #include "core/flow/txn.h"
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
-#include "model/worker_output.h"
+#include "model/bundle/worker_output.h"
 
 static const struct gl_agent_spec *agent_of(const struct gl_step *st)
 {

@@ -7,8 +7,8 @@
 #include "core/flow/signals.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
-#include "model/cond.h"
-#include "model/ref.h"
+#include "model/text/cond.h"
+#include "model/text/ref.h"
 
 enum { ASK_AGAIN_MS = 250 };
 

@@ -3,7 +3,7 @@
 #ifndef GL_CORE_FLOW_RULE_H
 #define GL_CORE_FLOW_RULE_H
 
-#include "model/flow.h"
+#include "model/flow/flow.h"
 
 struct gl_rule_parents {
     uint32_t all;     /* parents it has */

@@ -1,0 +1,82 @@
+/* error_envelope.h - why something failed, in the shape that users of bundles know: mn.error.v1.
+ *
+ *   {schema_version, code, desc, details {message, category, retryable, step_id, agent_id, attempt,
+ *    max_attempts}, severity, occurred_at, event_id, remediation, links}
+ *
+ * `desc` is one line of at most 160 characters, `details.message` at most
+ * GL_ERROR_ENVELOPE_MESSAGE_BYTES. Both are made from what was said by a worker, so secrets are
+ * taken out first: values of variables whose names look like those of secrets, and what looks like
+ * one by itself (redaction below). What is cut is cut between characters, and after the redaction,
+ * so that half of a secret cannot remain. */
+#ifndef GL_MODEL_BUNDLE_ERROR_ENVELOPE_H
+#define GL_MODEL_BUNDLE_ERROR_ENVELOPE_H
+
+#include "base/json.h"
+#include "base/when.h"
+#include "model/text/redaction.h"
+
+enum {
+    GL_ERROR_ENVELOPE_DESC_CHARS = 160,
+    GL_ERROR_ENVELOPE_MESSAGE_BYTES = 2000,
+    GL_ERROR_ENVELOPE_NAME_BYTES = 256, /* of ids in `details` */
+};
+
+/* code, category, may trying again help, what to do */
+#define GL_FAILURES(X)                                                                           \
+    X(EXIT, "worker_failed", "worker", false,                                                    \
+      "Look at what the worker said: 'glia job logs' shows its stdout and stderr.")              \
+    X(SIGNAL, "worker_killed", "worker", true,                                                   \
+      "A signal ended the worker; if it was the kernel for want of memory, give it less to do.") \
+    X(TIMEOUT, "worker_timed_out", "timeout", true,                                              \
+      "Raise timeout_seconds of the node or of the step, or let the worker do less at a time.")  \
+    X(BEACON, "agent_beacon_missed", "timeout", true,                                            \
+      "The worker must tell that it lives within beacon_timeout_ms, or agent_beacon_required "   \
+      "must be false.")                                                                          \
+    X(NOT_STARTED, "worker_not_started", "configuration", false,                                 \
+      "The command could not be run: check it, its files and its environment.")                  \
+    X(LEASE, "executor_lease_rejected", "resources", true,                                       \
+      "Give the pool more slots (MN_EXECUTOR_MAX_CONCURRENCY, MN_EXECUTOR_POOL_CAPACITIES), or " \
+      "raise lease_queue_timeout_ms.")                                                           \
+    X(DECLARED, "workflow_step_failed", "workflow", false,                                       \
+      "The worker itself has said that its step failed: the message is its own.")                \
+    X(OUTPUT, "worker_output_rejected", "contract", false,                                       \
+      "What the worker printed is not what it may say: docs/bundles.md tells what is.")          \
+    X(PATCH, "workflow_graph_patch_rejected", "contract", false,                                 \
+      "The patch breaks a rule of its region: the message names it.")                            \
+    X(LIMIT, "limit_reached", "resources", false, "docs/limits.md names the limits.")            \
+    X(DELIVERY, "message_undeliverable", "delivery", false,                                      \
+      "'glia job dead-letters' shows it, and can send it again.")                                \
+    X(RESTARTS, "restarts_exhausted", "recovery", false,                                         \
+      "Find out why it fails again and again; policies.restart says how often it may.")          \
+    X(REVIEW, "recovery_requires_review", "recovery", false,                                     \
+      "Nobody knows whether the worker has done its work: look, then resume or cancel the job.") \
+    X(CANCELLED, "job_cancelled", "cancelled", false, "")                                        \
+    X(INTERNAL, "internal_error", "runtime", true, "'glia why' tells what the node knows of it.")
+
+enum gl_failure {
+#define X(name, code, category, retryable, remedy) GL_FAILURE_##name,
+    GL_FAILURES(X)
+#undef X
+        GL_FAILURE_COUNT
+};
+
+struct gl_error_envelope {
+    enum gl_failure failure;
+    bool is_transient;        /* what was said looks as if trying again may help: retryable, then */
+    bool is_handled;          /* the job goes on: a warning */
+    gl_str message;           /* as it was said; any bytes */
+    gl_str step_id, agent_id; /* "" : none */
+    uint32_t attempt, max_attempts; /* 0: not known */
+    gl_ms occurred_at;
+    gl_str event_id;    /* "" : none */
+    gl_str remediation; /* "" : what the table says */
+    const gl_str *env;  /* "NAME=value" of whoever said it: the secrets among them are taken out */
+    size_t env_n;
+};
+
+/* The document, as one value. `scratch` may be thrown away afterwards. */
+void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena *scratch,
+                             struct gl_jw *w);
+gl_str gl_error_envelope_text(const struct gl_error_envelope *e, struct gl_arena *a);
+
+#endif

@@ -1,0 +1,110 @@
+/* What happens when agents fail: the kind of job, recovery, restarts. */
+#include "base/check.h"
+#include "model/bundle/manifest_read.h"
+
+enum { MINUTE_MS = 60000 };
+
+static const char *const mode_words[] = {"fail", "delay", NULL};
+
+/* A table like `restart` or `reschedule`; absent fields stay as they are. */
+static void read_restart(struct gl_manifest *m, gl_jnode n, struct gl_restart *r)
+{
+    uint8_t mode = r->waits ? 1 : 0;
+
+    (void)gl_manifest_u32(m, n, "attempts", 0, GL_ATTEMPTS_MAX, &r->attempts);
+    (void)gl_manifest_ms(m, n, "interval_ms", 0, &r->interval_ms);
+    (void)gl_manifest_ms(m, n, "delay_ms", 0, &r->delay_ms);
+    (void)gl_manifest_word(m, n, "delay_function", gl_delay_words, &r->delay_function);
+    if (!gl_manifest_ms(m, n, "max_delay_ms", 0, &r->max_delay_ms) &&
+        r->max_delay_ms < r->delay_ms) {
+        r->max_delay_ms = r->delay_ms;
+    }
+    (void)gl_manifest_word(m, n, "mode", mode_words, &mode);
+    r->waits = mode == 1;
+}
+
+/* Work moves to another machine with its job, and when its node is lost: nothing to limit. */
+static void check_reschedule(struct gl_manifest *m, gl_jnode policies)
+{
+    gl_jnode n = gl_manifest_object(m, policies, "reschedule");
+    struct gl_restart ignored = {0};
+    bool unlimited;
+
+    read_restart(m, n, &ignored);
+    (void)gl_manifest_bool(m, n, "unlimited", &unlimited);
+    if (gl_manifest_is_set(n)) {
+        gl_manifest_note(m,
+                         "%.*s has no effect: a job moves as a whole when its node is lost, as "
+                         "often as needed",
+                         GL_STR_ARG(gl_manifest_path(m, n)));
+    }
+}
+
+void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r)
+{
+    gl_jnode n = gl_manifest_object(m, policies, "restart");
+
+    read_restart(m, n, r);
+    if (gl_manifest_get(m, n, "attempts") == NULL) {
+        (void)gl_manifest_u32(m, policies, "max_agent_restart_attempts", 0, GL_ATTEMPTS_MAX,
+                              &r->attempts);
+    }
+    check_reschedule(m, policies);
+}
+
+static void usual_restart(const struct gl_policies *p, struct gl_restart *r)
+{
+    bool is_service = p->job_type == GL_TYPE_SERVICE;
+
+    *r = (struct gl_restart){
+        .attempts = 3,
+        .interval_ms = (gl_ms)MINUTE_MS * (is_service ? 10 : 24 * 60),
+        .delay_ms = 1000,
+        .max_delay_ms = 30000,
+        .delay_function = GL_DELAY_EXPONENTIAL,
+        .waits = is_service && p->recovery_mode != GL_RECOVERY_CLUSTER_RECOVER,
+    };
+}
+
+static void read_type(struct gl_manifest *m, gl_jnode obj, const char *key, uint8_t *ret)
+{
+    gl_jnode n = gl_manifest_get(m, obj, key);
+    gl_str word = gl_json_str(m->r.j, n, m->r.a);
+
+    if (gl_str_is(word, "system") || gl_str_is(word, "sysbatch")) {
+        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
+                          "a job of the type `%.*s` runs on every machine of a cluster, which this "
+                          "release does not do; use batch or service",
+                          GL_STR_ARG(word));
+        return;
+    }
+    (void)gl_manifest_word(m, obj, key, gl_job_type_words, ret);
+}
+
+void gl_manifest_policies(struct gl_manifest *m)
+{
+    static const char *const strategies[] = {"binpack", "spread", NULL};
+    gl_jnode n = gl_manifest_object(m, m->root, "policies");
+    struct gl_policies *p = &m->b->policies;
+    uint8_t strategy;
+    bool is_daemon = false;
+
+    (void)gl_manifest_bool(m, m->root, "daemon", &is_daemon);
+    p->job_type = is_daemon ? GL_TYPE_SERVICE : GL_TYPE_BATCH;
+    read_type(m, m->root, "type", &p->job_type);
+    read_type(m, m->root, "job_type", &p->job_type);
+    read_type(m, n, "job_type", &p->job_type);
+    (void)gl_manifest_word(m, n, "recovery_mode", gl_recovery_words, &p->recovery_mode);
+    if (gl_manifest_word(m, n, "strategy", strategies, &strategy)) {
+        gl_manifest_note(m, "policies.strategy has no effect: nodes with free slots take jobs");
+    }
+    usual_restart(p, &p->restart);
+    gl_manifest_restart(m, n, &p->restart);
+    if (p->recovery_mode == GL_RECOVERY_MANUAL_RECOVER) {
+        p->restart.attempts = 0; /* nothing happens without a person */
+    }
+    if (p->recovery_mode == GL_RECOVERY_CLUSTER_RECOVER) {
+        gl_manifest_note(m, "policies.recovery_mode is cluster_recover, which is done as auto is: "
+                            "another node takes a lost one's jobs over if they share a store");
+    }
+}

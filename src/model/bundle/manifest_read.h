@@ -1,0 +1,172 @@
+/* manifest_read.h - what the parts of the manifest's compiler share: the document, what has been
+ * made of it so far, and readers of values that note what is wrong and go on.
+ *
+ * A field that is null is one that is absent. Where something stands is found in the document when
+ * an error is told, so that nobody carries paths around. */
+#ifndef GL_MODEL_BUNDLE_MANIFEST_READ_H
+#define GL_MODEL_BUNDLE_MANIFEST_READ_H
+
+#include "model/bundle/manifest.h"
+#include "model/flow/flow_check.h"
+#include "model/flow/flow_read.h"
+
+#define GL_MANIFEST_WORK "\001" /* the workspace: GL_EXEC_WORK of port/exec.h */
+#define GL_MANIFEST_SPAN_MS_MAX ((gl_ms)3650 * 24 * 3600 * 1000)
+
+enum gl_manifest_form {
+    GL_MANIFEST_CATALOG,
+    GL_MANIFEST_SUBMITTED,
+    GL_MANIFEST_BINDINGS,
+    GL_MANIFEST_OLDER,
+};
+
+/* An agent as written: a node, or a worker of a binding. */
+struct gl_manifest_node {
+    gl_jnode n, config; /* config NULL: none */
+    gl_str id;
+    uint8_t kind;     /* enum gl_agent_kind */
+    bool is_declared; /* its kind is known */
+    bool is_bound;    /* a step or a template names it */
+    /* What the ledger takes from the node when the step does not say it; 0 and -1: not written. */
+    gl_ms timeout_ms, beacon_timeout_ms, retry_backoff_ms;
+    uint32_t max_attempts;
+};
+
+struct gl_manifest_step {
+    gl_jnode n;
+    gl_str id;
+};
+
+struct gl_manifest_edge {
+    gl_jnode n;
+    gl_str id;
+    uint32_t from, to; /* steps of the ledger, counted from 0 */
+    uint32_t accepts;
+};
+
+enum { GL_MANIFEST_IDLE_RESOURCES = 3 }; /* cpu_cores, memory_mb, disk_mb */
+
+struct gl_manifest {
+    struct gl_flow_reader r;
+    const struct gl_manifest_given *given;
+    struct gl_flow *f;
+    struct gl_bundle_spec *b;
+
+    enum gl_manifest_form form;
+    gl_jnode root;
+    gl_jnode graph; /* workflow, or flow; NULL: neither */
+    gl_jnode nodes_at, edges_at, steps_at, graph_edges_at, inputs_at, bindings_at;
+    gl_jnode entrypoints_in, entrypoints_at; /* the object, and its field */
+
+    struct gl_manifest_node *nodes;
+    size_t nodes_n;
+    struct gl_manifest_step *steps;
+    size_t steps_n;
+    struct gl_map by_id;        /* struct gl_manifest_node */
+    struct gl_map steps_by;     /* struct gl_manifest_step */
+    struct gl_map edges_by;     /* struct gl_manifest_edge */
+    struct gl_map inputs_by;    /* what an agent gets first: a JSON node */
+    struct gl_map binding_by;   /* of bindings: the key, a JSON node */
+    struct gl_map runs_by;      /* ids of bindings that steps and templates name: the JSON node */
+    struct gl_map templates_by; /* struct gl_template */
+    struct gl_buf notes;        /* gl_str */
+    uint32_t typo_notes_n;      /* of them: about names that look mistyped */
+    bool is_rewritten;          /* places in the document are not what the user wrote */
+    size_t expansion_bytes;     /* what is written once and compiled many times */
+    struct gl_items skills;     /* struct gl_upload: packages that every executor gets */
+    gl_str skills_path;         /* ... and where Python finds them */
+    uint32_t unnamed_runners_n;
+    uint32_t idle_resources[GL_MANIFEST_IDLE_RESOURCES]; /* agents that name one */
+    gl_str unnamed_runner;                               /* the first of them */
+};
+
+/* `key`: of a field of `n` that is missing or wrong as a whole; NULL: `n` itself. */
+void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum gl_reason reason,
+                       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* What is accepted, but done otherwise than it is written. */
+void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+bool gl_manifest_note_has_room(const struct gl_manifest *m); /* will the next one be? */
+/* "agents.nodes[2].config" */
+gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n);
+/* "; did you mean `x`?" out of a map's keys, or nothing. */
+const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *known, gl_str word);
+
+gl_jnode gl_manifest_get(struct gl_manifest *m, gl_jnode obj, const char *key);
+/* The first of two names that is there. */
+gl_jnode gl_manifest_either(struct gl_manifest *m, gl_jnode obj, const char *key, const char * or);
+/* Is there something: not null, false, "", [], {} or 0? */
+bool gl_manifest_is_set(gl_jnode n);
+
+/* Readers of a field of `obj` (which may be NULL). False: it is absent, or wrong (then an error was
+ * noted); *ret stays as it was. */
+bool gl_manifest_text(struct gl_manifest *m, gl_jnode obj, const char *key, gl_str *ret);
+bool gl_manifest_int(struct gl_manifest *m, gl_jnode obj, const char *key, int64_t lo, int64_t hi,
+                     int64_t *ret);
+bool gl_manifest_u32(struct gl_manifest *m, gl_jnode obj, const char *key, uint32_t lo, uint32_t hi,
+                     uint32_t *ret);
+bool gl_manifest_ms(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo, gl_ms *ret);
+bool gl_manifest_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo,
+                         gl_ms *ret);
+bool gl_manifest_bool(struct gl_manifest *m, gl_jnode obj, const char *key, bool *ret);
+bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
+                      const char *const *words, uint8_t *ret);
+gl_jnode gl_manifest_object(struct gl_manifest *m, gl_jnode obj, const char *key);
+gl_jnode gl_manifest_list(struct gl_manifest *m, gl_jnode obj, const char *key);
+/* A list of texts; one text is a list of one. */
+struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char *key);
+/* The element of such a list that an error speaks of. (Exact if all of it are texts.) */
+gl_jnode gl_manifest_element(struct gl_manifest *m, gl_jnode list, size_t i);
+/* A text that goes to a program: no NUL, and not the byte that stands for the workspace. */
+bool gl_manifest_is_program_text(gl_str s);
+/* One value without the white space in it. */
+gl_str gl_manifest_compact(struct gl_manifest *m, gl_jnode n);
+/* Count what is compiled many times; false with an error when it is too much. */
+bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes);
+
+/* `over` over `under` (NULL: nothing), both of `a`'s documents: objects merge, the rest replaces.
+ */
+void gl_manifest_merge(const struct gl_json *ju, gl_jnode under, const struct gl_json *jo,
+                       gl_jnode over, struct gl_buf *out);
+
+/* The parts, in this order. */
+bool gl_manifest_find_form(struct gl_manifest *m);          /* which form; where things are */
+void gl_manifest_refuse_unsupported(struct gl_manifest *m); /* what this release does not do */
+void gl_manifest_policies(struct gl_manifest *m);
+void gl_manifest_nodes(struct gl_manifest *m);
+void gl_manifest_edges(struct gl_manifest *m);
+void gl_manifest_steps(struct gl_manifest *m);
+void gl_manifest_graph(struct gl_manifest *m);
+void gl_manifest_dynamic(struct gl_manifest *m);
+void gl_manifest_seeds(struct gl_manifest *m);
+
+/* Of manifest_policies.c: a table `restart` below `policies`. */
+void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r);
+/* Of manifest_agent.c and manifest_process.c: what a node's config says. */
+void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
+                       struct gl_agent_spec *ret);
+void gl_manifest_process(struct gl_manifest *m, const struct gl_manifest_node *node,
+                         struct gl_agent_spec *agent, struct gl_step_spec *ret);
+/* Of manifest_lint.c: notes about what looks mistyped, when all the rest has been read. */
+void gl_manifest_lint(struct gl_manifest *m);
+/* A field of `obj` that is not read and nearly called `key`, which is missing; none: empty. */
+gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char *key);
+/* Of manifest_config_bindings.c: what the configuration writes into the manifest. False with an
+ * error. */
+bool gl_manifest_config_bindings(struct gl_manifest *m);
+/* Of manifest_uploads.c. */
+void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *node,
+                         struct gl_agent_spec *ret);
+void gl_manifest_skills(struct gl_manifest *m);
+/* Of manifest_control.c: what a step's or a template's control says. `node`: of its agent. */
+void gl_manifest_control(struct gl_manifest *m, gl_jnode step, const struct gl_manifest_node *node,
+                         struct gl_step_spec *ret);
+void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
+                      struct gl_step_spec *ret);
+/* The agents of a step or template; none: an error was noted. */
+struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_str id);
+/* Of manifest_forms.c: the id of a worker of a binding, and its kind. */
+gl_str gl_manifest_worker_id(struct gl_manifest *m, gl_jnode worker);
+uint8_t gl_manifest_worker_kind(struct gl_manifest *m, gl_jnode worker);
+
+#endif

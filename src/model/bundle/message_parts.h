@@ -1,0 +1,11 @@
+/* message_parts.h - between the files of model/bundle/message.h. */
+#ifndef GL_MODEL_BUNDLE_MESSAGE_PARTS_H
+#define GL_MODEL_BUNDLE_MESSAGE_PARTS_H
+
+#include "model/bundle/message.h"
+
+/* The body out of base64, as the content type and encoding of `m` say. */
+int gl_message_set_base64_body(gl_str base64, struct gl_arena *a, struct gl_message *m,
+                               struct gl_why *reterr_why);
+
+#endif

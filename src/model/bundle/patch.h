@@ -1,0 +1,36 @@
+/* patch.h - a flow that grows while its job runs: bounded changes inside declared regions.
+ *
+ * A patch makes a new flow out of the old one. Existing steps keep their numbers (a removed one
+ * stays as `is_removed`), new ones are added at the end. The job's record names how many patches
+ * there are; each is a record of its own, and reading a job applies them again in order. */
+#ifndef GL_MODEL_BUNDLE_PATCH_H
+#define GL_MODEL_BUNDLE_PATCH_H
+
+#include "model/bundle/agent.h"
+
+/* What the flow does not know. */
+struct gl_patch_job {
+    void *owner;
+    bool (*has_started)(void *owner, uint32_t step); /* or ended */
+    bool (*is_ready)(void *owner, uint32_t step);    /* or beyond: it waits for no other step */
+    uint32_t controller; /* the step whose agent sends it, with a running attempt */
+    uint64_t revision;   /* of the graph */
+    uint32_t patches_n, active_n;
+};
+
+struct gl_patch_report {
+    gl_str patch_id, region_id;
+    bool is_fanout;
+    uint32_t added_n;    /* steps, behind the old ones */
+    gl_str delta;        /* JSON: topology_delta, without `with` */
+    struct gl_strs with; /* for each added step: its `with`, JSON; "" : none */
+};
+
+/* Check everything and apply it, or nothing. What it refuses for, `reterr_why` says. */
+int gl_patch_apply(const struct gl_flow *f, const struct gl_patch_job *job, gl_str patch,
+                   struct gl_arena *a, struct gl_flow **ret, struct gl_patch_report *ret_report,
+                   struct gl_why *reterr_why);
+
+/* Reading `dynamic` of a manifest is model/bundle/manifest.h's. */
+
+#endif

@@ -1,0 +1,26 @@
+/* flow_graph.h - the shape of a flow: who needs whom. Used while a flow is parsed or decoded.
+ *
+ *   gl_flow_graph_index()   the table by id; of two steps with the same id it holds the first
+ *   gl_flow_graph_link()    children and roots, from the `needs` of every step
+ *   gl_flow_graph_cycle()   steps that wait for each other, if there are any
+ *
+ * All linear in steps and edges, none recursive: a chain of 200,000 steps is fine. */
+#ifndef GL_MODEL_FLOW_FLOW_GRAPH_H
+#define GL_MODEL_FLOW_FLOW_GRAPH_H
+
+#include "model/flow/flow.h"
+
+void gl_flow_graph_index(struct gl_flow *f, struct gl_arena *a);
+void gl_flow_graph_link(struct gl_flow *f, struct gl_arena *a);
+
+/* A cycle as the numbers of its steps, each needing the one before it and the first needing the
+ * last. False if there is none. Needs a linked flow. */
+bool gl_flow_graph_cycle(const struct gl_flow *f, struct gl_arena *a, uint32_t **ret,
+                         uint32_t *ret_n);
+
+static inline struct gl_step_spec *gl_flow_graph_step(struct gl_flow *f, size_t number)
+{
+    return &((struct gl_step_spec *)f->steps.items)[number];
+}
+
+#endif

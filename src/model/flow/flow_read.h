@@ -1,0 +1,80 @@
+/* flow_read.h - reading values that people wrote, with errors that they can use. Shared by
+ * flow_parse.c and step_parse.c.
+ *
+ * Nothing here stops at an error: it is noted with its place and path, the value stays at its
+ * default, and the rest can be judged as well. Each error has a reason, for programs. */
+#ifndef GL_MODEL_FLOW_FLOW_READ_H
+#define GL_MODEL_FLOW_FLOW_READ_H
+
+#include "base/map.h"
+#include "base/near.h"
+#include "model/flow/flow.h"
+
+struct gl_flow_reader {
+    const struct gl_json *j;
+    struct gl_flow_loader *loader; /* NULL: files cannot be loaded */
+    struct gl_arena *a;
+    struct gl_flow_errors *errors;
+    struct gl_map texts, paths; /* loaded already: struct gl_flow_file */
+    const struct gl_flow *flow; /* its inputs are read before its steps */
+    struct gl_buf refs;         /* struct gl_flow_step_ref: references to steps */
+};
+
+/* Where in the flow a value stands; made into text only when there is an error. "steps.fetch" +
+ * "run" + [2], or "steps.fetch" + "env" + "HOME". */
+struct gl_flow_path {
+    gl_str of;
+    const char *field; /* NULL: none */
+    gl_str key;
+    uint32_t item; /* counted from 1; 0: none */
+};
+
+/* A reference to a step, kept until all steps are known. */
+struct gl_flow_step_ref {
+    gl_jnode n;
+    struct gl_flow_path at;
+    gl_str step;   /* the one it names */
+    gl_str text;   /* where it stands ... */
+    size_t offset; /* ... at this place */
+    uint32_t reader;
+};
+
+void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
+                        enum gl_reason reason, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* The same for what stands at `offset` of the text of `n`: the place is found in the source if the
+ * text stands there as it is. */
+void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
+                           gl_str text, size_t offset, enum gl_reason reason, const char *fmt, ...)
+    __attribute__((format(printf, 7, 8)));
+/* Will the next error be kept? A suggestion is not worth its time for one that nobody will see. */
+bool gl_flow_read_error_has_room(const struct gl_flow_reader *r);
+/* "; did you mean `x`?", or nothing. */
+const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_near *near);
+bool gl_flow_read_is_field(const char *of, gl_str name); /* listed in gl_flow_fields */
+/* A field that gl_flow_fields does not list for `of`. */
+void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of,
+                          struct gl_flow_path at);
+gl_str gl_flow_read_clip(gl_str s); /* short enough for a sentence */
+
+/* Each returns false with an error, and leaves *ret alone, if the value is not what it should be.
+ */
+bool gl_flow_read_scalar(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_str *ret);
+bool gl_flow_read_text(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_str *ret);
+bool gl_flow_read_int(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, int64_t lo,
+                      int64_t hi, int64_t *ret);
+bool gl_flow_read_span(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_ms lo,
+                       gl_ms *ret);
+bool gl_flow_read_bool(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, bool *ret);
+/* A word out of a NULL-terminated list; `aliases` has a further spelling or NULL for each, or is
+ * NULL. */
+bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
+                       const char *const *words, const char *const *aliases, uint8_t *ret);
+/* A number from 0 to 100 with at most two decimals, in percent. */
+bool gl_flow_read_percent(struct gl_flow_reader *r, gl_jnode n, uint32_t *ret);
+/* The file at `path`, or with the content `text`; each is loaded only once. NULL with an error. Its
+ * name is not set. */
+const struct gl_flow_file *gl_flow_read_file(struct gl_flow_reader *r, gl_jnode n,
+                                             struct gl_flow_path at, gl_str path, gl_str text);
+
+#endif

@@ -1,0 +1,18 @@
+/* step_parse.h - one step as people write it. */
+#ifndef GL_MODEL_FLOW_STEP_PARSE_H
+#define GL_MODEL_FLOW_STEP_PARSE_H
+
+#include "model/flow/flow_read.h"
+
+struct gl_step_source {
+    gl_str where;  /* "steps.fetch", for errors */
+    gl_jnode node; /* the step's value */
+    uint32_t number;
+    gl_jnode needs; /* set by gl_step_parse: its `needs` as written, or NULL */
+};
+
+/* Fill everything of *ret but the id and what comes from other steps. Errors are in `r`. */
+void gl_step_parse(struct gl_flow_reader *r, struct gl_step_source *source,
+                   struct gl_step_spec *ret);
+
+#endif
