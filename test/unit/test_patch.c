@@ -412,17 +412,17 @@ static void a_patch_leaves_a_flow_that_can_be_finished(void **state)
 {
     static const struct refusal cases[] = {
         {PATCH(CUT("direct")), GL_E_INVALID, "no path would lead from `control` to `finish`"},
-        {PATCH(ADD("x")), GL_E_INVALID, "`x` would not lie on a path"},
-        {PATCH(ADD("x") "," EDGE("cx", "control", "x")), GL_E_INVALID, "would not lie on a path"},
-        {PATCH(ADD("x") "," EDGE("xf", "x", "finish")), GL_E_INVALID, "would not lie on a path"},
+        {PATCH(ADD("x")), GL_E_INVALID, "`x` would not be on a path"},
+        {PATCH(ADD("x") "," EDGE("cx", "control", "x")), GL_E_INVALID, "would not be on a path"},
+        {PATCH(ADD("x") "," EDGE("xf", "x", "finish")), GL_E_INVALID, "would not be on a path"},
         {PATCH(ADD("x") "," ADD("y") "," EDGE("xy", "x", "y") "," EDGE("yx", "y", "x")),
          GL_E_INVALID, "wait for each other"},
         {PATCH(ADD("x") "," EDGE("fx", "finish", "x") "," EDGE("xf", "x", "finish")), GL_E_INVALID,
          "wait for each other"},
         {PATCH(ADD("x") "," EDGE("cx", "control", "x") "," REMOVE("x")), GL_E_INVALID,
-         "the edge `cx` from `control` to `x` would be left over"},
+         "the edge `cx` from `control` to `x` would be left dangling"},
         {PATCH(ADD("x") "," EDGE("xf", "x", "finish") "," REMOVE("x")), GL_E_INVALID,
-         "the edge `xf` from `x` to `finish` would be left over"},
+         "the edge `xf` from `x` to `finish` would be left dangling"},
     };
 
     (void)state;

@@ -37,7 +37,7 @@ static void read_identity(struct gl_manifest *m)
         (void)gl_manifest_text(m, m->root, "id", &id);
         name = id.n > 0 ? id : m->b->graph_id;
     } else {
-        name = required(m, m->root, "job_name", "what its jobs are called");
+        name = required(m, m->root, "job_name", "the name of its jobs");
     }
     if (name.n > 0 && !gl_flow_check_name(name)) {
         gl_manifest_error(m, m->root, "job_name", GL_REASON_NAME_INVALID,
@@ -68,8 +68,8 @@ void gl_manifest_refuse_unsupported(struct gl_manifest *m)
 
         if (gl_manifest_is_set(n)) {
             gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                              "it asks for %s, which this release does not have: the bundle cannot "
-                              "run as it is meant",
+                              "this release does not support %s: the bundle cannot "
+                              "run as intended",
                               later[i].what);
         }
     }
@@ -143,7 +143,7 @@ static void check_reached(struct gl_manifest *m, uint32_t source)
     for (size_t i = 0; i < m->steps_n; i++) {
         if (!reached[m->nodes_n + i]) {
             gl_manifest_error(m, m->steps[i].n, NULL, GL_REASON_STEP_UNREACHABLE,
-                              "no edge leads to step `%.*s` from the source, `%.*s`",
+                              "step `%.*s` cannot be reached from the source, `%.*s`",
                               GL_STR_ARG(m->steps[i].id), GL_STR_ARG(m->steps[source].id));
         }
     }
@@ -193,8 +193,8 @@ static void check_completion(struct gl_manifest *m)
         if (m->nodes[i].is_bound && agents[i].complete_run) {
             gl_manifest_error(m, gl_manifest_get(m, m->nodes[i].config, "complete_run"), NULL,
                               GL_REASON_ENDS_TWICE,
-                              "agent `%.*s` does a step, so it cannot have `complete_run`: leave "
-                              "the end of the job to a terminal sink that does no step",
+                              "agent `%.*s` runs a step, so it cannot have `complete_run`: leave "
+                              "the end of the job to a terminal sink that runs no step",
                               GL_STR_ARG(m->nodes[i].id));
         }
     }
@@ -211,14 +211,14 @@ static void take_given(struct gl_manifest *m)
     if (gl_json_parse(&j, config, GL_INPUTS_BYTES_MAX, m->r.a, &why) != 0 ||
         !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) || j.depth > GL_VALUE_DEPTH_MAX) {
         gl_manifest_error(m, m->root, NULL, GL_REASON_CONFIG_NOT_OBJECT,
-                          "its configuration is no JSON object");
+                          "its configuration must be a JSON object");
     }
     if (m->given->scenario.n > 0 &&
         (gl_json_parse(&j, m->given->scenario, GL_ARG_BYTES_MAX, m->r.a, &why) != 0 ||
          j.depth > GL_VALUE_DEPTH_MAX)) {
         gl_manifest_error(
             m, m->root, NULL, GL_REASON_SCENARIO_INVALID,
-            "scenario.json is no JSON document of at most %d bytes (workers get it in "
+            "scenario.json must be a JSON document of at most %d bytes (workers get it in "
             "one variable)",
             GL_ARG_BYTES_MAX);
     }

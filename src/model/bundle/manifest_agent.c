@@ -15,7 +15,7 @@ static void refuse_old_names(struct gl_manifest *m, gl_jnode config)
 
             if (gl_str_is(key, "complete_job") || gl_str_is(key, "complete_job?")) {
                 gl_manifest_error(m, n, NULL, GL_REASON_OLD_NAME,
-                                  "`%.*s` is an old name: a worker completes its step with "
+                                  "`%.*s` is no longer supported: a worker completes its step with "
                                   "`complete_step`, a terminal sink the job with `complete_run`",
                                   GL_STR_ARG(key));
             }
@@ -57,11 +57,10 @@ static void read_completion(struct gl_manifest *m, const struct gl_manifest_node
     (void)gl_manifest_u32(m, c, "complete_after", 1, GL_JOB_LETTERS_MAX, &a->complete_after);
     if ((a->complete_on_message || a->complete_after > 0) && a->output != GL_OUTPUT_TYPED &&
         !(a->terminal_sink && a->complete_run)) {
-        gl_manifest_error(
-            m, c, a->complete_on_message ? "complete_on_message" : "complete_after",
-            GL_REASON_GOES_NOWHERE,
-            "what completes here goes nowhere: name an `output_message_type`, or make "
-            "it the end with `terminal_sink` and `complete_run`");
+        gl_manifest_error(m, c, a->complete_on_message ? "complete_on_message" : "complete_after",
+                          GL_REASON_GOES_NOWHERE,
+                          "the result is sent nowhere: set `output_message_type`, or make "
+                          "this the last agent with `terminal_sink` and `complete_run`");
     }
 }
 
@@ -173,7 +172,7 @@ static void read_module(struct gl_manifest *m, const struct gl_manifest_node *no
     if (gl_manifest_get(m, node->config, "module") == NULL) {
         gl_manifest_error(m, node->config != NULL ? node->config : node->n,
                           node->config != NULL ? "module" : "config.module", GL_REASON_MISSING,
-                          "it is missing: the name of the module that does this agent's work");
+                          "it is missing: the name of the native module that runs this agent");
     } else if (gl_manifest_text(m, node->config, "module", &a->module) &&
                (a->module.n > GL_NAME_BYTES_MAX || !gl_manifest_is_program_text(a->module))) {
         gl_manifest_error(m, node->config, "module", GL_REASON_NAME_INVALID,

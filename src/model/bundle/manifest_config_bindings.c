@@ -129,7 +129,7 @@ static bool bind_one(struct gl_manifest *m, const struct gl_json *jc, gl_str fro
 
     if (t.value == NULL || !split(to, &t)) {
         gl_manifest_error(m, m->root, NULL, GL_REASON_BINDING_NO_SOURCE,
-                          "manifest_config_bindings: the configuration has nothing at `%.*s`",
+                          "manifest_config_bindings: the configuration has no value at `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(from)));
         return false;
     }

@@ -111,7 +111,7 @@ static int read_value(gl_str text, struct gl_arena *a, gl_str *ret, struct gl_wh
         return 0;
     }
     if (!gl_str_is_utf8(text, &bad_at)) {
-        return gl_why(why, GL_E_INVALID, "the value is no UTF-8 at byte %zu", bad_at);
+        return gl_why(why, GL_E_INVALID, "the value is not valid UTF-8 at byte %zu", bad_at);
     }
     gl_jw_init(&w, &out);
     gl_jw_str(&w, text);
@@ -139,7 +139,7 @@ static int set_document(gl_str set, struct gl_arena *a, gl_str *ret, struct gl_w
         gl_str key = gl_str_cut(rest, '.', &rest);
 
         if (key.n == 0 || !gl_str_is_utf8(key, NULL)) {
-            rc = gl_why(why, GL_E_INVALID, "\"%.*s\" has an empty part or is no text",
+            rc = gl_why(why, GL_E_INVALID, "\"%.*s\" has an empty part or is not text",
                         GL_STR_ARG(gl_flow_read_clip(path)));
             break;
         }

@@ -80,12 +80,11 @@ static void read_quorum(struct gl_manifest *m, gl_jnode step, gl_jnode rule, siz
     int64_t quorum = 0;
 
     if (n == NULL) {
-        gl_manifest_error(
-            m, rule, NULL, GL_REASON_MISSING,
-            "a quorum needs its number: {\"rule\": \"quorum_success\", \"quorum\": n}");
+        gl_manifest_error(m, rule, NULL, GL_REASON_MISSING,
+                          "a quorum needs a number: {\"rule\": \"quorum_success\", \"quorum\": n}");
     } else if (!gl_json_i64(m->r.j, n, &quorum) || quorum < 1) {
         gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE,
-                          "a quorum is a whole number from 1 on");
+                          "a quorum must be a whole number of at least 1");
     } else if ((uint64_t)quorum > parents_n) {
         gl_manifest_error(m, n, NULL, GL_REASON_QUORUM_TOO_LARGE,
                           "the quorum is %lld, but only %zu edge%s to this step", (long long)quorum,

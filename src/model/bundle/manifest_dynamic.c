@@ -97,7 +97,7 @@ static bool read_template(struct gl_manifest *m, gl_jnode e, struct gl_map *know
     }
     if (gl_map_find(&m->steps_by, ret->id) != NULL || gl_map_find(known, ret->id) != NULL) {
         gl_manifest_error(m, n, "id", GL_REASON_ID_TAKEN,
-                          "there is a step or another template with the id `%.*s`",
+                          "a step or another template already has the id `%.*s`",
                           GL_STR_ARG(ret->id));
         return false;
     }
@@ -110,9 +110,10 @@ static bool read_template(struct gl_manifest *m, gl_jnode e, struct gl_map *know
     gl_manifest_control(m, n, gl_map_find(&m->by_id, ret->agent), &s);
     gl_manifest_rule(m, n, UINT32_MAX, &s);
     if (s.rule == GL_RULE_QUORUM) {
-        gl_manifest_error(m, n, "trigger_rule", GL_REASON_QUORUM_IN_TEMPLATE,
-                          "a template cannot have a quorum: nobody knows yet how many edges there "
-                          "will be");
+        gl_manifest_error(
+            m, n, "trigger_rule", GL_REASON_QUORUM_IN_TEMPLATE,
+            "a template cannot have a quorum: it is not known yet how many edges there "
+            "will be");
     }
     ret->label = s.label;
     ret->control = template_control(m, &s);
@@ -196,7 +197,7 @@ static void check_mutable(struct gl_manifest *m, gl_jnode n, gl_str id, const st
                           GL_STR_ARG(gl_flow_read_clip(id)));
     } else if (gl_map_find(owned, id) != NULL) {
         gl_manifest_error(m, n, NULL, GL_REASON_EDGE_SHARED,
-                          "edge `%.*s` belongs to another region, too",
+                          "edge `%.*s` already belongs to another region",
                           GL_STR_ARG(gl_flow_read_clip(id)));
     } else {
         gl_map_add(owned, id, (void *)(uintptr_t)edge);
@@ -211,8 +212,9 @@ static void read_mutable(struct gl_manifest *m, gl_jnode region, struct gl_regio
     r->mutable_edges = gl_manifest_texts(m, region, "mutable_edges");
     if (r->is_fanout) {
         if (r->mutable_edges.n > 0) {
-            gl_manifest_error(m, n, NULL, GL_REASON_REGION_EDGES_UNWANTED,
-                              "a region of checkpoint_fanout has no `mutable_edges`");
+            gl_manifest_error(
+                m, n, NULL, GL_REASON_REGION_EDGES_UNWANTED,
+                "a region with the strategy checkpoint_fanout cannot have `mutable_edges`");
         }
         return;
     }
@@ -267,7 +269,7 @@ static bool read_regions(struct gl_manifest *m, gl_jnode dynamic, const struct g
         }
         if (gl_map_find(&ids, regions[n].id) != NULL) {
             gl_manifest_error(m, e, "id", GL_REASON_ID_TAKEN,
-                              "there is another region with the id `%.*s`",
+                              "another region already has the id `%.*s`",
                               GL_STR_ARG(regions[n].id));
             continue;
         }

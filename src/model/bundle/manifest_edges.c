@@ -48,7 +48,7 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_route *ret)
     ret->to_node = edge_end(m, n, "to_node", "to");
     if (gl_manifest_get(m, n, key) == NULL) {
         gl_manifest_error(m, n, "message_type", GL_REASON_MISSING,
-                          "it is missing: the type of the messages that go this way, `*` for all");
+                          "it is missing: the type of messages on this edge, `*` for all");
     } else {
         (void)gl_manifest_text(m, n, key, &ret->type);
     }
@@ -74,8 +74,7 @@ static struct gl_route *place_of(struct gl_manifest *m, gl_jnode n, const struct
         return fresh;
     }
     if (m->form == GL_MANIFEST_SUBMITTED) {
-        gl_manifest_error(m, n, NULL, GL_REASON_ID_TAKEN,
-                          "there is another edge with the id `%.*s`",
+        gl_manifest_error(m, n, NULL, GL_REASON_ID_TAKEN, "another edge already has the id `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(edge->id)));
         return NULL;
     }
@@ -164,7 +163,7 @@ void gl_manifest_edges(struct gl_manifest *m)
 
         if (agents[from - m->nodes].terminal_sink) {
             gl_manifest_error(m, from->config, "terminal_sink", GL_REASON_SINK_HAS_EDGES,
-                              "a `terminal_sink` has no outgoing edges, but `%.*s` leads from it",
+                              "a `terminal_sink` cannot have outgoing edges: remove edge `%.*s`",
                               GL_STR_ARG(gl_flow_read_clip(routes[i].id)));
         }
     }

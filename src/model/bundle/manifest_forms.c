@@ -39,12 +39,11 @@ static bool check_version(struct gl_manifest *m, bool *ret_catalog)
                           "a manifest with apiVersion mn.workflow/v2",
                           GL_STR_ARG(gl_flow_read_clip(version)));
     } else if (gl_str_starts(version, GL_S("blueprint/"))) {
-        gl_manifest_error(
-            m, n, NULL, GL_REASON_FORM_UNSUPPORTED,
-            "this is a blueprint (`%.*s`), whose workflow stands in a file of its own: "
-            "this release does not read it; run a manifest with apiVersion "
-            "mn.workflow/v2",
-            GL_STR_ARG(gl_flow_read_clip(version)));
+        gl_manifest_error(m, n, NULL, GL_REASON_FORM_UNSUPPORTED,
+                          "this is a blueprint (`%.*s`), whose workflow is in a separate file: "
+                          "this release does not read it; run a manifest with apiVersion "
+                          "mn.workflow/v2",
+                          GL_STR_ARG(gl_flow_read_clip(version)));
     } else {
         gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_WORD,
                           "expected mn.workflow/v2 or mn.workflow/v1, not `%.*s`",
@@ -87,7 +86,7 @@ static void refuse_mixture(struct gl_manifest *m)
         if (n != NULL) {
             gl_manifest_error(m, n, NULL, GL_REASON_FORM_UNSUPPORTED,
                               "a manifest with `flow` has no `%s` at its root%s", old[i],
-                              i < 2 ? ": it stands in `flow`" : "; write type \"service\"");
+                              i < 2 ? ": put it into `flow`" : "; write type \"service\"");
         }
     }
 }
@@ -138,7 +137,7 @@ bool gl_manifest_find_form(struct gl_manifest *m)
 
     if (!gl_json_is(m->root, GL_JSON_OBJECT)) {
         gl_manifest_error(m, m->root, NULL, GL_REASON_WRONG_TYPE,
-                          "expected a manifest, an object, not %s", gl_json_type_name(m->root));
+                          "expected a manifest (an object), not %s", gl_json_type_name(m->root));
         return false;
     }
     if (m->r.j->depth > GL_VALUE_DEPTH_MAX) {

@@ -14,12 +14,13 @@ static gl_str node_id(struct gl_manifest *m, gl_jnode n)
 
     if (ret.n == 0) {
         gl_manifest_error(m, n, m->form == GL_MANIFEST_BINDINGS ? "id" : "node_id",
-                          GL_REASON_MISSING, "it is missing: each agent has a name");
+                          GL_REASON_MISSING, "it is missing: each agent needs an id");
     } else if (!gl_str_is_id(ret)) {
-        gl_manifest_error(m, id != NULL ? id : n, NULL, GL_REASON_NAME_INVALID,
-                          "`%.*s` is no id: it has 1 to 128 ASCII letters, digits, _ . and -, and "
-                          "does not start with . or -",
-                          GL_STR_ARG(gl_flow_read_clip(ret)));
+        gl_manifest_error(
+            m, id != NULL ? id : n, NULL, GL_REASON_NAME_INVALID,
+            "`%.*s` is not a valid id: use 1 to 128 ASCII letters, digits, _ . and -, and "
+            "do not begin with . or -",
+            GL_STR_ARG(gl_flow_read_clip(ret)));
         ret.n = 0;
     }
     return ret;
@@ -31,7 +32,7 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
     struct gl_manifest_node *node = &m->nodes[m->nodes_n], *same;
 
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an agent, an object, not %s",
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an agent (an object), not %s",
                           gl_json_type_name(n));
         return;
     }
@@ -41,8 +42,8 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
     }
     same = gl_map_find(&m->by_id, node->id);
     if (same != NULL && (m->form == GL_MANIFEST_SUBMITTED || m->form == GL_MANIFEST_OLDER)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_ID_TAKEN,
-                          "there is another agent with the id `%.*s`", GL_STR_ARG(node->id));
+        gl_manifest_error(m, n, NULL, GL_REASON_ID_TAKEN, "another agent already has the id `%.*s`",
+                          GL_STR_ARG(node->id));
         return;
     }
     if (same != NULL && m->form == GL_MANIFEST_CATALOG && gl_manifest_note_has_room(m)) {
@@ -168,11 +169,12 @@ static void read_kind(struct gl_manifest *m, struct gl_manifest_node *node)
     } else if (gl_str_is(word, "step_source") || gl_str_is(word, "step_join") ||
                gl_str_is(word, "step_sink")) {
         gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                          "agents of the type `%.*s` are not in this release", GL_STR_ARG(word));
+                          "this release does not support agents of the type `%.*s`",
+                          GL_STR_ARG(word));
     } else if (!kind_of(word, &node->kind)) {
         gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_AGENT_TYPE,
-                          "there are no agents of the type `%.*s`: executor, aggregator, router, "
-                          "sensor and module are known%s",
+                          "unknown agent type `%.*s`: use executor, aggregator, router, "
+                          "sensor or module%s",
                           GL_STR_ARG(gl_flow_read_clip(word)), near_kind(m, word));
     } else {
         node->is_declared = true;
@@ -215,8 +217,8 @@ static void refuse(struct gl_manifest *m, gl_jnode obj, const char *key, const c
     gl_jnode n = gl_manifest_get(m, obj, key);
 
     if (gl_manifest_is_set(n)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                          "it asks for %s, which this release does not do", what);
+        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED, "this release does not support %s",
+                          what);
     }
 }
 
@@ -230,11 +232,12 @@ static void read_resources(struct gl_manifest *m, gl_jnode node)
         gl_jnode n = gl_manifest_get(m, r, scalars[i]);
 
         if (n != NULL && (!gl_json_is(n, GL_JSON_NUMBER) || gl_json_raw(m->r.j, n).p[0] == '-')) {
-            gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE, "expected a number from 0 on");
+            gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE,
+                              "expected a number of at least 0");
         } else if (i == 3 && n != NULL && !gl_str_is(gl_json_raw(m->r.j, n), "0") &&
                    !gl_str_is(gl_json_raw(m->r.j, n), "0.0")) {
             gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                              "it asks for a device, which this release does not give out");
+                              "this release does not support devices");
         } else if (i < GL_MANIFEST_IDLE_RESOURCES && n != NULL) {
             m->idle_resources[i]++;
         }
@@ -244,7 +247,7 @@ static void read_resources(struct gl_manifest *m, gl_jnode node)
     refuse(m, r, "volumes", "volumes");
     if (gl_manifest_text(m, r, "runtime_driver", &driver) && !gl_str_is(driver, "host_local")) {
         gl_manifest_error(m, r, "runtime_driver", GL_REASON_UNSUPPORTED,
-                          "it asks for the driver `%.*s`; this release has only host_local",
+                          "this release does not support the driver `%.*s`, only host_local",
                           GL_STR_ARG(gl_flow_read_clip(driver)));
     }
 }

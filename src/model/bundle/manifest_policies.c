@@ -72,10 +72,11 @@ static void read_type(struct gl_manifest *m, gl_jnode obj, const char *key, uint
     gl_str word = gl_json_str(m->r.j, n, m->r.a);
 
     if (gl_str_is(word, "system") || gl_str_is(word, "sysbatch")) {
-        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                          "a job of the type `%.*s` runs on every machine of a cluster, which this "
-                          "release does not do; use batch or service",
-                          GL_STR_ARG(word));
+        gl_manifest_error(
+            m, n, NULL, GL_REASON_UNSUPPORTED,
+            "a job of the type `%.*s` would run on every machine of a cluster, which this "
+            "release does not support; use batch or service",
+            GL_STR_ARG(word));
         return;
     }
     (void)gl_manifest_word(m, obj, key, gl_job_type_words, ret);

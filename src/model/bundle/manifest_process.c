@@ -23,8 +23,8 @@ static gl_str last_part(gl_str s)
 static void refuse_runner(struct gl_manifest *m, gl_jnode config, gl_str name, const char *what)
 {
     gl_manifest_error(m, config, "runner_module", GL_REASON_UNSUPPORTED,
-                      "it asks for %s (%.*s), which this release does not have; "
-                      "MirrorNeuron.Runner.HostLocal runs as a process of the node",
+                      "this release does not support %s (%.*s); "
+                      "use MirrorNeuron.Runner.HostLocal, a process of the node",
                       what, GL_STR_ARG(gl_flow_read_clip(name)));
 }
 
@@ -48,7 +48,7 @@ static void read_runner(struct gl_manifest *m, const struct gl_manifest_node *no
         refuse_runner(m, node->config, name, "a sandbox");
     } else {
         gl_manifest_error(m, node->config, "runner_module", GL_REASON_UNKNOWN_RUNNER,
-                          "there is no runner `%.*s`; use MirrorNeuron.Runner.HostLocal",
+                          "unknown runner `%.*s`; use MirrorNeuron.Runner.HostLocal",
                           GL_STR_ARG(gl_flow_read_clip(name)));
     }
 }
@@ -67,7 +67,7 @@ static bool read_argument(struct gl_manifest *m, gl_jnode n, gl_str *ret)
     if (!gl_manifest_is_program_text(*ret) || ret->n > GL_ARG_BYTES_MAX) {
         gl_manifest_error(
             m, n, NULL, ret->n > GL_ARG_BYTES_MAX ? GL_REASON_TOO_LARGE : GL_REASON_NUL_BYTE,
-            ret->n > GL_ARG_BYTES_MAX ? "it is longer than an argument of a program can be"
+            ret->n > GL_ARG_BYTES_MAX ? "it is longer than an argument of a program may be"
                                       : "the bytes 0 and 1 cannot be passed to a worker");
         return false;
     }
@@ -121,16 +121,16 @@ static void read_variable(struct gl_manifest *m, gl_jnode key, gl_str *ret)
     }
     if (name.n == 0 || memchr(name.p, '=', name.n) != NULL || !gl_manifest_is_program_text(name)) {
         gl_manifest_error(m, key, NULL, GL_REASON_NAME_INVALID,
-                          "that is no name of an environment variable");
+                          "that is not a valid name of an environment variable");
     } else if (gl_str_starts(name, GL_S("GLIA_"))) {
         gl_manifest_error(m, key, NULL, GL_REASON_RESERVED_NAME,
-                          "names that begin with GLIA_ are the runtime's own");
+                          "names that begin with GLIA_ are reserved");
     } else if (!gl_manifest_is_program_text(value)) {
         gl_manifest_error(m, n, NULL, GL_REASON_NUL_BYTE,
                           "the bytes 0 and 1 cannot be passed to a worker");
     } else if (name.n + value.n + 1 > GL_ARG_BYTES_MAX) {
         gl_manifest_error(m, n, NULL, GL_REASON_TOO_LARGE,
-                          "it is longer than %d bytes: put it into a file of payloads/",
+                          "it is longer than %d bytes: put it into a file in payloads/",
                           GL_ARG_BYTES_MAX);
     } else {
         *ret = gl_str_fmt(m->r.a, "%.*s=%.*s", GL_STR_ARG(name), GL_STR_ARG(value));
@@ -224,7 +224,7 @@ static void read_workdir(struct gl_manifest *m, const struct gl_manifest_node *n
     } else if (below.n > 0 &&
                !gl_flow_check_file_path((gl_str){.p = below.p + 1, .n = below.n - 1})) {
         gl_manifest_error(m, node->config, "workdir", GL_REASON_LEADS_OUT,
-                          "it leads out of the workspace");
+                          "it is outside the workspace");
     } else {
         u->cwd = gl_str_fmt(m->r.a, GL_MANIFEST_WORK "%.*s", GL_STR_ARG(below));
     }

@@ -396,7 +396,7 @@ bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes)
     }
     if (was_fine) {
         gl_manifest_error(m, n, NULL, GL_REASON_TOO_LARGE,
-                          "this is given to so many agents that the compiled bundle would have "
+                          "so many agents share this that the compiled bundle would have "
                           "more than %d bytes",
                           GL_FLOW_BYTES_MAX);
     }

@@ -259,7 +259,7 @@ static void seed_roots(struct seeder *s, struct gl_map *done)
     }
     if (gl_map_count(done) == 0) {
         gl_manifest_error(m, m->root, "entrypoints", GL_REASON_MISSING,
-                          "nothing starts this job: name the agents that get the first messages in "
+                          "nothing starts this job: list the agents that get the first messages in "
                           "`%s`, or give one the role root",
                           m->form == GL_MANIFEST_CATALOG ? "agents.entrypoints" : "entrypoints");
     }
@@ -325,7 +325,7 @@ void gl_manifest_seeds(struct gl_manifest *m)
     if (m->given->overlay.n > 0) {
         if (gl_json_parse(&s.over.j, m->given->overlay, GL_ARG_BYTES_MAX, m->r.a, &why) != 0) {
             gl_manifest_error(m, m->root, NULL, GL_REASON_INPUTS_OVERLAY,
-                              "what is laid over the inputs: %s", why.text);
+                              "values set over the inputs: %s", why.text);
             return;
         }
         s.over.is_given = true;

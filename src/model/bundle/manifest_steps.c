@@ -100,7 +100,7 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
                gl_manifest_text(m, step, "run", &asked));
         asked = asked.n > 0 ? asked : id;
         gl_manifest_error(m, step, NULL, GL_REASON_UNKNOWN_AGENT,
-                          "no agent does it: there is none called `%.*s`%s; name one in `agent_id`",
+                          "it has no agent: there is none called `%.*s`%s; set `agent_id`",
                           GL_STR_ARG(gl_flow_read_clip(asked)),
                           gl_manifest_suggestion(m, &m->by_id, asked));
     }
@@ -117,7 +117,7 @@ static bool read_id(struct gl_manifest *m, struct gl_manifest_step *s)
         return false;
     }
     if (gl_manifest_get(m, s->n, "id") == NULL) {
-        gl_manifest_error(m, s->n, "id", GL_REASON_MISSING, "it is missing: each step has one");
+        gl_manifest_error(m, s->n, "id", GL_REASON_MISSING, "it is missing: each step needs an id");
         return false;
     }
     if (!gl_manifest_text(m, s->n, "id", &s->id)) {
@@ -132,7 +132,7 @@ static bool read_id(struct gl_manifest *m, struct gl_manifest_step *s)
     }
     if (gl_map_find(&m->steps_by, s->id) != NULL) {
         gl_manifest_error(m, s->n, "id", GL_REASON_ID_TAKEN,
-                          "there is another step with the id `%.*s`", GL_STR_ARG(s->id));
+                          "another step already has the id `%.*s`", GL_STR_ARG(s->id));
         return false;
     }
     return true;
@@ -274,7 +274,7 @@ static size_t read_edges(struct gl_manifest *m, struct gl_manifest_edge **ret)
         }
         if (gl_map_find(&m->edges_by, edge->id) != NULL) {
             gl_manifest_error(m, e, "id", GL_REASON_ID_TAKEN,
-                              "there is another edge with the id `%.*s`",
+                              "another edge already has the id `%.*s`",
                               GL_STR_ARG(gl_flow_read_clip(edge->id)));
             continue;
         }
@@ -359,7 +359,7 @@ static void compile_step(struct gl_manifest *m, uint32_t number)
     gl_manifest_rule(m, source->n, s->needs_n, s);
     if (s->needs_n == 0 && gl_manifest_is_set(gl_manifest_get(m, source->n, "needs"))) {
         gl_manifest_error(m, source->n, "needs", GL_REASON_FORM_UNSUPPORTED,
-                          "this form has no `needs`: what a step waits for are the edges to it");
+                          "this form has no `needs`: use edges instead");
     }
 }
 

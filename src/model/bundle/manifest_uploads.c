@@ -120,7 +120,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     if (u->source.n > 0 &&
         (!gl_flow_check_file_path(u->source) || !gl_manifest_is_program_text(u->source))) {
         gl_manifest_error(m, source, NULL, GL_REASON_LEADS_OUT,
-                          "the source `%.*s` leads out of payloads/: give a path below it, without "
+                          "the source `%.*s` is outside payloads/: give a path below it, without "
                           "`..`",
                           GL_STR_ARG(gl_flow_read_clip(u->source)));
         return false;
@@ -128,7 +128,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     if (u->target.n > 0 &&
         (!gl_flow_check_file_path(u->target) || !gl_manifest_is_program_text(u->target))) {
         gl_manifest_error(m, target, NULL, GL_REASON_LEADS_OUT,
-                          "the target `%.*s` leads out of the workspace: give a path below it, "
+                          "the target `%.*s` is outside the workspace: give a path below it, "
                           "without `..`",
                           GL_STR_ARG(gl_flow_read_clip(u->target)));
         return false;
@@ -252,9 +252,10 @@ static bool is_from_payload(struct gl_manifest *m, gl_jnode e)
     if (gl_str_is(word, "payload") || gl_str_is(word, "payloads")) {
         return true;
     }
-    gl_manifest_error(m, e, gl_json_is(e, GL_JSON_OBJECT) ? "source" : NULL, GL_REASON_UNSUPPORTED,
-                      "this release takes only skills that the bundle ships (source \"payload\"), "
-                      "not from elsewhere");
+    gl_manifest_error(
+        m, e, gl_json_is(e, GL_JSON_OBJECT) ? "source" : NULL, GL_REASON_UNSUPPORTED,
+        "this release supports only skills that the bundle ships (source \"payload\"), "
+        "not from elsewhere");
     return false;
 }
 
@@ -267,8 +268,7 @@ static bool read_skill(struct gl_manifest *m, gl_jnode e, struct gl_upload *ret,
         return false;
     }
     if (!gl_manifest_text(m, e, "name", &name) && !gl_manifest_text(m, e, "id", &name)) {
-        gl_manifest_error(m, e, "name", GL_REASON_MISSING,
-                          "it is missing: what the skill is called");
+        gl_manifest_error(m, e, "name", GL_REASON_MISSING, "it is missing: the name of the skill");
         return false;
     }
     if (!gl_str_is_id(name)) {

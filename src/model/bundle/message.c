@@ -140,7 +140,7 @@ static int wrong(const struct message_reader *r, const struct part *p, gl_jnode 
 
 static int too_long(const struct message_reader *r, const struct part *p, size_t n, int max)
 {
-    return gl_why(r->why, GL_E_LIMIT, "`%s%s` has %zu bytes, at most %d are possible", r->where,
+    return gl_why(r->why, GL_E_LIMIT, "`%s%s` has %zu bytes; at most %d are allowed", r->where,
                   p->name, n, max);
 }
 
@@ -171,7 +171,7 @@ static int read_time(const struct message_reader *r, const struct part *p, gl_jn
 
     if (!gl_json_is(n, GL_JSON_STRING) || !gl_when_parse(text, &t)) {
         return gl_why(r->why, GL_E_INVALID,
-                      "`%s%s` is no time; write it like \"2026-11-15T10:55:49Z\"", r->where,
+                      "`%s%s` is not a time; write it like \"2026-11-15T10:55:49Z\"", r->where,
                       p->name);
     }
     *ret = t;
@@ -561,7 +561,7 @@ int gl_message_emitted(const struct gl_json *j, gl_jnode n, const struct gl_mess
     m.headers = (gl_str){0};
     rc = read_parts(&r, n, EMITTED, &m);
     if (rc == 0 && m.type.n == 0) {
-        rc = gl_why(reterr_why, GL_E_INVALID, "`type` is missing: every message has one");
+        rc = gl_why(reterr_why, GL_E_INVALID, "`type` is missing: every message needs one");
     }
     rc = rc == 0 ? emitted_body(&r, n, &m) : rc;
     if (rc != 0) {

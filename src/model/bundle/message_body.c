@@ -100,7 +100,7 @@ static int take_plain(gl_str bytes, struct gl_arena *a, struct gl_message *m, st
         return 0;
     }
     if (gl_json_parse(&j, bytes, GL_RECORD_BYTES_MAX, a, why) != 0) {
-        return gl_why_prefix(why, "`body_base64` is no JSON, as `content_type` says");
+        return gl_why_prefix(why, "`body_base64` is not JSON, although `content_type` says so");
     }
     if (j.depth > GL_VALUE_DEPTH_MAX) {
         return gl_why(why, GL_E_LIMIT, "`body_base64` is nested more than %d deep",
@@ -119,7 +119,7 @@ int gl_message_set_base64_body(gl_str base64, struct gl_arena *a, struct gl_mess
 
     if (!gl_base64_decode(base64, &out)) {
         gl_buf_done(&out);
-        return gl_why(reterr_why, GL_E_INVALID, "`body_base64` is no base64");
+        return gl_why(reterr_why, GL_E_INVALID, "`body_base64` is not valid base64");
     }
     bytes = kept(&out, a);
     if (gl_str_is(m->content_encoding, "gzip") && gl_gzip_is(bytes)) {

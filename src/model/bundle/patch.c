@@ -64,7 +64,7 @@ static int find_region(struct gl_patch *p, const struct gl_flow *f)
     exit = p->region->is_fanout ? UINT32_MAX : gl_flow_find(f, p->region->exit);
     if (controller < 0 || exit < 0) {
         return gl_why(p->why, GL_R_PATCH_REGION_BROKEN,
-                      "the region `%.*s` names a step that is not there",
+                      "the region `%.*s` names a step that does not exist",
                       GL_STR_ARG(p->region->id));
     }
     p->controller = (uint32_t)controller;

@@ -17,7 +17,7 @@ static int check_loose(struct gl_patch *p)
             if (s->is_removed || parent->is_removed) {
                 return gl_why(
                     p->why, GL_R_PATCH_EDGE_LEFT_OVER,
-                    "the edge `%.*s` from `%.*s` to `%.*s` would be left over: remove it, "
+                    "the edge `%.*s` from `%.*s` to `%.*s` would be left dangling: remove it, "
                     "too",
                     GL_STR_ARG(edges[k].id), GL_STR_ARG(parent->id), GL_STR_ARG(s->id));
             }
@@ -90,7 +90,7 @@ static int check_path(struct gl_patch *p)
     for (uint32_t i = gl_flow_agents_n(p->f); i < p->f->steps.n; i++) {
         if (gl_patch_is_instance(p, i) && (!behind[i] || !before[i])) {
             return gl_why(p->why, GL_R_PATCH_OFF_PATH,
-                          "the step `%.*s` would not lie on a path from `%.*s` to `%.*s`",
+                          "the step `%.*s` would not be on a path from `%.*s` to `%.*s`",
                           GL_STR_ARG(gl_patch_step(p, i)->id), GL_STR_ARG(p->region->controller),
                           GL_STR_ARG(p->region->exit));
         }

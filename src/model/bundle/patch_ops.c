@@ -168,7 +168,7 @@ static int take_with(struct gl_patch *p, gl_jnode op, const char *at, gl_str *re
     text = gl_json_raw(&p->j, n);
     if (text.n > GL_PATCH_WITH_BYTES_MAX) {
         return gl_why(p->why, GL_R_PATCH_WITH_TOO_LARGE,
-                      "%s.with: it has %zu bytes, at most %d are possible", at, text.n,
+                      "%s.with: it has %zu bytes; at most %d are allowed", at, text.n,
                       GL_PATCH_WITH_BYTES_MAX);
     }
     *ret = gl_str_dup(p->a, text);

@@ -61,19 +61,19 @@ const char *gl_route_parse_expr(gl_str text, struct gl_route_expr *ret)
 
     text = gl_str_trim(text);
     if (!gl_str_starts(text, GL_S("${"))) {
-        return "it does not begin with a path; write it like \"${payload.score} >= 10\"";
+        return "it must begin with a path, like \"${payload.score} >= 10\"";
     }
     end = memchr(text.p, '}', text.n);
     if (end == NULL) {
-        return "the `${` has no `}`";
+        return "`${` is not closed: add `}`";
     }
     ret->path = gl_str_trim((gl_str){.p = text.p + 2, .n = (size_t)(end - text.p) - 2});
     rest = gl_str_trim((gl_str){.p = end + 1, .n = text.n - (size_t)(end + 1 - text.p)});
     if (!take_op(&rest, &ret->op)) {
-        return "behind the path stands one of == != > >= < <= contains in exists";
+        return "the path must be followed by one of == != > >= < <= contains in exists";
     }
     if (ret->op == EXISTS && rest.n > 0) {
-        return "nothing stands behind `exists`";
+        return "nothing can follow `exists`";
     }
     if (ret->op != EXISTS && rest.n == 0) {
         return "the value is missing";

@@ -46,7 +46,7 @@ static void check_path(struct check *c, const char *field, gl_str path)
 
     if (!gl_route_find_root(path, &root, &rest)) {
         error(c, field,
-              "the path `%.*s` leads nowhere: it begins with payload, state, agent_state, or "
+              "the path `%.*s` does not exist: begin it with payload, state, agent_state, or "
               "message.body, .headers, .type, .class, .from or .to",
               GL_STR_ARG(clip(path)));
     } else if (is_text_root(root) && rest.n > 0) {
@@ -63,7 +63,7 @@ static void check_expr(struct check *c, gl_jnode n)
     if (!gl_json_is(n, GL_JSON_STRING)) {
         error(c, "expr", "it is %s, not text", gl_json_type_name(n));
     } else if (text.n > GL_COND_BYTES_MAX) {
-        error(c, "expr", "it has %zu bytes, at most %d are possible", text.n, GL_COND_BYTES_MAX);
+        error(c, "expr", "it has %zu bytes; at most %d are allowed", text.n, GL_COND_BYTES_MAX);
     } else if ((wrong = gl_route_parse_expr(text, &e)) != NULL) {
         error(c, "expr", "%s", wrong);
     } else {
@@ -91,7 +91,7 @@ static void check_op(struct check *c, gl_jnode n)
     if (!gl_json_is(n, GL_JSON_STRING)) {
         error(c, "op", "it is %s, not text", gl_json_type_name(n));
     } else if (gl_schema_word(gl_route_op_words, word) < 0) {
-        error(c, "op", "there is no `%.*s`: it is == != > >= < <= contains in or exists%s",
+        error(c, "op", "unknown operator `%.*s`: use == != > >= < <= contains in or exists%s",
               GL_STR_ARG(clip(word)), near_op(c, word));
     }
 }
@@ -110,7 +110,7 @@ static void check_test(struct check *c, gl_jnode n)
     }
     if (gl_json_get(c->j, n, "value") == NULL &&
         !gl_str_is(gl_json_str(c->j, op, &c->a), "exists")) {
-        error(c, "value", "it is missing: what the path is compared with");
+        error(c, "value", "it is missing: the value to compare with");
     }
 }
 
@@ -159,7 +159,7 @@ static const char *form_of(struct check *c, gl_jnode n)
         found = form >= 0 ? forms[form] : found;
     }
     if (found == NULL) {
-        error(c, "", "`path` is missing: what is asked about");
+        error(c, "", "`path` is missing: the value to test");
     }
     return found;
 }
@@ -205,8 +205,7 @@ int gl_route_check(const struct gl_json *j, gl_jnode n, struct gl_why *reterr_wh
         gl_str raw = gl_json_raw(j, n);
 
         if (raw.n > GL_ROUTE_BYTES_MAX) {
-            error(&c, "", "they have %zu bytes, at most %d are possible", raw.n,
-                  GL_ROUTE_BYTES_MAX);
+            error(&c, "", "they have %zu bytes; at most %d are allowed", raw.n, GL_ROUTE_BYTES_MAX);
         } else {
             check_any(&c, n, 0);
         }

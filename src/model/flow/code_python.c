@@ -4,7 +4,7 @@
 #include "model/flow/step_read.h"
 
 static const char in_string[] =
-    "in a Python string this would be plain text: take it out of the quotes, like "
+    "in a Python string this is plain text: move it out of the quotes, like "
     "\"rows: \" + str(${...}) (for a literal `${` write `$${`)";
 
 static bool is_at(gl_str text, size_t i, const char *what)

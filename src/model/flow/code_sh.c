@@ -16,10 +16,10 @@ enum { NESTED_MAX = 64, HERE_MAX = 16 };
 static const char in_quotes[] =
     "the shell expands nothing in single quotes: use double quotes, or a variable of `env`";
 static const char in_here[] =
-    "the shell expands nothing in a here-document whose word is quoted: take the quotes off the "
+    "the shell expands nothing in a here-document with a quoted word: remove the quotes from the "
     "word, or use a variable of `env`";
 static const char in_arithmetic[] =
-    "some shells would run commands that stand in a value used in $(( )): compute with expr "
+    "some shells run commands found in a value inside $(( )): compute with expr "
     "\"${...}\" + 1, or in Python";
 
 enum context {
@@ -129,10 +129,11 @@ static void check_name(struct shell_scan *s, size_t i)
     for (size_t k = 0; k < GL_COUNT(roots); k++) {
         gl_near_offer(&near, gl_str_of(roots[k]));
     }
-    gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, GL_REASON_REFERENCE_INVALID,
-                          "a name of the shell has no dot, and a reference begins with `steps`, "
-                          "`inputs` or `job`%s",
-                          gl_flow_read_suggestion(c->r, &near));
+    gl_flow_read_error_in(
+        c->r, c->n, c->at, c->text, i, GL_REASON_REFERENCE_INVALID,
+        "a shell variable has no dot in its name; a reference begins with `steps`, "
+        "`inputs` or `job`%s",
+        gl_flow_read_suggestion(c->r, &near));
 }
 
 /* Here-documents. */

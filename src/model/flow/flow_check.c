@@ -153,7 +153,7 @@ static const char *check_command(const struct gl_step_spec *s)
     bad = bad ? bad : check_strings(&s->refs, GL_ARGS_MAX);
     bad = bad ? bad : check_env(s);
     if (!bad && s->expand > (GL_EXPAND_ARGV | GL_EXPAND_ENV | GL_EXPAND_CWD)) {
-        bad = "nobody knows what to expand";
+        bad = "it has neither a command nor anything to expand";
     }
     return bad ? bad
            : gl_flow_check_command_bytes(s) > GL_COMMAND_BYTES_MAX

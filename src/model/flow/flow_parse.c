@@ -47,7 +47,7 @@ static gl_str listed_id(struct flow_parser *p, gl_jnode n, uint32_t index)
     }
     if (!id) {
         gl_flow_read_error(&p->r, n, at, GL_REASON_ID_MISSING,
-                           "`id` is missing: each step in a list has one");
+                           "`id` is missing; each step in a list needs one");
     } else if (gl_flow_read_scalar(&p->r, id, at, &ret) && !gl_str_is_id(ret)) {
         gl_flow_read_error(&p->r, id, at, GL_REASON_NAME_INVALID, "%s", id_rule);
         ret = (gl_str){0};
@@ -138,7 +138,7 @@ static void resolve_needs(struct flow_parser *p, uint32_t number, uint32_t *mark
         } else if (parent == number) {
             gl_flow_read_error(&p->r, n, at, GL_REASON_SELF_DEPENDENCY, "the step needs itself");
         } else if (mark[parent] == number + 1) {
-            gl_flow_read_error(&p->r, n, at, GL_REASON_REPEATED, "`%.*s` stands here twice",
+            gl_flow_read_error(&p->r, n, at, GL_REASON_REPEATED, "`%.*s` is listed twice",
                                GL_STR_ARG(id));
         } else {
             mark[parent] = number + 1;

@@ -39,7 +39,7 @@ static void set_fallback(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pa
     }
     if (ret->required) {
         gl_flow_read_error(r, n, at, GL_REASON_DEFAULT_OF_REQUIRED,
-                           "an input that is required has no default");
+                           "a required input cannot have a default");
         return;
     }
     ret->fallback = compact(r, n);

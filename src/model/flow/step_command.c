@@ -267,7 +267,7 @@ void gl_step_command_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
             if (are_in_the_way(files[i].name, files[k].name)) {
                 gl_flow_read_error(r, s->files ? s->files : s->node, AT(s, "files"),
                                    GL_REASON_SAME_FILE,
-                                   "`%.*s` and `%.*s` cannot both stand in the folder",
+                                   "`%.*s` and `%.*s` cannot both be in the working folder",
                                    GL_STR_ARG(gl_flow_read_clip(files[k].name)),
                                    GL_STR_ARG(gl_flow_read_clip(files[i].name)));
                 return;

@@ -14,7 +14,7 @@ static bool is_good_name(struct gl_flow_reader *r, gl_jnode key, struct gl_flow_
     }
     if (gl_str_starts(at.key, GL_S("GLIA_"))) {
         gl_flow_read_error(r, key, at, GL_REASON_RESERVED_NAME,
-                           "names that start with GLIA_ are set by Glia itself");
+                           "names that start with GLIA_ are reserved");
         return false;
     }
     return true;

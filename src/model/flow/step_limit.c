@@ -52,9 +52,10 @@ static void read_items(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         return;
     }
     if (gl_ref_has(raw)) {
-        gl_flow_read_error(r, n, AT(s, "foreach"), GL_REASON_LITERAL_ONLY,
-                           "the elements of a list are literal: name a whole list with one "
-                           "reference, like ${steps.list.output}, or write `$${` for `${`");
+        gl_flow_read_error(
+            r, n, AT(s, "foreach"), GL_REASON_LITERAL_ONLY,
+            "the elements of a list are literal: for references, give the whole list as one "
+            "reference, like ${steps.list.output}, or write `$${` for `${`");
         return;
     }
     gl_ref_compact(gl_ref_literal(raw, r->a), &json);
@@ -133,7 +134,7 @@ void gl_step_limit_concurrency(struct gl_flow_reader *r, struct gl_step_reading 
     s->spec->limit_max = 1;
     if (s->spec->limit_key.n > GL_KEY_BYTES_MAX) {
         gl_flow_read_error(r, n, where, GL_REASON_TOO_LARGE,
-                           "the names of flow and step are too long: give a `key`");
+                           "the names of the flow and the step are too long; set `key`");
         return;
     }
     if (gl_json_is(n, GL_JSON_NUMBER)) {
@@ -142,7 +143,7 @@ void gl_step_limit_concurrency(struct gl_flow_reader *r, struct gl_step_reading 
     }
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
         gl_flow_read_error(r, n, where, GL_REASON_WRONG_TYPE,
-                           "expected how many at a time, like 1, or a table {key: "
+                           "expected the number of steps at a time, like 1, or a table {key: "
                            "${inputs.customer}, max: 1}");
         return;
     }
@@ -213,7 +214,7 @@ static bool read_rate_table(struct gl_flow_reader *r, struct gl_step_reading *s,
             gl_flow_read_unknown(r, key, "rate", where);
         } else if (read_key(r, value, at, &s->spec->rate_key) && gl_ref_has(s->spec->rate_key)) {
             gl_flow_read_error(r, value, at, GL_REASON_LITERAL_ONLY,
-                               "the key of `rate` is literal: it takes no reference");
+                               "the key of `rate` cannot contain a reference");
         } else {
             s->spec->rate_key = gl_ref_literal(s->spec->rate_key, r->a);
         }
@@ -271,7 +272,7 @@ void gl_step_limit_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
         gl_jnode part = gl_json_get(r->j, s->node, parts[i]);
         if (part) {
             gl_flow_read_error(r, part, AT(s, parts[i]), GL_REASON_FOREACH_MISSING,
-                               "`%s` goes with `foreach`", parts[i]);
+                               "`%s` is only allowed with `foreach`", parts[i]);
         }
     }
 }

@@ -215,7 +215,8 @@ static void check_rule(struct gl_flow_reader *r, struct gl_step_reading *s)
     if (spec->rule != GL_RULE_QUORUM) {
         if (spec->quorum) {
             gl_flow_read_error(r, s->rule, where, GL_REASON_QUORUM_MISPLACED,
-                               "`quorum` goes with the rule quorum_success, not with %s", word);
+                               "`quorum` is only allowed with the rule quorum_success, not with %s",
+                               word);
         }
     } else if (spec->quorum == 0) {
         gl_flow_read_error(
@@ -223,7 +224,7 @@ static void check_rule(struct gl_flow_reader *r, struct gl_step_reading *s)
             "the rule quorum_success needs a number: {rule: quorum_success, quorum: 2}");
     } else if (spec->needs_ids.n && spec->quorum > spec->needs_ids.n) {
         gl_flow_read_error(r, s->rule, where, GL_REASON_QUORUM_TOO_LARGE,
-                           "the quorum is %u, but the step needs only %zu other%s", spec->quorum,
+                           "the quorum is %u, but `needs` names only %zu step%s", spec->quorum,
                            spec->needs_ids.n, spec->needs_ids.n == 1 ? "" : "s");
     }
     if (spec->needs_ids.n == 0 && gl_flow_check_rule_needs_parents(spec->rule)) {

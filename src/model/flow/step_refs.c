@@ -39,11 +39,11 @@ void gl_step_refs_note(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         }
         if (!s->has_foreach) {
             gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_FOREACH_MISSING,
-                                  "`job.%.*s` is only there in a step with `foreach`",
+                                  "`job.%.*s` exists only in a step with `foreach`",
                                   GL_STR_ARG(part));
         } else if (strcmp(at.field, "when") == 0 || strcmp(at.field, "foreach") == 0) {
             gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_NO_ITEM_YET,
-                                  "`%s` is decided once, before there are items: there is no "
+                                  "`%s` is evaluated once, before there are items: there is no "
                                   "`job.%.*s` yet",
                                   at.field, GL_STR_ARG(part));
         }

@@ -33,7 +33,7 @@ static void read_attempts(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_p
     int64_t v;
     if (gl_json_i64(r->j, n, &v) && v == 0) {
         gl_flow_read_error(r, n, at, GL_REASON_FIRST_TRY_COUNTS,
-                           "the first try counts too: 1 means no retry");
+                           "the first attempt counts too: 1 means no retry");
     } else if (gl_flow_read_int(r, n, at, 1, GL_ATTEMPTS_MAX, &v)) {
         ret->attempts = (uint32_t)v;
     }
@@ -97,7 +97,7 @@ static void read_table(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
     }
     if (!gl_json_get(r->j, n, "attempts")) {
         gl_flow_read_error(r, n, where, GL_REASON_MISSING,
-                           "`attempts` is missing: how often to try altogether");
+                           "`attempts` is missing: the total number of attempts");
     }
     if (retry.backoff_ms > retry.backoff_max_ms) {
         if (gl_json_get(r->j, n, "max_backoff")) {
@@ -119,6 +119,6 @@ void gl_step_retry_read(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
     } else {
         gl_flow_read_error(
             r, n, where, GL_REASON_WRONG_TYPE,
-            "expected how often to try altogether, like 3, or a table {attempts: 3, backoff: 1s}");
+            "expected the total number of attempts, like 3, or a table {attempts: 3, backoff: 1s}");
     }
 }

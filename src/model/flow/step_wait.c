@@ -33,7 +33,7 @@ void gl_step_wait_until(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
         s->spec->until = is_reference(r, s, n, AT(s, "until"), text) ? text : s->spec->until;
     } else if (!gl_when_parse(text, &when)) {
         gl_flow_read_error(r, n, AT(s, "until"), GL_REASON_NOT_A_TIME,
-                           "expected a time with its offset, like 2026-12-01T06:00:00Z or "
+                           "expected a time with a UTC offset, like 2026-12-01T06:00:00Z or "
                            "2026-12-01T06:00:00+01:00, or one reference");
     } else {
         s->spec->until = text;
@@ -92,7 +92,7 @@ static void read_decisions(struct gl_flow_reader *r, struct gl_step_reading *s, 
         }
         if (!gl_str_is_id(words[i]) || twice) {
             gl_flow_read_error(r, e, at, twice ? GL_REASON_REPEATED : GL_REASON_NAME_INVALID, "%s",
-                               twice ? "this decision stands here twice"
+                               twice ? "this decision is listed twice"
                                      : "a decision is a word of letters, digits, _ . and -");
         } else {
             i++;
@@ -112,7 +112,7 @@ static void check_on_timeout(struct gl_flow_reader *r, struct gl_step_reading *s
         }
         gl_near_offer(&near, s->spec->decisions.items[i]);
     }
-    gl_flow_read_error(r, n, at, GL_REASON_NOT_A_DECISION, "`%.*s` is none of the decisions%s",
+    gl_flow_read_error(r, n, at, GL_REASON_NOT_A_DECISION, "`%.*s` is not one of the decisions%s",
                        GL_STR_ARG(gl_flow_read_clip(s->spec->on_timeout)),
                        gl_flow_read_suggestion(r, &near));
 }
@@ -136,14 +136,14 @@ static void read_approval_table(struct gl_flow_reader *r, struct gl_step_reading
                              : NULL;
         } else if (gl_str_is(name, "timeout")) {
             gl_flow_read_error(r, key, GL_STEP_AT_KEY(where, "timeout"), GL_REASON_MISPLACED,
-                               "`timeout` stands beside `approval`, not in it");
+                               "`timeout` belongs beside `approval`, not inside it");
         } else {
             gl_flow_read_unknown(r, key, "approval", where);
         }
     }
     if (!message) {
         gl_flow_read_error(r, n, where, GL_REASON_MISSING,
-                           "`message` is missing: what the person is asked");
+                           "`message` is missing: the question for the person");
     }
     if (on_timeout) {
         check_on_timeout(r, s, on_timeout, GL_STEP_AT_KEY(where, "on_timeout"));
@@ -161,7 +161,7 @@ void gl_step_wait_approval(struct gl_flow_reader *r, struct gl_step_reading *s, 
         read_message(r, s, n, AT(s, "approval"));
     } else {
         gl_flow_read_error(r, n, AT(s, "approval"), GL_REASON_WRONG_TYPE,
-                           "expected what the person is asked, or a table {message: ..., "
+                           "expected the question for the person, or a table {message: ..., "
                            "decisions: [approve, reject]}");
     }
 }
@@ -199,11 +199,11 @@ void gl_step_wait_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
         }
         if (gl_str_is(at.key, "timeout")) {
             gl_flow_read_error(r, key, at, GL_REASON_TIMEOUT_MISPLACED,
-                               "a step with `%s` knows its end: it takes no `timeout`", driver);
+                               "a step with `%s` ends by itself; remove `timeout`", driver);
             continue;
         }
         gl_flow_read_error(r, key, at, GL_REASON_NO_PROCESS,
-                           "`%.*s` concerns a process, and a step with `%s` has none",
+                           "`%.*s` applies to a process; a step with `%s` runs none",
                            GL_STR_ARG(at.key), driver);
     }
     if (s->spec->on_timeout.n && s->spec->timeout_ms == 0) {

@@ -187,7 +187,7 @@ static void set_literal(struct cond_parser *p, struct gl_cond_value *v, gl_str j
 {
     struct gl_why why;
     if (gl_json_parse(&v->literal, json, GL_COND_BYTES_MAX * 8, p->a, &why)) {
-        fail(p, p->from, GL_R_NUMBER_INVALID, "this is no number as JSON writes it");
+        fail(p, p->from, GL_R_NUMBER_INVALID, "this is not a valid JSON number");
     }
 }
 
@@ -198,7 +198,7 @@ static void read_text(struct cond_parser *p, struct gl_cond_value *v)
     struct gl_buf plain = {0}, json = {0};
     if (gl_ref_has(in)) {
         fail(p, p->from, GL_R_QUOTED_REFERENCE,
-             "in quotes this is plain text: a reference stands without quotes (for a "
+             "in quotes this is plain text: write a reference without quotes (for a "
              "literal `${` write `$${`)");
     }
     for (size_t i = 0; i < in.n && !p->rc; i++) {
@@ -208,7 +208,7 @@ static void read_text(struct cond_parser *p, struct gl_cond_value *v)
             c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
             if (!c || !strchr("\\\"'\n\t", c)) {
                 fail(p, p->from, GL_R_ESCAPE_INVALID,
-                     "behind a backslash stands \\, a quote, n or t");
+                     "after a backslash, only \\, a quote, n or t is allowed");
             }
         }
         gl_buf_char(&plain, c);
@@ -248,7 +248,7 @@ static void unknown_word(struct cond_parser *p)
                   : near.best.n
                       ? gl_str_fmt(p->a, "expected a value, not `%.*s`; did you mean `%.*s`?",
                                    GL_STR_ARG(word), GL_STR_ARG(near.best))
-                      : gl_str_fmt(p->a, "expected a value, not `%.*s`; text stands in quotes",
+                      : gl_str_fmt(p->a, "expected a value, not `%.*s`; put text in quotes",
                                    GL_STR_ARG(word));
     fail(p, p->from, GL_R_BARE_WORD, what.p);
 }
@@ -378,7 +378,7 @@ static struct gl_cond *read_test(struct cond_parser *p)
     }
     if (take(p, WORD, "exists")) {
         if (p->kind != REF) {
-            fail(p, p->from, GL_R_EXISTS_OPERAND, "behind `exists` stands a reference: ${...}");
+            fail(p, p->from, GL_R_EXISTS_OPERAND, "`exists` takes a reference: ${...}");
         }
         c->op = GL_COND_EXISTS;
         c->left = new_value(p);

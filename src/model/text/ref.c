@@ -47,7 +47,7 @@ static gl_str eat_word(struct ref_reading *r)
 
 static int bad(struct ref_reading *r, const char *what)
 {
-    return gl_why(r->why, GL_R_REFERENCE_INVALID, "`${%.*s}` is no reference: %s",
+    return gl_why(r->why, GL_R_REFERENCE_INVALID, "`${%.*s}` is not a reference: %s",
                   GL_STR_ARG(clip(r->text)), what);
 }
 
@@ -74,7 +74,7 @@ static int eat_quoted(struct ref_reading *r, gl_str *ret)
 /* [3], ["a name"] or ['a name'] */
 static int eat_brackets(struct ref_reading *r, gl_str *ret)
 {
-    static const char expected[] = "in brackets stands a number or a name in quotes";
+    static const char expected[] = "brackets take a number or a name in quotes";
     r->at++;
     char c = r->at < r->text.n ? r->text.p[r->at] : 0;
     if (c == '"' || c == '\'') {
@@ -138,7 +138,7 @@ static int check_part(struct ref_reading *r, const struct gl_ref *ref, const cha
         if (gl_str_is(part, parts[i])) {
             gl_buf_done(&list);
             bool leads_on = i == 0 ? parts == step_parts : gl_str_is(part, "item");
-            return ref->path.n > 1 && !leads_on ? bad(r, "it goes on behind a plain value") : 0;
+            return ref->path.n > 1 && !leads_on ? bad(r, "nothing can follow a plain value") : 0;
         }
     }
     int rc = gl_why(r->why, GL_R_REFERENCE_NO_FIELD,
@@ -155,17 +155,17 @@ static int check_shape(struct ref_reading *r, const struct gl_ref *ref)
     switch (ref->root) {
     case GL_REF_STEPS:
         if (!gl_str_is_id(ref->step)) {
-            return bad(r, "behind steps stands the id of a step");
+            return bad(r, "`steps` must be followed by the id of a step");
         }
         if (ref->path.n == 0) {
-            return bad(r, "say what of the step: .output, .status, .outcome or .exit_code");
+            return bad(r, "add a field of the step: .output, .status, .outcome or .exit_code");
         }
         return check_part(r, ref, step_parts);
     case GL_REF_INPUTS:
-        return ref->path.n ? 0 : bad(r, "behind inputs stands the name of an input");
+        return ref->path.n ? 0 : bad(r, "`inputs` must be followed by the name of an input");
     case GL_REF_JOB:
         return ref->path.n ? check_part(r, ref, job_parts)
-                           : bad(r, "say what of the job: .id, .run_id, .name or .submitted_at");
+                           : bad(r, "add a field of the job: .id, .run_id, .name or .submitted_at");
     }
     GL_UNREACHABLE();
 }
@@ -179,7 +179,7 @@ int gl_ref_parse(gl_str text, struct gl_arena *a, struct gl_ref *ret, struct gl_
     int rc = read_root(&r, &ref.root);
     while (!rc && r.at < r.text.n) {
         if (n == SEGMENTS_MAX) {
-            return bad(&r, "it is too deep");
+            return bad(&r, "it has too many parts");
         }
         rc = eat_segment(&r, &segments[n++]);
     }

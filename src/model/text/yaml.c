@@ -361,10 +361,10 @@ static int on_alias(struct maker *m, const yaml_event_t *e)
         gl_map_find(&m->anchors, gl_str_of((const char *)e->data.alias.anchor));
     size_t at = byte_of(m, &e->start_mark);
     if (!a) {
-        return fail_at(m, GL_E_INVALID, at, "there is no anchor of this name before this alias");
+        return fail_at(m, GL_E_INVALID, at, "no anchor of this name comes before this alias");
     }
     if (a->open) {
-        return fail_at(m, GL_E_INVALID, at, "the alias stands inside the value it refers to");
+        return fail_at(m, GL_E_INVALID, at, "the alias is inside the value it refers to");
     }
     if (is_key_next(m)) {
         return fail_at(m, GL_E_INVALID, at, "an alias cannot be a key");
@@ -513,7 +513,7 @@ static int syntax_error(struct maker *m)
     }
     size_t at = byte_of(m, &p->problem_mark);
     if (at < m->source.n && m->source.p[at] == '\t') {
-        return fail_at(m, GL_E_INVALID, at, "a tab cannot stand here; indent with spaces");
+        return fail_at(m, GL_E_INVALID, at, "a tab is not allowed here; indent with spaces");
     }
     if (at > 0 && at < m->source.n && m->source.p[at - 1] == '$' && m->source.p[at] == '{') {
         return fail_at(m, GL_E_INVALID, at - 1,
