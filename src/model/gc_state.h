@@ -1,23 +1,24 @@
-/* gc_state.h - flows and blobs in the store: content that many jobs share, by its hash.
+/* gc_state.h - flows and blobs in the store: content that many jobs share, named by its hash.
  *
- * Nobody owns such a record, and any node of a shared store may need it, write it, or remove it.
- * Its revision says where it stands, and every change guards on it:
+ * No session owns such a record, and any node of a shared store may use, write or remove it. Its
+ * revision is its state, and every change guards on it:
  *
  *     none ─► PARTIAL ─► WHOLE ◄─► CONDEMNED ─► none
  *
- * WHOLE: it can be relied on. Who relies on it without writing it guards on that: a submission on
- * its flow's record, and the one that writes a flow's record on those of all its blobs. So whatever
- * a job in the store names is in the store.
+ * WHOLE: complete. A transaction that relies on the record without writing it guards on this
+ * state: a submission on the record of its flow, and the transaction that writes a flow on those
+ * of all its blobs. So everything that a job in the store names is in the store.
  *
- * CONDEMNED: retention has found nobody who names it. From then on nobody can begin to; it looks
- * again, and then removes it or lets it live. It is owned by whoever has condemned it, with a
- * number of its own, so that nobody removes what another has condemned. A submission may write a
- * condemned flow anew, which makes it WHOLE. A flow may have come to rely on a blob just before
- * that was condemned, so one that was whole stays so: who needs it makes it WHOLE again as it is.
+ * CONDEMNED: retention has found no reference to it. From then on no new reference can be made.
+ * Retention checks again, then removes the record or makes it WHOLE. The record is owned by the
+ * session that condemned it, with a number of its own, so that no other session removes it. A
+ * submission may write a condemned flow again, which makes it WHOLE. A flow may have come to
+ * rely on a blob just before the blob was condemned; so the pieces of a blob that was whole stay
+ * until it is removed, and a node that needs the blob makes it WHOLE again.
  *
- * PARTIAL: a blob is written piece by piece, in the name of whoever has begun it. Pieces are
- * written under PARTIAL and removed under CONDEMNED, so that who writes and who removes never meet.
- */
+ * PARTIAL: a blob is written piece by piece, and its record names the session that writes it.
+ * Pieces are written only under PARTIAL and removed only under CONDEMNED, so writers and
+ * removers never meet. */
 #ifndef GL_MODEL_GC_STATE_H
 #define GL_MODEL_GC_STATE_H
 

@@ -1,8 +1,8 @@
-/* schema.h - one table per noun, from which everything that knows its fields is driven.
+/* schema.h - one table per object, which drives everything that knows its fields.
  *
- * A schema lists the fields of a C struct: name, type, place, and a sentence about it. From that
- * table come the record in the store, the JSON of the API, the errors for wrong input, and the page
- * in the reference. */
+ * A schema lists the fields of a C struct: name, type, offset, and a sentence about it. The
+ * record in the store, the JSON of the API, the errors for wrong input and the page in the
+ * reference are all made from that table. */
 #ifndef GL_MODEL_SCHEMA_H
 #define GL_MODEL_SCHEMA_H
 

@@ -1,7 +1,8 @@
-/* archive.h - a folder of files with a list of them, by which it can be checked: a backup.
+/* archive.h - a backup: a folder of files, with a list to check them by.
  *
- * The list is the file MANIFEST, written last: a folder without one is not a backup. It has one
- * line per file, with its SHA-256 and size, and a last line with the SHA-256 of all lines before.
+ * The list is the file MANIFEST. It is written last: a folder without one is not a backup. It
+ * has one line per file, with its SHA-256 and size, and a last line with the SHA-256 of all
+ * lines before.
  *
  *     glia-backup 1
  *     glia 0.1.0
@@ -9,7 +10,10 @@
  *     file <sha256> <bytes> contexts/default/state.db
  *     end <sha256>
  *
- * Names are relative, and never lead out of the folder. */
+ * Names are relative and never lead out of the folder.
+ *
+ * To write: gl_archive_create(), gl_archive_add() and gl_archive_add_existing(),
+ * gl_archive_finish(), gl_archive_done(). To check or restore: gl_archive_extract(). */
 #ifndef GL_OS_ARCHIVE_H
 #define GL_OS_ARCHIVE_H
 

@@ -1,8 +1,8 @@
-/* blob_thread.h - the part of the blob port that a node on a shared store uses: a thread that reads
- * and writes pieces of blobs, so that no disk holds up the control thread.
+/* blob_thread.h - a thread that reads and writes pieces of blobs, so that a slow disk does not
+ * block the control thread. Used by nodes on a shared store.
  *
- * What is being written lies in blobs/tmp as <hex>.part, where gl_blobfs_sweep() finds it if nobody
- * ever seals it. */
+ * A blob that is being written is blobs/tmp/<hex>.part. If it is never completed,
+ * gl_blobfs_sweep() removes it. */
 #ifndef GL_OS_BLOB_THREAD_H
 #define GL_OS_BLOB_THREAD_H
 

@@ -1,7 +1,7 @@
 /* blobfs.h - the blob port over files: contexts/CTX/blobs/<2 hex>/<hex>.
  *
- * A blob is written to blobs/tmp, synced, renamed and its folder synced: under its hash there is
- * never anything but the whole content. May be used by several threads at once. */
+ * A blob is written to blobs/tmp, synced and renamed, and then its folder is synced: a file
+ * under its hash always has the complete content. Safe to use from several threads. */
 #ifndef GL_OS_BLOBFS_H
 #define GL_OS_BLOBFS_H
 

@@ -1,19 +1,21 @@
-/* crash_counter.h - which job the node had in its hands when it died.
+/* crash_counter.h - detects a job that crashes the node again and again.
  *
- * A job that brings the node down would do so again after every restart, and take all other jobs
- * with it. So the node writes down which job it is about before each step, into a mapped page that
- * outlives the process: a memcpy, no system call. Whoever opens the mark of a process that died
- * with a job in its hands counts one more crash of that job. After GL_CRASH_COUNTER_CRASHES_MAX in
- * a row the job is to be held until a person looks at it.
+ * Such a job would crash the node after every restart and stop all other jobs. Before each step
+ * the node therefore writes the id of the job it handles into a mapped page (crash.mark), which
+ * outlives the process: a memcpy, no system call. If a process died while it handled a job, the
+ * next gl_crash_counter_open() counts one more crash of that job (crash.json). After
+ * GL_CRASH_COUNTER_CRASHES_MAX crashes in a row, the job is held until a person looks at it.
  *
- * The counts lie in crash.json, the mark in crash.mark. A job's count is forgotten when it was
- * handled and the node went on: for GL_CRASH_COUNTER_WELL_MS, or until it was closed in good order.
- * While a job is held, nothing is known about it, and its count stays.
+ *   gl_crash_counter_open()    reads the mark of the previous process and counts
+ *   gl_crash_counter_set()     before and after each step: the job that is handled
+ *   gl_crash_counter_close()   at a normal end
  *
- * A count too many does no harm but a job that waits for a person; so where the process was killed
- * from outside in the very moment it had a job in its hands, that counts, too. The mark survives
- * the process, not the machine: nothing is synced. Called by the holder of the folder's lock; one
- * thread. */
+ * A job's count is cleared once the job has been handled and the process has then either run for
+ * GL_CRASH_COUNTER_WELL_MS or closed normally. The count of a held job stays.
+ *
+ * One crash too many is harmless: a person looks at the job. So a kill from outside while a job
+ * is handled counts as well. The mark survives the process, not the machine: nothing is synced.
+ * For the holder of the folder's lock; one thread. */
 #ifndef GL_OS_CRASH_COUNTER_H
 #define GL_OS_CRASH_COUNTER_H
 

@@ -1,11 +1,13 @@
-/* harden.h - hides what this process knows from the other processes of its user.
+/* harden.h - hides the memory and environment of this process from other processes of the same
+ * user.
  *
- * The environment holds passwords: the store's URL, a token, every variable that a flow declares as
- * a secret. Steps run as the same user, and /proc shows one process of a user to the others.
+ * The environment holds secrets: the password of the store, a token, every variable that a flow
+ * declares as a secret. Steps run as the same user, and /proc shows a process to the other
+ * processes of its user.
  *
- * Call gl_harden_arguments() and gl_harden_environment() first thing in main(), before any thread
- * and before anything keeps a pointer into the environment; gl_harden_memory() before the first
- * step or module can run. None of them protects against root. */
+ * Call gl_harden_arguments() and gl_harden_environment() first in main(), before any thread
+ * starts and before anything keeps a pointer into the environment; call gl_harden_memory()
+ * before the first step or module runs. None of them protects against root. */
 #ifndef GL_OS_HARDEN_H
 #define GL_OS_HARDEN_H
 

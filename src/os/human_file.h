@@ -1,20 +1,21 @@
-/* human_file.h - questions that the workers of a bundle ask in the file human.jsonl of their run's
- * folder, and the answers that are appended to it.
+/* human_file.h - questions that the workers of a bundle ask, and their answers: the file
+ * human.jsonl in the folder of a run.
  *
  *     {"type": "human_input_requested", "payload": {"request_id", "prompt", "allowed_decisions",
  * ...}}
  *     {"type": "human_input_received", "payload": {"request_id", "decision", "reviewer", ...}}
  *
- * A request may say until when an answer is awaited (`timeout_seconds` after its `timestamp`, or
- * `expires_at`), and which decision counts then (`default_decision`). Answers that come later are
- * refused; the node writes the default down as the answer, in the name of the time-out
+ * A request may set a deadline (`timeout_seconds` after its `timestamp`, or `expires_at`) and
+ * the decision that counts after it (`default_decision`). Later answers are refused; the node
+ * appends the default as the answer, with GL_HUMAN_FILE_TIMEOUT as the reviewer
  * (os/human_timeouts.h).
  *
- * The last line that asks counts for its request_id; an answer counts for the question before it.
+ * If several lines ask with the same request_id, the last one counts. An answer belongs to the
+ * question before it.
  *
- * Workers write the file as they like: lines that are no such thing, or half written, are passed
- * over. What is beyond a limit is told (gl_human_file_problems). A default that is not among the
- * decisions of its request is never written. */
+ * Workers may write anything into the file. Lines that are neither of the two, or incomplete,
+ * are skipped. What exceeds a limit is reported by gl_human_file_problems(). A default that the
+ * request itself does not allow is never written. */
 #ifndef GL_OS_HUMAN_FILE_H
 #define GL_OS_HUMAN_FILE_H
 

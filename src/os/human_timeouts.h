@@ -1,13 +1,16 @@
-/* human_timeouts.h - questions that workers have left for people in the folders of runs: which are
- * open is kept in mind, and the defaults of those that nobody has answered in time are written
- * down.
+/* human_timeouts.h - keeps track of the questions of workers, and enforces their timeouts.
  *
- * Looks through the folders of all runs for files of questions (os/human_file.h). One that has not
- * changed is not read again before a question in it is over, so looking costs a question to the
- * file system for each folder. Of what it knows nothing is needed: after a crash the files tell.
+ * gl_human_timeouts_scan() looks through the folders of all runs for human.jsonl
+ * (os/human_file.h), remembers which questions are open, and appends the default decision to
+ * each question whose time is over. It reads a file again only if the file has changed or a
+ * question in it is due, so a scan costs one stat() per folder. Everything it remembers can be
+ * rebuilt from the files after a crash.
  *
- * Folders of runs may belong to others, or to jobs that have ended: whoever made it is asked before
- * anything is written or told. One thread looks; gl_human_timeouts_asks() is for another. */
+ * A folder may belong to another node, or to a job that has ended. The owner's `ask` function is
+ * therefore called before anything is written or reported.
+ *
+ * Call order: gl_human_timeouts_init(), then gl_human_timeouts_scan() from one thread. Another
+ * thread may use gl_human_timeouts_asks() at the same time. */
 #ifndef GL_OS_HUMAN_TIMEOUTS_H
 #define GL_OS_HUMAN_TIMEOUTS_H
 

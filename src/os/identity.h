@@ -1,6 +1,6 @@
-/* identity.h - who the node of a data folder is, and the secret of its clients.
+/* identity.h - the name and id of the node of a data folder, and the secret of its clients.
  *
- * Both are made on first use and stay the same over restarts. They are files of mode 0600. */
+ * They are created on first use and stay the same after restarts. The files have mode 0600. */
 #ifndef GL_OS_IDENTITY_H
 #define GL_OS_IDENTITY_H
 

@@ -1,11 +1,12 @@
-/* lock.h - the lock of a data folder: whoever holds it is the node of that folder.
+/* lock.h - the lock of a data folder: its holder is the node of that folder.
  *
- * It is held as long as the process lives and vanishes with it, however it dies. The descriptor is
- * close-on-exec; a child that is forked and not yet executed holds it too, so fork and exec in one
- * go.
+ * The kernel releases the lock when the process ends, however it ends. The descriptor is
+ * close-on-exec; between fork and exec a child holds the lock too, so nothing may come between
+ * them.
  *
- * A node that stays claims the folder while it waits for the lock: whoever only wanted to be the
- * node for a while sees that, and does not snatch the lock when its present holder lets go. */
+ * A node that serves also claims the folder while it waits for the lock. A command that needs
+ * the folder only for a moment checks the claim and does not take the lock when its holder
+ * releases it. */
 #ifndef GL_OS_LOCK_H
 #define GL_OS_LOCK_H
 

@@ -1,8 +1,9 @@
-/* notify.h - telling the service manager how it goes: the protocol of systemd's Type=notify.
+/* notify.h - reports the state of the node to the service manager: the protocol of systemd's
+ * Type=notify.
  *
- * It is one datagram per message to the socket that NOTIFY_SOCKET names, a path or, with '@' in
- * front, an abstract name. Without that variable everything here does nothing. A manager that does
- * not listen is no reason to fail. */
+ * Each message is one datagram to the socket that NOTIFY_SOCKET names: a path or, with a leading
+ * '@', an abstract name. Without that variable these functions do nothing. A manager that does
+ * not listen is not an error. */
 #ifndef GL_OS_NOTIFY_H
 #define GL_OS_NOTIFY_H
 

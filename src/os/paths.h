@@ -1,17 +1,17 @@
-/* paths.h - where things lie in the data folder.
+/* paths.h - the layout of the data folder.
  *
- *   DATA/lock                     who is the node of this folder (os/lock.h)
- *   DATA/claim                    who waits to be it and will stay
- *   DATA/node                     its identity (os/identity.h)
+ *   DATA/lock                     held by the node of this folder (os/lock.h)
+ *   DATA/claim                    held by a node that waits for the lock
+ *   DATA/node                     identity of the node (os/identity.h)
  *   DATA/token                    the secret of its TCP clients
  *   DATA/store                    the shared store it belongs to, if any (stores.h)
- *   DATA/node.sock                where it listens
- *   DATA/keeper/                  the keeper's files
+ *   DATA/node.sock                the socket it listens on
+ *   DATA/keeper/                  files of the keeper
  *   DATA/contexts/CTX/state.db    the store of a context
  *   DATA/contexts/CTX/blobs/      content by hash (os/blobfs.h)
  *   DATA/contexts/CTX/runs/       working folders and logs of attempts
  *
- * Strings are made in the arena that is given. */
+ * Returned strings live in the arena of the caller. */
 #ifndef GL_OS_PATHS_H
 #define GL_OS_PATHS_H
 

@@ -1,4 +1,4 @@
-/* random.h - chance from the operating system, behind the entropy port. */
+/* random.h - random numbers from the operating system: the entropy port. */
 #ifndef GL_OS_RANDOM_H
 #define GL_OS_RANDOM_H
 

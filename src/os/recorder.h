@@ -1,13 +1,13 @@
 /* recorder.h - the record port over files: DATA/recorder/NNNNNN.rec.
  *
- * The control thread only copies into a queue in memory; a thread of its own writes, without ever
- * syncing: what a crash of the process leaves behind is the recording up to a few hundredths of a
- * second before it. Behind each piece written stands a line {"check":...} (port/record.h).
+ * The control thread only copies into a queue in memory. A second thread writes the queue to the
+ * file and never syncs, so a crash of the process loses the last few hundredths of a second.
+ * Each piece is followed by a line {"check":...} (port/record.h).
  *
- * The ring is bounded: before a segment begins the oldest ones go, so that all of them together
- * stay within the given size; otherwise their numbers have no holes. A queue that is full ends the
- * segment with a line {"gap":...}; a disk that does not take it ends the recording until the next
- * segment, which says so in such a line. Neither is worth failing for. */
+ * The total size is bounded: before a segment begins, the oldest segments are removed until all
+ * fit. The remaining numbers are contiguous. A full queue ends the segment with a line
+ * {"gap":...}; a write error ends the recording until the next segment, which begins with such a
+ * line. The recorder never fails the node. */
 #ifndef GL_OS_RECORDER_H
 #define GL_OS_RECORDER_H
 

@@ -1,8 +1,8 @@
-/* run_files.h - the folder of a run, <runs root>/<run id>: what the workers of a bundle have left
- * there.
+/* run_files.h - the files that the workers of a bundle leave in the folder of a run, <runs
+ * root>/<run id>.
  *
- * Workers write what they like. No link is followed, neither in the folder nor on the way to a file
- * in it, and whatever is no regular file is left out. */
+ * Workers may write anything there. Symbolic links are never followed, neither in the folder nor
+ * on the way to a file in it, and only regular files are listed. */
 #ifndef GL_OS_RUN_FILES_H
 #define GL_OS_RUN_FILES_H
 

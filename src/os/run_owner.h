@@ -1,15 +1,15 @@
-/* run_owner.h - whose a run's folder is: <runs root>/.glia/<run id>, the ids of the jobs that have
- * taken <runs root>/<run id>, one a line, the latest last.
+/* run_owner.h - which job owns the folder of a run.
  *
- * A run id can be used again once its job has been removed, and the folder outlives its job. What
- * lies there (a person's approval, half a gathering, a result) must not pass for the new job's:
- * when another job takes the folder, it is set aside whole as "<run id>.<the earlier job's id>"
- * beside it. The list stands outside of the folder, because workers empty theirs, or replace it. A
- * folder that no job has had was made by somebody else, for this run or not: it is taken as it is.
+ * A run id can be reused after its job has been removed, but the folder of the run stays. Its
+ * content (an approval, a partial collection, a result) must not be mistaken for the new job's:
+ * when another job takes the folder, the old one is renamed to "<run id>.<the earlier job's
+ * id>". The owners of <runs root>/<run id> are listed in <runs root>/.glia/<run id>, one job id
+ * per line, the latest last. The list is outside of the folder because workers empty or replace
+ * their folder. A folder without a list was made by somebody else and is used as it is.
  *
- * Each job takes its folder once, before its first worker starts. That is durable before the worker
- * runs, and whatever dies on the way is made good by the next start: until the list names the job,
- * nothing of it can be in there. */
+ * Each job calls gl_run_owner_take() once, before its first worker starts. The list is durable
+ * before that worker runs. After a crash in between, the next start repeats the step: until the
+ * list names the job, the folder holds nothing of it. */
 #ifndef GL_OS_RUN_OWNER_H
 #define GL_OS_RUN_OWNER_H
 

@@ -1,5 +1,8 @@
-/* run_questions.h - what is told of one run's questions (port/asks.h), made of its file or of
- * another. */
+/* run_questions.h - the questions of one run as the API reports them (port/asks.h).
+ *
+ *   gl_run_questions_from_file()   the open questions of a file that has been read
+ *   gl_run_questions_copy()        a copy, with at most so many questions
+ *   gl_run_questions_reader()      reads files on request, for commands without a node */
 #ifndef GL_OS_RUN_QUESTIONS_H
 #define GL_OS_RUN_QUESTIONS_H
 

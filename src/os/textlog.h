@@ -1,8 +1,7 @@
-/* textlog.h - the node's own log for people: what its adapters met. Bounded: when the file has
- * grown too long it becomes FILE.1 and a new one is begun. A log that cannot be written is not
- * worth failing for.
+/* textlog.h - the log of a node, for people. Its size is bounded: a full file is renamed to
+ * FILE.1 and a new one begins. Write errors are ignored.
  *
- * May be used by several threads at once. */
+ * Safe to use from several threads. */
 #ifndef GL_OS_TEXTLOG_H
 #define GL_OS_TEXTLOG_H
 

@@ -1,5 +1,5 @@
-/* tidyfs.h - the tidy port over files, carried out by a thread of its own: removing a folder of
- * gigabytes takes as long as it takes, and nobody waits for it. */
+/* tidyfs.h - the tidy port over files, on a thread of its own: removing a folder of gigabytes
+ * takes long, and must not block the control thread. */
 #ifndef GL_OS_TIDYFS_H
 #define GL_OS_TIDYFS_H
 

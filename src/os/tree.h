@@ -1,9 +1,9 @@
-/* tree.h - whole folders: removed and measured.
+/* tree.h - removes and measures whole folders.
  *
- * Steps fill their folders with whatever they like: links, pipes, folders nobody may enter, nesting
- * deeper than a path can be long. No link is followed, no other file system entered, and the stack
- * and the number of open files do not grow with the depth. Sizes are what the disk gives: blocks,
- * not lengths. */
+ * Steps fill their folders with anything: links, pipes, folders without permissions, paths
+ * longer than PATH_MAX. These functions never follow a link and never enter another file system.
+ * Neither the stack nor the number of open files grows with the depth. Sizes are allocated
+ * blocks, not lengths. */
 #ifndef GL_OS_TREE_H
 #define GL_OS_TREE_H
 

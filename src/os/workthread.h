@@ -1,11 +1,10 @@
-/* workthread.h - the work port: one thread that parses and renders for readers.
+/* workthread.h - the work port: one thread that parses and renders replies to read requests.
  *
  *   gl_workthread_open()    starts the thread
- *   gl_workthread_port()    what a node is given
- *   gl_workthread_clear()   before the owner of tasks is freed: waits for the running task, and
- *                           forgets all others; no `done` runs any more
- *   gl_workthread_stop()    clears, and ends the thread; what is posted afterwards is dropped
- *   gl_workthread_free()    when the loop is gone */
+ *   gl_workthread_port()    the port to give to a node
+ *   gl_workthread_clear()   before the owner of tasks is freed: waits for the running task and
+ * drops the others; no `done` runs afterwards gl_workthread_stop()    clears, and ends the thread;
+ * tasks posted afterwards are dropped gl_workthread_free()    after the loop has been freed */
 #ifndef GL_OS_WORKTHREAD_H
 #define GL_OS_WORKTHREAD_H
 

@@ -1,12 +1,14 @@
-/* agent.h - what a bundle's manifest adds to a flow: agents that exchange messages.
+/* agent.h - the part of a flow that only bundles have: agents that exchange messages.
  *
- * An agent is a logical worker: it has a state and an inbox, handles one message at a time in the
- * order of arrival, and costs nothing while it waits. Each has a *unit*, a step of the flow under
- * the id "@<agent id>", which is what takes slots and runs when a message is handled. Units are the
- * first steps of a flow: agent n is step n. They have no needs, and the job does not wait for them.
+ * An agent is a logical worker: it has a state and an inbox, handles one message at a time in
+ * the order of arrival, and uses no memory while it waits. Each agent has a *unit*, a step of
+ * the flow with the id "@<agent id>", which takes slots and runs when a message is handled.
+ * Units are the first steps of a flow: agent n is step n. They have no needs, and the job does
+ * not wait for them.
  *
- * The other steps of such a flow (its ledger, driver "agent") run nothing themselves: an attempt of
- * one begins with a message to its agent and ends with what that agent says of it. */
+ * The other steps of such a flow (its ledger, driver "agent") run no program themselves: an
+ * attempt begins with a message to the step's agent and ends with the result that the agent
+ * reports. */
 #ifndef GL_MODEL_BUNDLE_AGENT_H
 #define GL_MODEL_BUNDLE_AGENT_H
 

@@ -1,13 +1,12 @@
-/* error_envelope.h - why something failed, in the shape that users of bundles know: mn.error.v1.
+/* error_envelope.h - why something failed, as the document mn.error.v1 of bundles.
  *
  *   {schema_version, code, desc, details {message, category, retryable, step_id, agent_id, attempt,
  *    max_attempts}, severity, occurred_at, event_id, remediation, links}
  *
- * `desc` is one line of at most 160 characters, `details.message` at most
- * GL_ERROR_ENVELOPE_MESSAGE_BYTES. Both are made from what was said by a worker, so secrets are
- * taken out first: values of variables whose names look like those of secrets, and what looks like
- * one by itself (redaction below). What is cut is cut between characters, and after the redaction,
- * so that half of a secret cannot remain. */
+ * `desc` is one line of at most 160 characters, `details.message` has at most
+ * GL_ERROR_ENVELOPE_MESSAGE_BYTES. Both come from what a worker printed, so secrets are removed
+ * first (model/text/redaction.h). Texts are cut after the redaction, so that half of a secret
+ * cannot remain, and only between characters. */
 #ifndef GL_MODEL_BUNDLE_ERROR_ENVELOPE_H
 #define GL_MODEL_BUNDLE_ERROR_ENVELOPE_H
 

@@ -1,4 +1,4 @@
-/* manifest.h - a bundle's manifest.json, in any of its forms, compiled to a flow.
+/* manifest.h - compiles a bundle's manifest.json, in any of its forms, to a flow.
  *
  * Paths below the workspace begin with GL_EXEC_WORK (port/exec.h).
  *
@@ -7,7 +7,9 @@
  *   bindings      nodes only from runtime.bindings.<step>.workers[]
  *   older         root nodes and edges; no steps
  *
- * All errors are told at once, each with its JSON path (and line where known) and what to do. */
+ * All errors are reported at once, each with its JSON path, its line where known, and what to
+ * write instead. Call gl_manifest_is() first, to tell a manifest from a flow file;
+ * gl_manifest_config() and gl_manifest_overlay() prepare `given` for gl_manifest_parse(). */
 #ifndef GL_MODEL_BUNDLE_MANIFEST_H
 #define GL_MODEL_BUNDLE_MANIFEST_H
 

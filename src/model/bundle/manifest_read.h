@@ -1,8 +1,8 @@
-/* manifest_read.h - what the parts of the manifest's compiler share: the document, what has been
- * made of it so far, and readers of values that note what is wrong and go on.
+/* manifest_read.h - what the parts of the manifest compiler share: the document, the flow built
+ * so far, and readers of values that record an error and continue.
  *
- * A field that is null is one that is absent. Where something stands is found in the document when
- * an error is told, so that nobody carries paths around. */
+ * A field that is null counts as absent. The place of a value is found in the document when an
+ * error is reported, so that no function has to pass paths around. */
 #ifndef GL_MODEL_BUNDLE_MANIFEST_READ_H
 #define GL_MODEL_BUNDLE_MANIFEST_READ_H
 

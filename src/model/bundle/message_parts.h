@@ -1,4 +1,4 @@
-/* message_parts.h - between the files of model/bundle/message.h. */
+/* message_parts.h - shared by the files that implement model/bundle/message.h. */
 #ifndef GL_MODEL_BUNDLE_MESSAGE_PARTS_H
 #define GL_MODEL_BUNDLE_MESSAGE_PARTS_H
 

@@ -1,8 +1,9 @@
-/* patch.h - a flow that grows while its job runs: bounded changes inside declared regions.
+/* patch.h - changes the graph of a flow while its job runs, within limits and inside declared
+ * regions.
  *
- * A patch makes a new flow out of the old one. Existing steps keep their numbers (a removed one
- * stays as `is_removed`), new ones are added at the end. The job's record names how many patches
- * there are; each is a record of its own, and reading a job applies them again in order. */
+ * A patch makes a new flow from the old one. Existing steps keep their numbers (a removed one
+ * stays, with `is_removed`), new ones are added at the end. The job's record holds the number of
+ * patches; each patch is a record of its own, and loading a job applies them again in order. */
 #ifndef GL_MODEL_BUNDLE_PATCH_H
 #define GL_MODEL_BUNDLE_PATCH_H
 

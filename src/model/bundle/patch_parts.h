@@ -1,4 +1,5 @@
-/* patch_parts.h - between the files of model/bundle/patch.h: a flow that is being changed. */
+/* patch_parts.h - a flow while a patch changes it. Shared by the files that implement
+ * model/bundle/patch.h. */
 #ifndef GL_MODEL_BUNDLE_PATCH_PARTS_H
 #define GL_MODEL_BUNDLE_PATCH_PARTS_H
 

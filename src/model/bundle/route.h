@@ -1,11 +1,11 @@
-/* route.h - where a message goes: conditions on the edges between agents.
+/* route.h - conditions on the edges between agents, which decide where a message goes.
  *
  *     {"expr": "${payload.outputs.branch} == left"}      OP: == != > >= < <= contains in exists
  *     {"path": "payload.score", "op": ">=", "value": 10}
  *     {"all": [...]}, {"any": [...]}, {"not": {...}}
  *
- * Roots: payload (the body that is sent), message.{body,headers,type,class,from,to} (the one that
- * was handled), state and agent_state. A path that leads nowhere is null. */
+ * Roots: payload (the body of the new message), message.{body,headers,type,class,from,to} (the
+ * message that was handled), state and agent_state. A path that does not exist is null. */
 #ifndef GL_MODEL_BUNDLE_ROUTE_H
 #define GL_MODEL_BUNDLE_ROUTE_H
 

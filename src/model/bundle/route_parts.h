@@ -1,4 +1,4 @@
-/* route_parts.h - between the files of model/bundle/route.h. */
+/* route_parts.h - shared by the files that implement model/bundle/route.h. */
 #ifndef GL_MODEL_BUNDLE_ROUTE_PARTS_H
 #define GL_MODEL_BUNDLE_ROUTE_PARTS_H
 

@@ -1,6 +1,6 @@
-/* worker_output.h - what a worker of a bundle says: its stdout, its end, and what they mean.
+/* worker_output.h - what a worker of a bundle prints, and what it means.
  *
- * Native modules say the same in the same shape: what gl_worker_output_read() takes as stdout. */
+ * Native modules return the same format: gl_worker_output_read() takes it in place of stdout. */
 #ifndef GL_MODEL_BUNDLE_WORKER_OUTPUT_H
 #define GL_MODEL_BUNDLE_WORKER_OUTPUT_H
 

@@ -1,6 +1,7 @@
-/* flow_check.h - what must be true of every flow, whoever made it. Says nothing about places:
- * gl_flow_parse has told the user long before, and asserts this at its end; for gl_flow_decode it
- * is the guard against a foreign compiler. */
+/* flow_check.h - the rules that every compiled flow must obey, whatever compiled it.
+ *
+ * gl_flow_parse() reports violations with their places and asserts these rules at its end.
+ * gl_flow_decode() uses them to reject a flow that something else compiled. */
 #ifndef GL_MODEL_FLOW_FLOW_CHECK_H
 #define GL_MODEL_FLOW_FLOW_CHECK_H
 

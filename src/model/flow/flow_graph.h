@@ -1,10 +1,10 @@
-/* flow_graph.h - the shape of a flow: who needs whom. Used while a flow is parsed or decoded.
+/* flow_graph.h - the dependency graph of a flow. Used while a flow is parsed or decoded.
  *
  *   gl_flow_graph_index()   the table by id; of two steps with the same id it holds the first
  *   gl_flow_graph_link()    children and roots, from the `needs` of every step
- *   gl_flow_graph_cycle()   steps that wait for each other, if there are any
+ *   gl_flow_graph_cycle()   a cycle of steps, if there is one
  *
- * All linear in steps and edges, none recursive: a chain of 200,000 steps is fine. */
+ * All are linear in steps and edges, and none is recursive: a chain of 200,000 steps is fine. */
 #ifndef GL_MODEL_FLOW_FLOW_GRAPH_H
 #define GL_MODEL_FLOW_FLOW_GRAPH_H
 

@@ -1,8 +1,8 @@
-/* flow_read.h - reading values that people wrote, with errors that they can use. Shared by
- * flow_parse.c and step_parse.c.
+/* flow_read.h - reads the values of a flow file and reports errors that users can act on. Shared
+ * by flow_parse.c and step_parse.c.
  *
- * Nothing here stops at an error: it is noted with its place and path, the value stays at its
- * default, and the rest can be judged as well. Each error has a reason, for programs. */
+ * No error stops the reading. It is recorded with its place and path, the value keeps its
+ * default, and the rest is still checked. Each error has a reason for programs. */
 #ifndef GL_MODEL_FLOW_FLOW_READ_H
 #define GL_MODEL_FLOW_FLOW_READ_H
 

@@ -1,8 +1,8 @@
-/* flow_refs.h - the references of a compiled step: which there are, and which steps they name.
+/* flow_refs.h - the references of a compiled step, and the steps they name.
  *
- *   gl_flow_refs_each()   every reference of one step
- *   gl_flow_refs_link()   `reads`, `has_gate` and `waits` of every step, from its texts
- *   gl_flow_refs_find_unordered() references to steps that need not have ended before */
+ *   gl_flow_refs_each()             every reference of one step
+ *   gl_flow_refs_link()             `reads`, `has_gate` and `waits` of every step, from its texts
+ *   gl_flow_refs_find_unordered()   references to steps that may not have ended before */
 #ifndef GL_MODEL_FLOW_FLOW_REFS_H
 #define GL_MODEL_FLOW_FLOW_REFS_H
 

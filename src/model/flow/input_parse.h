@@ -1,4 +1,4 @@
-/* input_parse.h - `inputs` of a flow, as people write it. */
+/* input_parse.h - parses `inputs` of a flow file. */
 #ifndef GL_MODEL_FLOW_INPUT_PARSE_H
 #define GL_MODEL_FLOW_INPUT_PARSE_H
 

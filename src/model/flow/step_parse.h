@@ -1,4 +1,4 @@
-/* step_parse.h - one step as people write it. */
+/* step_parse.h - parses one step of a flow file. */
 #ifndef GL_MODEL_FLOW_STEP_PARSE_H
 #define GL_MODEL_FLOW_STEP_PARSE_H
 

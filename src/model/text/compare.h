@@ -1,5 +1,5 @@
-/* compare.h - how two JSON values compare: what conditions rest on. Exact: numbers are compared as
- * the decimals they are written as, never as floating point. */
+/* compare.h - compares JSON values, for conditions. Exact: numbers are compared as decimals, as
+ * they are written, never as floating point. */
 #ifndef GL_MODEL_TEXT_COMPARE_H
 #define GL_MODEL_TEXT_COMPARE_H
 

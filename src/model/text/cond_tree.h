@@ -1,5 +1,5 @@
-/* cond_tree.h - a condition as a tree. Shared by cond.c, which makes it, and cond_eval.c, which
- * asks it. */
+/* cond_tree.h - the syntax tree of a condition. Shared by cond.c, which builds it, and
+ * cond_eval.c, which evaluates it. */
 #ifndef GL_MODEL_TEXT_COND_TREE_H
 #define GL_MODEL_TEXT_COND_TREE_H
 
