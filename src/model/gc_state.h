@@ -34,7 +34,7 @@ enum gl_gc_state { /* the revision of the record */
 struct gl_gc_blob {
     uint64_t size;
     uint32_t pieces;
-    gl_ms at;       /* when somebody began to write it, or needed it while it was condemned */
+    gl_ms at;       /* when writing began, or when a node needed it while it was condemned */
     bool was_whole; /* CONDEMNED: with all of its pieces, which are there until it goes */
 };
 
@@ -42,10 +42,10 @@ enum { GL_GC_PIECE_BYTES = 1 << 20 }; /* of each, but the last */
 
 extern const struct gl_schema gl_gc_blob_schema;
 
-/* How many pieces has content of this size? None, if it is empty. */
+/* The number of pieces of content of this size; 0 if it is empty. */
 uint32_t gl_gc_blob_pieces(uint64_t size);
 
-/* False: this is no such record. */
+/* False: not a valid record. */
 bool gl_gc_blob_read(gl_str value, struct gl_arena *a, struct gl_gc_blob *ret);
 gl_str gl_gc_blob_write(const struct gl_gc_blob *b, struct gl_arena *a);
 

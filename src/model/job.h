@@ -113,7 +113,7 @@ enum gl_block {
 #undef X
 };
 
-/* Why a running attempt has been asked to stop. */
+/* Why a running attempt was told to stop. */
 #define GL_STOPS(X)           \
     X(NONE, "none")           \
     X(PAUSE, "pause")         \
@@ -132,7 +132,7 @@ enum gl_stop {
     X(NONE, "none")           \
     X(FAILED, "failed")       \
     X(CANCELLED, "cancelled") \
-    X(COMPLETED, "completed") /* a bundle: what still runs is not needed any more */
+    X(COMPLETED, "completed") /* a bundle: the attempts that still run are no longer needed */
 
 enum gl_verdict {
 #define X(name, word) GL_VERDICT_##name,
@@ -140,7 +140,7 @@ enum gl_verdict {
 #undef X
 };
 
-/* Who holds a paused job. */
+/* Why a job is paused. */
 #define GL_HOLDS(X)     \
     X(NONE, "none")     \
     X(PERSON, "person") \
@@ -163,7 +163,7 @@ struct gl_job_record {
     gl_str request_key; /* names the submission that created the job; "" : none */
     gl_ms submitted_at, updated_at, started_at, ended_at;
     int64_t last_seq; /* of the event log */
-    int64_t wake;     /* its place in the index "wake" */
+    int64_t wake;     /* its time in the index "wake" */
     uint32_t steps_n, completed_n, partial_n, skipped_n, failed_n;
     uint32_t roots_spread; /* roots that have been reached */
     uint32_t items_n;      /* instances made for `foreach` so far, by all steps */
@@ -195,7 +195,7 @@ struct gl_step_record {
     uint32_t attempt_count; /* attempts decided so far; the current one's number */
     uint32_t counted;       /* of them, those that `retry` counts */
     uint32_t up_ended, up_success, up_failed, up_accepted; /* parents */
-    uint32_t spread;       /* children that have been told of the end */
+    uint32_t spread;       /* children that have been updated after the end */
     gl_str epoch;          /* the executor's, when the current attempt was decided */
     gl_str node;           /* whose executor that is; "" : of an earlier release, ours */
     gl_ms orphan_grace_ms; /* that executor's, on a shared store; 0: of an earlier release */
@@ -213,13 +213,13 @@ struct gl_step_record {
     uint32_t seat;     /* of that key on a shared store, from 1: the record "limit/<key>/<seat>" */
     gl_str limit_key;  /* of `concurrency`, with its references resolved */
     gl_ms due_at;      /* blocked: when its time is over, or its sleep */
-    gl_str asked;      /* approval: what the person is asked, ... */
-    gl_str choices;    /* ... and may answer: "approve,reject" */
+    gl_str asked;      /* approval: the question for the person ... */
+    gl_str choices;    /* ... and the allowed answers: "approve,reject" */
     uint32_t items_n;  /* foreach: how many instances, ... */
     uint32_t items_at; /* ... the number of the first among the job's, ... */
     uint32_t items_made, items_ended, items_failed; /* ... and how far they are */
     uint32_t up_reused; /* parents that are as they were in an earlier job */
-    gl_str reused_from; /* the job that has really done it */
+    gl_str reused_from; /* the earlier job that ran it */
 
     /* Of a bundle. A unit's `output` is the agent's state. */
     uint64_t letter;    /* unit: the message it handles; ledger: the one it would be given again */
@@ -229,7 +229,7 @@ struct gl_step_record {
     uint32_t mail_attempt; /* unit: the attempt of the ledger's step it works for; 0: none */
     uint32_t more_needs;   /* ledger: parents beyond the flow's, after a scatter */
     uint32_t map_index;    /* ledger: of an instance */
-    gl_ms beacon_at;       /* when it was last heard of */
+    gl_ms beacon_at;       /* time of its last beacon */
     gl_ms heartbeat_at;    /* ledger: by when it must be heard of again */
     gl_str policy_state;   /* unit: JSON: when it was started again */
     gl_str waits_for;      /* unit: the step its message is for */
@@ -265,7 +265,7 @@ bool gl_step_asks_a_person(const struct gl_step_record *r);
 /* Paused because a record of it cannot be used, which its reason names: it takes no command but a
  * cancel until that is mended. */
 bool gl_job_is_held_damaged(const struct gl_job_record *r);
-/* May a step move so? A table: the one place that knows. */
+/* May a step change from one status to the other? The only table of allowed changes. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
 bool gl_unit_may_move(uint8_t from, uint8_t to);  /* the same of a bundle's units, ... */
 bool gl_bound_may_move(uint8_t from, uint8_t to); /* ... and of its ledger */

@@ -31,7 +31,7 @@ struct gl_archive {
 
 /* ---- writing ---- */
 
-/* Make the folder, or take an empty one. GL_E_EXISTS: there is something in it. */
+/* Create the folder, or use an empty one. GL_E_EXISTS: it is not empty. */
 int gl_archive_create(struct gl_archive *a, const char *folder, const char *release, gl_ms made_at,
                       struct gl_why *reterr_why);
 void gl_archive_done(struct gl_archive *a);
@@ -39,7 +39,7 @@ void gl_archive_done(struct gl_archive *a);
  * One that was added already is not added again. */
 int gl_archive_add(struct gl_archive *a, const char *from, const char *name,
                    struct gl_why *reterr_why);
-/* The file `name` was put there by others: add it to the list. */
+/* Add the file `name`, which is already in the folder, to the list. */
 int gl_archive_add_existing(struct gl_archive *a, const char *name, struct gl_why *reterr_why);
 /* Write the list; everything is durable then. */
 int gl_archive_finish(struct gl_archive *a, struct gl_why *reterr_why);

@@ -33,8 +33,8 @@ enum {
 struct gl_crash_counter_suspect {
     char job[GL_ULID_BYTES + 1];
     uint32_t crashes;
-    gl_ms seen_at; /* its last crash was found */
-    gl_ms well_at; /* it was handled since, for the first time; 0: not yet */
+    gl_ms seen_at; /* when its last crash was counted */
+    gl_ms well_at; /* when it was first handled since then; 0: not yet */
 };
 
 struct gl_crash_counter_page;
@@ -42,12 +42,12 @@ struct gl_crash_counter_page;
 struct gl_crash_counter {
     struct gl_crash_counter_page *page; /* mapped; NULL: not open */
     const char *path;                   /* of crash.json; borrowed from the arena */
-    gl_ms (*now)(void);                 /* any clock that goes on */
+    gl_ms (*now)(void);                 /* any clock that never goes back */
     /* May be set after opening: is this job held, so that handling it means nothing? */
     bool (*is_held)(void *owner, gl_str job);
     void *owner;
     gl_str current;                            /* borrowed while it is handled */
-    struct gl_crash_counter_suspect *suspects; /* usually there is none, and everything is quick */
+    struct gl_crash_counter_suspect *suspects; /* usually empty */
     size_t suspects_n;
     gl_str quarantined[GL_CRASH_COUNTER_SUSPECTS_MAX]; /* as found when it was opened */
     size_t quarantined_n;
@@ -57,7 +57,7 @@ struct gl_crash_counter {
  * anew: it is no reason not to start. */
 int gl_crash_counter_open(struct gl_crash_counter *ret, const char *data, gl_ms (*now)(void),
                           struct gl_arena *a, struct gl_why *reterr_why);
-/* In good order: nobody died. Fine when not open. */
+/* A normal end: not a crash. Fine when not open. */
 void gl_crash_counter_close(struct gl_crash_counter *m);
 
 /* From now on `job` is handled; "": nothing is. `job` is borrowed until the next call. */

@@ -27,12 +27,12 @@ struct gl_human_file {
     struct gl_ask *requests; /* in the order first asked, each once */
     size_t n;
     gl_ms changed_at; /* 0: there is no file */
-    uint64_t bytes;   /* of what was read of it */
-    /* What is not taken: */
-    const char *is_other; /* "a folder": what stands there and is no file; NULL: it is, or none */
-    bool is_cut;          /* the file is larger than what is read of it */
-    size_t dropped_n;     /* lines that ask, beyond GL_HUMAN_FILE_MAX */
-    size_t strange_n;     /* ... and such that are too long, or whose id is */
+    uint64_t bytes;   /* bytes that were read */
+    /* What was skipped: */
+    const char *is_other; /* "a folder": not a regular file; NULL: a file, or none */
+    bool is_cut;          /* the file is larger than BYTES_MAX: its beginning was skipped */
+    size_t dropped_n;     /* requests beyond GL_HUMAN_FILE_MAX */
+    size_t strange_n;     /* requests that are too long, or whose id is */
 };
 
 enum {
@@ -42,7 +42,7 @@ enum {
     GL_HUMAN_FILE_ID_MAX = 512,
 };
 
-/* Everything lives in `a`. A file that is not there has no requests. */
+/* Everything lives in `a`. A missing file has no requests. */
 int gl_human_file_read(const char *root, gl_str run_id, struct gl_arena *a,
                        struct gl_human_file *ret, struct gl_why *reterr_why);
 
@@ -55,7 +55,7 @@ struct gl_human_file_answer {
     gl_str output; /* JSON; "" : none */
     gl_ms now;
     gl_str at;    /* the same, RFC 3339 */
-    gl_str ended; /* how the run's job has ended; "" : it has not, or it is not known */
+    gl_str ended; /* how the run's job has ended; "" : it has not, or unknown */
 };
 
 bool gl_human_file_is_expired(const struct gl_ask *r, gl_ms now);
@@ -77,7 +77,7 @@ gl_ms gl_human_file_next_timeout(const struct gl_human_file *f);
 int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                          struct gl_why *reterr_why);
 
-/* Of which questions there is something to tell, in one sentence without a full stop; "" : none. */
+/* What is wrong with the file, in one sentence without a full stop; "" : nothing. */
 gl_str gl_human_file_problems(const struct gl_human_file *f, struct gl_arena *a);
 
 /* "approve, reject" */

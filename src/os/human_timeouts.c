@@ -129,7 +129,7 @@ static void open_run(struct gl_human_timeouts *o, struct watched_run *s,
     pthread_mutex_unlock(&o->mutex);
 }
 
-/* Once, until it is another. */
+/* Log each problem once, until it changes. */
 static void note(struct gl_human_timeouts *o, struct watched_run *s, gl_str trouble)
 {
     char text[sizeof(s->note)];
@@ -143,7 +143,7 @@ static void note(struct gl_human_timeouts *o, struct watched_run *s, gl_str trou
     memcpy(s->note, text, sizeof(text));
 }
 
-/* Whose is it? What is told lives as long as its job does. */
+/* Ask whose run it is. Questions are reported as long as the run's job lives. */
 static void judge(struct gl_human_timeouts *o, struct watched_run *s, const struct gl_asks_run *run,
                   gl_ms now)
 {
@@ -163,9 +163,9 @@ static void judge(struct gl_human_timeouts *o, struct watched_run *s, const stru
     }
 }
 
-/* ---- looking ---- */
+/* ---- the scan ---- */
 
-/* Something in it is over. */
+/* The time of a question is over. */
 static void expire(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
     struct gl_why why;
@@ -177,30 +177,30 @@ static void expire(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now
         return;
     case GL_HUMAN_RUN_REMOTE:
     case GL_HUMAN_RUN_OTHER_FILE:
-        s->due = now + AGAIN_MS; /* it may be ours then */
+        s->due = now + AGAIN_MS; /* the job may have moved to this node by then */
         return;
     case GL_HUMAN_RUN_FOREIGN:
-        s->due = INT64_MAX; /* unless it changes */
+        s->due = INT64_MAX; /* unless the file changes */
         return;
     case GL_HUMAN_RUN_LIVE:
         break;
     }
     err = gl_human_file_expire(o->root, s->run_id, now, &n, &why);
     if (err != 0) {
-        if (err != s->told) { /* it is met again at every look */
+        if (err != s->told) { /* every scan meets the same error: log it once */
             say(o, s->run_id, why.text);
         }
         s->told = err;
         return;
     }
     s->told = 0;
-    s->again = true; /* it is another now, and there may be more */
+    s->again = true; /* the file has changed, and more may be due */
     if (n > 0) {
         say(o, s->run_id, "nobody has answered in time: the default decision is written down");
     }
 }
 
-/* False: it cannot be read now. */
+/* False: the file cannot be read now. */
 static bool read_again(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -218,7 +218,7 @@ static bool read_again(struct gl_human_timeouts *o, struct watched_run *s, gl_ms
         return true;
     }
     judge(o, s, &run, now);
-    return s->ask_at > now; /* else it is read once more, when somebody can tell whose it is */
+    return s->ask_at > now; /* else read it again once its owner is known */
 }
 
 static void look_at(struct gl_human_timeouts *o, gl_str run_id, const struct stat *st, gl_ms now)
@@ -244,7 +244,7 @@ static void look_at(struct gl_human_timeouts *o, gl_str run_id, const struct sta
     }
 }
 
-/* How many questions there was no room for. Where there is some now, they are read again. */
+/* Count the questions that had no room; read them again if there is room now. */
 static void settle_out(struct gl_human_timeouts *o)
 {
     uint64_t left_out = 0;
@@ -264,7 +264,7 @@ static void settle_out(struct gl_human_timeouts *o)
     pthread_mutex_unlock(&o->mutex);
 }
 
-/* Files that are gone, or have been set aside. */
+/* Forget files that have been removed or renamed. */
 static void settle(struct gl_human_timeouts *o)
 {
     struct watched_run *s;
@@ -306,7 +306,7 @@ void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now)
     }
 }
 
-/* ---- for others ---- */
+/* ---- for the control thread ---- */
 
 static const struct gl_asks_run *find(void *owner, gl_str run_id, struct gl_arena *a)
 {

@@ -23,11 +23,11 @@
 #include "port/asks.h"
 
 enum gl_human_run {
-    GL_HUMAN_RUN_LIVE,       /* its job has not ended */
-    GL_HUMAN_RUN_REMOTE,     /* it has not; another node has it, and writes the defaults */
-    GL_HUMAN_RUN_OTHER_FILE, /* ... and has a file of its own: this one is nobody's at present */
-    GL_HUMAN_RUN_FOREIGN,    /* it has, or is none of ours */
-    GL_HUMAN_RUN_UNKNOWN,    /* it cannot be told now */
+    GL_HUMAN_RUN_LIVE,       /* its job runs on this node */
+    GL_HUMAN_RUN_REMOTE,     /* another node runs its job, and enforces the timeouts */
+    GL_HUMAN_RUN_OTHER_FILE, /* ... with a file on its own disk: ignore this one */
+    GL_HUMAN_RUN_FOREIGN,    /* its job has ended, or the folder is not ours */
+    GL_HUMAN_RUN_UNKNOWN,    /* cannot be decided now: ask again */
 };
 
 struct gl_human_timeouts {
@@ -35,9 +35,9 @@ struct gl_human_timeouts {
     enum gl_human_run (*ask)(void *owner, gl_str run_id);
     void (*log)(void *owner, const char *line);
     void *owner;
-    atomic_bool stops;  /* set from any thread: a look under way ends soon */
+    atomic_bool stops;  /* set from any thread: a running scan ends soon */
     struct gl_map seen; /* by run id: struct watched_run */
-    uint64_t round;     /* looks so far */
+    uint64_t round;     /* scans so far */
 
     pthread_mutex_t mutex; /* guards what follows; held for no longer than memory is copied */
     struct gl_map open; /* by run id: struct watched_run, of a live job, with something to tell */
@@ -45,12 +45,13 @@ struct gl_human_timeouts {
     uint64_t left_out;  /* ... so many altogether; they are taken in when there is room */
 };
 
-void gl_human_timeouts_init(struct gl_human_timeouts *o); /* the rest is set by its owner */
+void gl_human_timeouts_init(
+    struct gl_human_timeouts *o); /* the owner sets root, ask, log and owner */
 void gl_human_timeouts_done(struct gl_human_timeouts *o);
-/* Look at all of them. A folder that cannot be read is met again the next time. */
+/* Scan all folders of runs. A folder that cannot be read is tried again by the next scan. */
 void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now);
 
-/* What was found, for the control thread; valid until gl_human_timeouts_done(). */
+/* The open questions, for the control thread; valid until gl_human_timeouts_done(). */
 struct gl_asks gl_human_timeouts_asks(struct gl_human_timeouts *o);
 
 #endif

@@ -11,11 +11,11 @@
 #include "base/when.h"
 
 struct gl_notify {
-    int fd;            /* connected; negative: nobody wants to know */
-    gl_ms watchdog_ms; /* at least this often "WATCHDOG=1" is wanted; 0: not at all */
+    int fd;            /* connected; negative: no service manager */
+    gl_ms watchdog_ms; /* send "WATCHDOG=1" at least this often; 0: never */
 };
 
-/* What it depends on: NULL or "" where it is not set. */
+/* The variables that are read; NULL or "" if unset. */
 struct gl_notify_env {
     const char *socket;        /* NOTIFY_SOCKET */
     const char *watchdog_usec; /* WATCHDOG_USEC */

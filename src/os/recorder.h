@@ -16,7 +16,7 @@
 
 enum {
     GL_RECORDER_SEGMENTS = 4,   /* of the usual size */
-    GL_RECORDER_FILES_MAX = 64, /* short ones, of nodes that did not live long */
+    GL_RECORDER_FILES_MAX = 64, /* short segments, of nodes that ran briefly */
     GL_RECORDER_BYTES_MIN = 1 << 20,
 };
 #define GL_RECORDER_FOLDER "recorder"
@@ -24,14 +24,14 @@ enum {
 
 struct gl_recorder;
 
-/* `folder` is made if it is not there; `bytes_max` for all segments together. */
+/* Creates `folder` if it is missing; `bytes_max` limits all segments together. */
 int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t bytes_max,
                      struct gl_why *reterr_why);
 struct gl_record_port *gl_recorder_port(struct gl_recorder *r); /* NULL of NULL */
-/* Writes what is queued. When nobody uses the port any more. NULL is fine. */
+/* Writes the rest of the queue. Call it when the port is no longer used. NULL is fine. */
 void gl_recorder_close(struct gl_recorder *r);
 
-/* The segments in a folder, oldest first: their numbers. A folder that is not there has none. */
+/* The numbers of the segments in a folder, oldest first. A missing folder has none. */
 int gl_recorder_list(const char *folder, struct gl_arena *a, uint64_t **ret, size_t *ret_n,
                      struct gl_why *reterr_why);
 const char *gl_recorder_path(struct gl_arena *a, const char *folder, uint64_t number);

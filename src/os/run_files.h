@@ -15,8 +15,7 @@ struct gl_run_file {
     gl_str path; /* below the folder */
     uint64_t bytes;
     gl_ms modified_at;
-    char
-        hex[GL_SHA256_HEX]; /* "" : it could not be read, or is too large to be hashed in passing */
+    char hex[GL_SHA256_HEX]; /* "" : unreadable, or too large to be hashed here */
 };
 
 struct gl_run_files_list {
@@ -32,7 +31,7 @@ enum { GL_RUN_FILES_MAX = 10000 };
 int gl_run_files_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_arena *a,
                       struct gl_run_files_list *ret, struct gl_why *reterr_why);
 
-/* Open a file for reading. GL_E_INVALID: the path leads out; GL_E_NOT_FOUND. */
+/* Open a file for reading. GL_E_INVALID: the path leaves the folder; GL_E_NOT_FOUND. */
 int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
                       uint64_t *ret_bytes, struct gl_why *reterr_why);
 
@@ -41,11 +40,11 @@ int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
 int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_str line,
                         struct gl_why *reterr_why);
 
-/* {"job_id", "run_id", "folder", "artifacts": [...], "truncated"}, as the API tells it. */
+/* {"job_id", "run_id", "folder", "artifacts": [...], "truncated"}, as the API returns it. */
 void gl_run_files_write(const struct gl_run_files_list *l, const char *root, gl_str job,
                         gl_str run_id, struct gl_buf *out);
 
-/* What a file is, by the ending of its name. */
+/* The content type of a file, by the suffix of its name. */
 const char *gl_run_files_type(gl_str path);
 
 #endif

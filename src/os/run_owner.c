@@ -11,7 +11,7 @@
 #include "os/fs.h"
 
 enum {
-    LIST_BYTES_MAX = 64 << 10, /* some 2,400 jobs: the oldest are forgotten */
+    LIST_BYTES_MAX = 64 << 10, /* about 2,400 jobs: the oldest are dropped */
     TRIES_MAX = 100,
 };
 
@@ -37,7 +37,7 @@ static struct run_paths place_of(struct gl_arena *a, gl_str root, gl_str run_id)
     };
 }
 
-/* Whatever stands in its place: no link is followed, and nothing is waited for. */
+/* A worker may have replaced the list: follow no link, and never block on a pipe. */
 static int open_list(const struct run_paths *p)
 {
     GL_CLEANUP(gl_fs_closep)
@@ -47,7 +47,7 @@ static int open_list(const struct run_paths *p)
     return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? gl_fs_take(&fd) : -1;
 }
 
-/* What cannot be read names nobody. */
+/* A list that cannot be read is empty. */
 static void read_list(const struct run_paths *p, struct gl_buf *out)
 {
     GL_CLEANUP(gl_fs_closep) int fd = open_list(p);
@@ -125,7 +125,7 @@ static int write_list(const struct run_paths *p, gl_str before, gl_str job,
     return gl_fs_write(p->list, gl_buf_view(&text), reterr_why);
 }
 
-/* ---- setting aside ---- */
+/* ---- renaming the folder of an earlier job ---- */
 
 /* 0, or an errno. Never onto something that is there; where the file system cannot promise that, a
  * folder with something in it is still not replaced. */
@@ -172,7 +172,7 @@ static int make_folders(const struct run_paths *p, struct gl_why *reterr_why)
     return err == 0 ? gl_fs_mkdirs_own(p->lists, 1, reterr_why) : err;
 }
 
-/* What was set aside is so durably before the list says whose the folder is now. */
+/* The rename of the old folder is durable before the list names the new owner. */
 static int make_and_write(const struct run_paths *p, gl_str list, gl_str job,
                           struct gl_why *reterr_why)
 {
@@ -222,7 +222,7 @@ int gl_run_owner_take(const char *folder, gl_str job, struct gl_why *reterr_why)
     return take(&p, job, &a, reterr_why);
 }
 
-/* ---- telling ---- */
+/* ---- reading ---- */
 
 void gl_run_owner_find(const char *root, gl_str run_id, char ret[static GL_ULID_BYTES + 1])
 {

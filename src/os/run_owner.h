@@ -19,13 +19,13 @@
 
 #define GL_RUN_OWNER_FOLDER ".glia" /* no run id begins with a dot */
 
-/* The folder is there afterwards, and is this job's. Blocks for some syncs, the first time. */
+/* Makes `job` the owner of the folder, and creates it. Blocks for some syncs, the first time. */
 int gl_run_owner_take(const char *folder, gl_str job, struct gl_why *reterr_why);
 
-/* The job that took it last; "" : nobody has, or there is no such folder. */
+/* The job that took the folder last; "" : none, or there is no such folder. */
 void gl_run_owner_find(const char *root, gl_str run_id, char ret[static GL_ULID_BYTES + 1]);
 
-/* Is what lies in the folder this job's, as far as that can be told? */
+/* False if the folder is known to belong to another job. */
 bool gl_run_owner_is_job(const char *root, gl_str run_id, gl_str job);
 
 #endif

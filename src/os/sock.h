@@ -16,7 +16,7 @@ int gl_sock_listen(const char *path, int *ret_fd, struct gl_why *reterr_why);
  * listens. */
 int gl_sock_connect(const char *path, int *ret_fd, struct gl_why *reterr_why);
 
-/* Who is at the other end. */
+/* User and process of the peer. */
 int gl_sock_peer(int fd, uid_t *ret_uid, pid_t *ret_pid, struct gl_why *reterr_why);
 
 #endif

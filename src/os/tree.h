@@ -13,7 +13,7 @@
 #include "base/str.h"
 
 struct gl_tree_sum {
-    uint64_t files_n; /* whatever is no folder */
+    uint64_t files_n; /* everything but folders */
     uint64_t bytes;
     const atomic_bool *stop; /* NULL: none. Once it is true, what is left stays as it is. */
 };

@@ -36,7 +36,7 @@ int gl_manifest_parse(const struct gl_json *j, gl_jnode root, const struct gl_ma
  * (the value is JSON, else text). */
 int gl_manifest_config(gl_str under, gl_str over, const struct gl_strs *sets, struct gl_arena *a,
                        gl_str *ret, struct gl_why *reterr_why);
-/* What the sets say below inputs.payload, as a JSON object; "" : nothing. */
+/* The values that `sets` has below inputs.payload, as a JSON object; "" : none. */
 int gl_manifest_overlay(const struct gl_strs *sets, struct gl_arena *a, gl_str *ret,
                         struct gl_why *reterr_why);
 

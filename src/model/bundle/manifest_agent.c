@@ -1,4 +1,4 @@
-/* What an agent's config says, besides how its process runs (manifest_process.c). */
+/* Compiles an agent's config, except for its process (manifest_process.c). */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

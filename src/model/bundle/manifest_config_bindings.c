@@ -1,4 +1,4 @@
-/* manifest_config_bindings: values of the configuration that stand in for some of the manifest.
+/* manifest_config_bindings: values of the configuration that replace values of the manifest.
  *
  *   {"model.name": "agents.nodes[writer].config.environment.MODEL"}
  *   [{"config": "model.name", "manifest": "agents.nodes[0].config.environment.MODEL"}]

@@ -1,4 +1,4 @@
-/* Layers of a configuration: what is written over what. */
+/* Merges the layers of a configuration, later ones over earlier ones. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

@@ -1,4 +1,4 @@
-/* When a step of the ledger runs, how long, how often, and what its failure means. */
+/* Compiles the control of a step: trigger rule, timeout, retries and failure policy. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

@@ -1,4 +1,4 @@
-/* How a flow may change while its job runs: templates, regions, limits. */
+/* Compiles `dynamic`: templates, regions and limits of changes to a running job's graph. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

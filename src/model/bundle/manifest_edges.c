@@ -1,4 +1,4 @@
-/* How messages go between agents, and what must be true of those that end things. */
+/* Compiles the edges between agents, and checks the agents that end steps and jobs. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 #include "model/bundle/route.h"

@@ -1,4 +1,4 @@
-/* What a manifest may say. docs/bundle-manifest.md has a row for each, word by word. */
+/* All fields of a manifest. docs/bundle-manifest.md has the same rows; a test compares them. */
 #include "base/check.h"
 #include "model/bundle/manifest.h"
 

@@ -1,15 +1,15 @@
-/* What looks like a slip of the pen: names that are not read but nearly are, and messages that no
- * edge takes anywhere. A bundle with them runs, so they are notes. */
+/* Notes about likely typing errors: unknown field names close to known ones, and messages that no
+ * edge carries. Such a bundle runs, so these are notes and not errors. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
 enum {
     TYPO_NOTES_MAX = 8,
-    NAME_BYTES_MIN = 4, /* of shorter words nearly everything is near to something */
+    NAME_BYTES_MIN = 4, /* shorter words resemble too many names */
     TYPES_LOOKED_AT = 64,
 };
 
-/* Names that are read although the reference has no row for them, and are near to one that has. */
+/* Names that are read, are missing in the reference, and resemble a name that is not. */
 static const struct {
     const char *of, *name;
 } also_read[] = {
@@ -21,7 +21,7 @@ static const struct {
     {"edge", "event"},
 };
 
-/* The rows of one table; they stand together. */
+/* The rows of one table, which are contiguous. */
 struct field_rows {
     const struct gl_flow_field *first;
     size_t n;
@@ -159,7 +159,7 @@ static void look_at_steps(struct gl_manifest *m)
     look_at_each(m, gl_manifest_get(m, dynamic, "regions"), "region");
 }
 
-/* A field that is missing may stand there under a name that is nearly its own. */
+/* A missing field may be present under a mistyped name. */
 gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char *key)
 {
     gl_str wanted = {.p = key, .n = strcspn(key, ".")}, first = gl_str_dup(m->r.a, wanted);
@@ -182,7 +182,7 @@ gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char 
     return (gl_str){0};
 }
 
-/* Messages that nobody gets. */
+/* Messages that no agent receives. */
 
 /* Whether an edge takes messages of a type on. `*ret_near`: the type of one that nearly does. */
 static bool is_taken(const struct gl_route *routes, const uint32_t *of, size_t n, gl_str type,
@@ -248,7 +248,7 @@ static uint32_t *edges_by_sender(struct gl_manifest *m, size_t *firsts)
     return sorted;
 }
 
-/* An agent without edges is the last one, and may say what it likes. */
+/* An agent without edges is the last one: its types do not matter. */
 static void check_types(struct gl_manifest *m)
 {
     size_t *firsts = GL_NEW_ARRAY(m->r.a, size_t, m->nodes_n + 2);

@@ -3,7 +3,7 @@
 #include "model/bundle/manifest_read.h"
 #include "model/flow/flow_graph.h"
 
-/* Which there are. */
+/* Collecting the agents. */
 
 static gl_str node_id(struct gl_manifest *m, gl_jnode n)
 {

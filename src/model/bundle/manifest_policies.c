@@ -1,4 +1,4 @@
-/* What happens when agents fail: the kind of job, recovery, restarts. */
+/* Compiles `policies`: job type, recovery mode and restarts. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

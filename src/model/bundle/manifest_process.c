@@ -1,4 +1,4 @@
-/* How an agent's process runs: its command, files, environment and folder, and whether it may run
+/* Compiles an agent's process: its command, environment and folder, and whether it may run
  * twice. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"

@@ -83,10 +83,10 @@ struct gl_manifest {
 /* `key`: of a field of `n` that is missing or wrong as a whole; NULL: `n` itself. */
 void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum gl_reason reason,
                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* What is accepted, but done otherwise than it is written. */
+/* Record a note: something is accepted, but has another effect than it says. */
 void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-bool gl_manifest_note_has_room(const struct gl_manifest *m); /* will the next one be? */
+bool gl_manifest_note_has_room(const struct gl_manifest *m); /* will the next note be kept? */
 /* "agents.nodes[2].config" */
 gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n);
 /* "; did you mean `x`?" out of a map's keys, or nothing. */
@@ -95,7 +95,7 @@ const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *k
 gl_jnode gl_manifest_get(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* The first of two names that is there. */
 gl_jnode gl_manifest_either(struct gl_manifest *m, gl_jnode obj, const char *key, const char * or);
-/* Is there something: not null, false, "", [], {} or 0? */
+/* False for null, false, "", [], {} and 0, and for an absent field. */
 bool gl_manifest_is_set(gl_jnode n);
 
 /* Readers of a field of `obj` (which may be NULL). False: it is absent, or wrong (then an error was
@@ -130,8 +130,8 @@ void gl_manifest_merge(const struct gl_json *ju, gl_jnode under, const struct gl
                        gl_jnode over, struct gl_buf *out);
 
 /* The parts, in this order. */
-bool gl_manifest_find_form(struct gl_manifest *m);          /* which form; where things are */
-void gl_manifest_refuse_unsupported(struct gl_manifest *m); /* what this release does not do */
+bool gl_manifest_find_form(struct gl_manifest *m);          /* the form, and where its parts are */
+void gl_manifest_refuse_unsupported(struct gl_manifest *m); /* errors for unsupported features */
 void gl_manifest_policies(struct gl_manifest *m);
 void gl_manifest_nodes(struct gl_manifest *m);
 void gl_manifest_edges(struct gl_manifest *m);
@@ -147,7 +147,7 @@ void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
                        struct gl_agent_spec *ret);
 void gl_manifest_process(struct gl_manifest *m, const struct gl_manifest_node *node,
                          struct gl_agent_spec *agent, struct gl_step_spec *ret);
-/* Of manifest_lint.c: notes about what looks mistyped, when all the rest has been read. */
+/* Of manifest_lint.c: notes about fields that look mistyped. Call it after all other parts. */
 void gl_manifest_lint(struct gl_manifest *m);
 /* A field of `obj` that is not read and nearly called `key`, which is missing; none: empty. */
 gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char *key);

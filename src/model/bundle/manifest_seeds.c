@@ -1,8 +1,8 @@
-/* Who is sent what when the job starts. */
+/* Compiles the first messages: which agents get what when the job starts. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
-/* What of a seed is not its body. */
+/* The fields of a seed that belong to the envelope, not to the body. */
 static const char *const envelope[] = {
     "message_id",   "job_id",           "from",         "to",        "type",     "class",
     "timestamp",    "correlation_id",   "causation_id", "attempt",   "priority", "ttl_ms",

@@ -1,4 +1,4 @@
-/* Which files of payloads/ a worker finds in its workspace, and the skills that a bundle ships. */
+/* Compiles uploads (files of payloads/ that a worker gets in its workspace) and skills. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

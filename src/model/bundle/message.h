@@ -1,4 +1,4 @@
-/* message.h - what agents send each other: {envelope, headers, body, artifacts, stream}.
+/* message.h - messages between agents: {envelope, headers, body, artifacts, stream}.
  *
  * The runtime reads the envelope and the headers. A body is raw text, passed on as it came; above
  * GL_BODY_BYTES_MAX it lies in the store in pieces, and `body` is null while `artifacts` names it
@@ -29,7 +29,7 @@ struct gl_message {
     gl_str headers, body, artifacts, stream; /* JSON; "" : {}, null, [], null */
 };
 
-/* What the ledger says of a message: its headers mn.workflow.*. Zero and "" are left out. */
+/* The headers mn.workflow.*, with which the ledger labels a message. Zero and "" are left out. */
 struct gl_message_ledger {
     gl_str run_id, step_id, template_id, region_id, attempt_id, idempotency_key, source_step_id;
     bool has_revision;
@@ -72,7 +72,7 @@ gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body);
 /* The artifact that stands for a body; and what `artifacts` say of one, if they do. */
 gl_str gl_message_body_artifact(const struct gl_body_ref *ref, struct gl_arena *a);
 bool gl_message_body_ref(gl_str artifacts, struct gl_arena *a, struct gl_body_ref *ret);
-/* How many pieces has a body of this size? */
+/* The number of pieces of a body of this size. */
 uint64_t gl_message_pieces(uint64_t bytes);
 /* Do workers read this body as it stands in the message, JSON that is not packed? */
 bool gl_message_is_plain(const struct gl_message *m);

@@ -1,5 +1,5 @@
-/* message_body.c - bodies as bytes: what is in them is JSON, what workers read and write may be
- * text or bytes of any type, packed or not. */
+/* message_body.c - bodies as bytes. A message holds a body as JSON; workers read and write
+ * text or bytes of any type, compressed or not. */
 #include "base/base64.h"
 #include "base/gzip.h"
 #include "base/limits.h"

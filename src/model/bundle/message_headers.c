@@ -1,4 +1,4 @@
-/* message_headers.c - what the ledger says of a message stands in its headers mn.workflow.* */
+/* message_headers.c - the headers mn.workflow.*, in which the ledger labels a message. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/bundle/message.h"

@@ -9,7 +9,7 @@
 
 #include "model/bundle/agent.h"
 
-/* What the flow does not know. */
+/* The state of the job, which the flow does not have. */
 struct gl_patch_job {
     void *owner;
     bool (*has_started)(void *owner, uint32_t step); /* or ended */
@@ -27,7 +27,7 @@ struct gl_patch_report {
     struct gl_strs with; /* for each added step: its `with`, JSON; "" : none */
 };
 
-/* Check everything and apply it, or nothing. What it refuses for, `reterr_why` says. */
+/* Apply the whole patch, or nothing; `reterr_why` has the reason of a refusal. */
 int gl_patch_apply(const struct gl_flow *f, const struct gl_patch_job *job, gl_str patch,
                    struct gl_arena *a, struct gl_flow **ret, struct gl_patch_report *ret_report,
                    struct gl_why *reterr_why);

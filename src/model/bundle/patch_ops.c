@@ -1,4 +1,4 @@
-/* patch_ops.c - what a patch can do: steps and edges, added and removed. */
+/* patch_ops.c - the operations of a patch: add and remove steps and edges. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/bundle/patch_parts.h"

@@ -17,9 +17,9 @@ struct gl_route_facts {
     gl_str state;                      /* JSON; "" : {} */
 };
 
-/* Is it a condition? Every error is named once, with its JSON path below `conditions`. */
+/* Check a condition. Reports all errors, each with its JSON path below `conditions`. */
 int gl_route_check(const struct gl_json *j, gl_jnode n, struct gl_why *reterr_why);
-/* "" and {} always hold. What cannot be read does not hold. */
+/* "" and {} always hold. A condition that cannot be read does not hold. */
 bool gl_route_holds(gl_str conditions, const struct gl_route_facts *facts, struct gl_arena *a);
 /* Does it look at the agent's state? */
 bool gl_route_reads_state(gl_str conditions);

@@ -1,4 +1,4 @@
-/* route_check.c - is it a condition? All that is wrong, at once. */
+/* route_check.c - checks a condition, and reports all errors at once. */
 #include <stdio.h>
 
 #include "base/near.h"

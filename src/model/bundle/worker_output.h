@@ -10,8 +10,8 @@
 /* The result of a worker as the executor tells it (gl_exec_result.output): a JSON object. */
 struct gl_worker_result {
     gl_str stdout_text, stderr_text;
-    bool is_cut;           /* stdout was longer than it may be; a note stands in it */
-    uint64_t stdout_bytes; /* as it was */
+    bool is_cut;           /* stdout exceeded its limit and was cut; it contains a note */
+    uint64_t stdout_bytes; /* before it was cut */
 };
 
 /* Strings borrow or live in `a`. */
@@ -56,7 +56,7 @@ gl_str gl_worker_output_payload(const struct gl_worker_turn_facts *t,
                                 const struct gl_worker_result *r,
                                 const struct gl_worker_output *said, struct gl_arena *a);
 
-/* Does what it left look as if trying again at once may help? */
+/* Does the output look like a transient failure, so that an immediate retry may help? */
 bool gl_worker_output_is_transient(gl_str error, gl_str stdout_text, gl_str stderr_text);
 
 /* The step an event's payload names (step, step_id, workflow_step_id, phase, phase_id), as text;

@@ -43,7 +43,7 @@ enum gl_failure_policy {
         GL_ON_FAILURE_COUNT
 };
 
-/* May it run again when nobody knows whether it ran? */
+/* May it run again if it is unknown whether it ran? */
 #define GL_SAFETIES(X)                                                                  \
     X(UNMARKED, "unmarked")     /* yes, once the lost attempt is known to have ended */ \
     X(IDEMPOTENT, "idempotent") /* yes, at once */                                      \
@@ -92,7 +92,7 @@ enum gl_input_type {
 
 extern const char *const gl_input_type_words[];
 
-/* Something a job is given when it is submitted. */
+/* An input of the flow, which a job gets when it is submitted. */
 struct gl_flow_input {
     gl_str name;
     uint8_t type; /* enum gl_input_type */
@@ -229,8 +229,8 @@ struct gl_flow_loader {
 struct gl_flow_error {
     unsigned line, column; /* 0: unknown */
     gl_str path;           /* "steps.fetch.retry" */
-    enum gl_reason reason; /* which kind of complaint it is */
-    gl_str text;           /* what is wrong, and what to do */
+    enum gl_reason reason; /* the kind of error, for programs */
+    gl_str text;           /* what is wrong, and what to write instead */
 };
 
 struct gl_flow_errors {
@@ -253,7 +253,7 @@ void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret,
                    struct gl_why *reterr_why);
 
-/* What is said of an input that must be given: "input `name`: ..." */
+/* The error for a required input that is missing: "input `name`: ..." */
 #define GL_FLOW_INPUT_MISSING "it is required and missing"
 
 /* What a job is given, checked against what its flow declares: defaults filled in, unknown and

@@ -47,7 +47,7 @@ void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
 void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                            gl_str text, size_t offset, enum gl_reason reason, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
-/* Will the next error be kept? A suggestion is not worth its time for one that nobody will see. */
+/* Will the next error be kept? If not, do not spend time on a suggestion. */
 bool gl_flow_read_error_has_room(const struct gl_flow_reader *r);
 /* "; did you mean `x`?", or nothing. */
 const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_near *near);
@@ -57,7 +57,7 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
                           struct gl_flow_path at);
 gl_str gl_flow_read_clip(gl_str s); /* short enough for a sentence */
 
-/* Each returns false with an error, and leaves *ret alone, if the value is not what it should be.
+/* Each returns false, records an error and leaves *ret alone if the value is not valid.
  */
 bool gl_flow_read_scalar(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_str *ret);
 bool gl_flow_read_text(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_str *ret);

@@ -9,7 +9,7 @@
 #include "model/flow/flow.h"
 #include "model/text/ref.h"
 
-/* GL_E_INVALID: a text is none that gl_flow_parse would have made. */
+/* GL_E_INVALID: gl_flow_parse() would not have made this text. */
 int gl_flow_refs_each(const struct gl_step_spec *s, struct gl_arena *a,
                       void (*each)(void *owner, const struct gl_ref *ref), void *owner,
                       struct gl_why *reterr_why);
