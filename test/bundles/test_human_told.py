@@ -259,7 +259,7 @@ def test_who_is_far_away_is_told_by_the_node(tmp_path):
         wait_for("what is said", lambda: "request q9 waits for a person: launch?; to answer: "
                  in client.read(process.err))
         done = client.glia("human", "list")
-        assert done.stdout.count("launch?") == 10 and "2 more requests" in done.stderr
+        assert done.stdout.count("launch?") == 10 and "2 more worker" in done.stderr
         assert client.json("status")["human"] == 12
         assert "0 steps, 12 requests" in client.glia("status").stdout
         assert client.reason("human", "respond", "far", "q0", "--decision", "approve",

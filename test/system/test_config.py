@@ -17,7 +17,7 @@ GOLDEN = golden.of(__file__)
 
 
 def held(job):
-    return f"job {job} is held"
+    return f"job {job} is in quarantine"
 
 
 @pytest.fixture(name="box")
@@ -293,5 +293,5 @@ steps:
     assert "quarantined" not in box.json("job", "status", job)
     stop(box, node)
     node = serve(box)
-    assert "is held" not in box.read(node.err)
+    assert "quarantine" not in box.read(node.err)
     stop(box, node)
