@@ -411,7 +411,7 @@ static void an_event_names_its_step(void **state)
 static void every_sentence_reads_as_in_the_golden(void **state)
 {
     (void)state;
-    golden_check(GL_SOURCE_ROOT "/test/unit/worker_said.golden");
+    golden_check(GL_SOURCE_ROOT "/test/unit/worker_output.golden");
 }
 
 int main(void)
