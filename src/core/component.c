@@ -5,16 +5,16 @@
 #include "core/claims/claims.h"
 #include "core/cluster/inbox.h"
 #include "core/cluster/leader.h"
+#include "core/cluster/membership.h"
 #include "core/cluster/outbox.h"
-#include "core/cluster/peers.h"
 #include "core/cluster/renewal.h"
 #include "core/retention/retention.h"
 
 static const struct gl_component *const components[] = {
-    [GL_COMPONENT_RENEWAL] = &gl_renewal, [GL_COMPONENT_ROOM] = &gl_room,
-    [GL_COMPONENT_PEERS] = &gl_peers,     [GL_COMPONENT_LEADER] = &gl_leader,
-    [GL_COMPONENT_INBOX] = &gl_inbox,     [GL_COMPONENT_OUTBOX] = &gl_outbox,
-    [GL_COMPONENT_CLAIMS] = &gl_claims,   [GL_COMPONENT_RETENTION] = &gl_retention,
+    [GL_COMPONENT_RENEWAL] = &gl_renewal,  [GL_COMPONENT_ROOM] = &gl_store_full,
+    [GL_COMPONENT_PEERS] = &gl_membership, [GL_COMPONENT_LEADER] = &gl_leader,
+    [GL_COMPONENT_INBOX] = &gl_inbox,      [GL_COMPONENT_OUTBOX] = &gl_outbox,
+    [GL_COMPONENT_CLAIMS] = &gl_claims,    [GL_COMPONENT_RETENTION] = &gl_retention,
 };
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
@@ -26,7 +26,7 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
                                            .valid_until = INT64_MAX};
     c->room.due = INT64_MAX;
     c->leader.leads = !c->shared;
-    gl_peers_init(c);
+    gl_membership_init(c);
     gl_inbox_init(c);
     gl_outbox_init(c);
     gl_claims_init(c);
@@ -35,7 +35,7 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
 
 void gl_components_done(struct gl_core *c)
 {
-    gl_peers_done(c);
+    gl_membership_done(c);
     gl_inbox_done(c);
     gl_outbox_done(c);
     gl_claims_done(c);
@@ -46,7 +46,7 @@ void gl_components_done(struct gl_core *c)
 void gl_components_on_changed(struct gl_core *c)
 {
     gl_renewal_on_changed(c);
-    gl_peers_on_changed(c);
+    gl_membership_on_changed(c);
     gl_leader_on_changed(c);
 }
 

@@ -24,8 +24,8 @@ struct gl_component {
     int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
 };
 
-extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader, gl_inbox, gl_outbox,
-    gl_claims, gl_retention;
+extern const struct gl_component gl_renewal, gl_store_full, gl_membership, gl_leader, gl_inbox,
+    gl_outbox, gl_claims, gl_retention;
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_components_done(struct gl_core *c);

@@ -5,13 +5,13 @@
 #include "core/agents/agents.h"
 #include "core/claims/claims.h"
 #include "core/cluster/inbox.h"
-#include "core/cluster/offers.h"
+#include "core/cluster/membership.h"
+#include "core/cluster/node_pools.h"
 #include "core/cluster/outbox.h"
-#include "core/cluster/peers.h"
+#include "core/cluster/rebalance.h"
 #include "core/cluster/renewal.h"
-#include "core/cluster/room.h"
 #include "core/cluster/session.h"
-#include "core/cluster/spread.h"
+#include "core/cluster/store_full.h"
 #include "core/component.h"
 #include "core/core_state.h"
 #include "core/flow/command.h"
@@ -20,12 +20,12 @@
 #include "core/flow/signals.h"
 #include "core/flow/submit.h"
 #include "core/flow/txn.h"
-#include "core/heal/attempts.h"
-#include "core/heal/load.h"
-#include "core/heal/sweep.h"
-#include "core/place/quotas.h"
-#include "core/place/slots.h"
+#include "core/recovery/attempts.h"
+#include "core/recovery/load.h"
+#include "core/recovery/sweep.h"
 #include "core/retention/retention.h"
+#include "core/scheduling/quotas.h"
+#include "core/scheduling/slots.h"
 
 #include <stdio.h>
 
@@ -126,7 +126,7 @@ static void on_tick(struct gl_core *c, const struct gl_event *ev)
 static void on_given(struct gl_core *c, const struct gl_event *ev)
 {
     (void)ev;
-    gl_peers_on_given(c);
+    gl_membership_on_given(c);
 }
 
 static void on_submit(struct gl_core *c, const struct gl_event *ev)
@@ -147,7 +147,7 @@ static void on_woken(struct gl_core *c, const struct gl_event *ev)
 static void note_room(struct gl_core *c, bool needs_help, gl_str why)
 {
     if (needs_help) {
-        gl_room_on_refused(c, why);
+        gl_store_full_on_refused(c, why);
     }
 }
 
@@ -250,8 +250,8 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->out = out;
     c->lately.body = NULL;
     gl_core_dispatch(c, ev);
-    gl_offers_move(c);
-    gl_spread_out(c);
+    gl_node_pools_move(c);
+    gl_rebalance_out(c);
     gl_ledger_settle(c);
     gl_agents_trim(c);
     gl_load_trim(c);
@@ -278,7 +278,7 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     }
     due = components_due < due ? components_due : due;
     due = gl_quotas_next_due(c) < due ? gl_quotas_next_due(c) : due;
-    due = gl_offers_next_due(c) < due ? gl_offers_next_due(c) : due;
+    due = gl_node_pools_next_due(c) < due ? gl_node_pools_next_due(c) : due;
     if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
@@ -351,12 +351,12 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
 
 bool gl_core_lives(const struct gl_core *c, gl_str session)
 {
-    return gl_peers_lives(c, session);
+    return gl_membership_lives(c, session);
 }
 
 bool gl_core_is_dead(const struct gl_core *c, gl_str session)
 {
-    return gl_peers_is_dead(c, session);
+    return gl_membership_is_dead(c, session);
 }
 
 bool gl_core_leads(const struct gl_core *c)
@@ -477,8 +477,8 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(j->timers.n == 0);
     GL_ASSERT(j->items_live == 0 && j->reviews_n == 0);
     gl_signals_clear(c, j);
-    gl_relay_forget(c, j);
-    gl_grow_forget(c, j);
+    gl_builtin_agent_forget(c, j);
+    gl_patch_apply_forget(c, j);
     if (j->known != NULL) {
         gl_pool_free(&c->mem, j->known, gl_flow_agents_n(j->spec->flow) / 8 + 1);
         j->known = NULL;
@@ -729,7 +729,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     j->count[st->r.status]--;
     j->bound[st->r.status] -= gl_step_is_bound(st);
     j->units[st->r.status] -= gl_step_is_unit(st);
-    gl_mail_free_step(c, st);
+    gl_mailbox_free_step(c, st);
     gl_list_remove(&st->live);
     gl_list_remove(&st->dirty);
     gl_list_remove(&st->work);

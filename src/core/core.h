@@ -6,7 +6,7 @@
  * Memory is a cache of the store. It advances at step time; each transaction of a job guards on the
  * revision its predecessor wrote, so pipelined successors of a failed one fail with it; any failure
  * evicts the job, and what is needed of it is loaded again. Loading is the only recovery path: a
- * restart, a failed commit and an eviction all come back through core/heal/load.c. */
+ * restart, a failed commit and an eviction all come back through core/recovery/load.c. */
 #ifndef GL_CORE_CORE_H
 #define GL_CORE_CORE_H
 
@@ -130,10 +130,11 @@ struct gl_spec {
                       others hold a recording does not tell */
     struct gl_arena arena;
     struct gl_flow *flow;
-    struct gl_spec *shared; /* of a job's own flow (agents/grow.c): the one it was; else NULL */
-    struct gl_spec *left;   /* the next one that its job has left in this step */
-    bool is_stored;         /* its record is known to be in the store */
-    gl_str hash, text;      /* in the arena */
+    struct gl_spec
+        *shared; /* of a job's own flow (agents/patch_apply.c): the one it was; else NULL */
+    struct gl_spec *left; /* the next one that its job has left in this step */
+    bool is_stored;       /* its record is known to be in the store */
+    gl_str hash, text;    /* in the arena */
 };
 
 /* Compile from the canonical text. One reference for the caller. */

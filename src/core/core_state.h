@@ -47,7 +47,7 @@ struct gl_step {
     bool resolving;            /* its gate waits for facts */
     bool was_skipped;          /* in the job that is retried; only while its gate is opened */
     uint64_t starting;         /* number of the START whose answer has not come; 0: none */
-    struct gl_mail *mail;      /* of a bundle's steps, once there was a message; NULL: none yet */
+    struct gl_mailbox *mail;   /* of a bundle's steps, once there was a message; NULL: none yet */
 };
 
 /* A large body of messages (agents/bodies.c). */
@@ -60,7 +60,7 @@ struct gl_body {
 };
 
 /* Messages at a step of a bundle: a unit's inbox, or what the ledger holds back. */
-struct gl_mail {
+struct gl_mailbox {
     struct gl_step *unit;   /* whose it is */
     struct gl_link letters; /* struct gl_letter, in order */
     uint32_t n;
@@ -102,7 +102,7 @@ struct gl_job {
     uint32_t asked_n;                     /* units for which something is being read */
     struct gl_map bodies;                 /* struct gl_body, by their key: agents/bodies.c */
     struct gl_map seen;                   /* what aggregators have counted: "<unit> <sender>" */
-    struct gl_graph *graph;               /* patches of its flow: agents/grow.c; NULL: none */
+    struct gl_graph *graph; /* patches of its flow: agents/patch_apply.c; NULL: none */
     uint8_t *known;         /* one bit for each unit: it has a record; NULL: nobody knows */
     uint32_t reviews_n;     /* of the blocked ones, those that wait for review */
     uint32_t items_live;    /* instances among them, ended ones not counted */
@@ -123,7 +123,7 @@ struct gl_job {
     bool is_damaged;        /* a record of it cannot be used: held, without its steps */
     bool is_deferred;       /* starts under limits have been left for the next step */
     bool releases;          /* given away with this transaction: another node has room */
-    bool lacks;             /* a queued step wants a pool that is not here: cluster/offers.h */
+    bool lacks;             /* a queued step wants a pool that is not here: cluster/node_pools.h */
     bool confirms;          /* this transaction must be on a replica before it counts */
     bool is_adopted;        /* counted in core->adopting_n until it is hot */
     struct gl_link holds;   /* slots, by attempt */
@@ -145,7 +145,7 @@ struct gl_core_pool_state {
     gl_str name;
     uint32_t slots, in_use;
     uint32_t others_free; /* slots of that name that other nodes had free when last heard of */
-    struct gl_heap queue; /* struct gl_wait: see place/slots.h */
+    struct gl_heap queue; /* struct gl_wait: see scheduling/slots.h */
 };
 
 struct gl_core {
@@ -154,7 +154,7 @@ struct gl_core {
     struct gl_pool mem;
     gl_ms now;
     struct gl_effects *out; /* of the step under way */
-    struct gl_spec *left;   /* flows that jobs have left in it (agents/grow.c) */
+    struct gl_spec *left;   /* flows that jobs have left in it (agents/patch_apply.c) */
     struct {                /* the large body that it sent last: `text` is the same */
         struct gl_body *body;
         gl_str text, sha256;
@@ -168,7 +168,7 @@ struct gl_core {
     gl_str node, stack, env_scope;
     gl_ms orphan_grace_ms;
     uint32_t body_bytes;
-    /* cluster/offers.h: sets of pools that other live nodes offer, one per line. */
+    /* cluster/node_pools.h: sets of pools that other live nodes offer, one per line. */
     gl_str offers;
     bool offers_heard;         /* false: nothing is known of the others yet */
     bool offers_unknown;       /* another live node does not say what it offers */
@@ -190,13 +190,13 @@ struct gl_core {
     struct gl_map waits;    /* by job and step number */
     struct gl_link granted; /* waits that have slots and whose job is being loaded */
     uint64_t wait_seq;
-    struct gl_quotas *quotas; /* concurrency and rates: see place/quotas.h */
+    struct gl_quotas *quotas; /* concurrency and rates: see scheduling/quotas.h */
     struct gl_link idle;      /* agents without work whose memory can go: the oldest first */
     size_t idle_n;
     size_t running_n;
     struct gl_core_counts counts;
 
-    /* Looking through the index "wake": see heal/sweep.c. */
+    /* Looking through the index "wake": see recovery/sweep.c. */
     struct {
         bool under_way;
         bool asked;  /* a FIND is on its way */
@@ -211,7 +211,7 @@ struct gl_core {
         gl_str ready_id; /* where that is */
         /* On a shared store: parts of the index to be looked through soon, because somebody has
          * died or given work away. */
-        uint32_t hunts; /* GL_HUNT_* */
+        uint32_t hunts; /* GL_ORPHAN_SCAN_* */
         gl_ms hunt_due;
         bool is_hunt;     /* the one under way */
         bool left;        /* it has left something for want of room */
@@ -229,8 +229,8 @@ struct gl_core {
     /* Of the components (component.h). */
     uint64_t last_call;
     struct gl_renewal_state renewal;
-    struct gl_room_state room;
-    struct gl_peers_state peers;
+    struct gl_store_full_state room;
+    struct gl_membership_state peers;
     struct gl_leader_state leader;
     struct gl_inbox_state inbox;
     struct gl_outbox_state outbox;

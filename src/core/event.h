@@ -86,7 +86,7 @@ enum gl_component_id {
 };
 
 /* Hunts: which parts of the index "wake" may hold something that nobody looks after. */
-enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
+enum { GL_ORPHAN_SCAN_RUNNING = 1, GL_ORPHAN_SCAN_READY = 2, GL_ORPHAN_SCAN_DUE = 4 };
 
 /* ---- what stands in lists ---- */
 
@@ -104,7 +104,7 @@ struct gl_event_entry { /* of an index */
     /* FOUND on a shared store, unless it was in the core's memory already: */
     uint64_t rev;   /* of its record; 0: not known */
     gl_str owner;   /* a session */
-    gl_str needs;   /* the pools it needs (cluster/offers.h) */
+    gl_str needs;   /* the pools it needs (cluster/node_pools.h) */
     bool is_wanted; /* a client of this node waits for it */
 };
 

@@ -4,9 +4,9 @@
 #include "core/agents/agents.h"
 #include "core/component.h"
 #include "core/flow/signals.h"
-#include "core/heal/load.h"
-#include "core/place/quotas.h"
-#include "core/place/slots.h"
+#include "core/recovery/load.h"
+#include "core/scheduling/quotas.h"
+#include "core/scheduling/slots.h"
 
 /* ---- lines ---- */
 
@@ -420,7 +420,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
         }
     }
     save_lists(c, out);
-    gl_snap_idle(c, out);
+    gl_snapshot_agents_idle(c, out);
     return gl_slots_save_waits(c, bytes_max, out) && out->n <= bytes_max;
 }
 
@@ -437,14 +437,14 @@ static const struct {
     {"shorted", gl_quotas_restore_shorted},
     {"job", gl_snapshot_jobs_job},
     {"record", gl_snapshot_jobs_record},
-    {"agents", gl_snap_restore_job},
+    {"agents", gl_snapshot_agents_restore_job},
     {"hold", gl_slots_restore_hold},
     {"step", gl_snapshot_jobs_step},
     {"work", gl_snapshot_jobs_work},
-    {"mail", gl_snap_restore_mail},
-    {"letter", gl_snap_restore_letter},
-    {"mailed", gl_snap_restore_mailed},
-    {"idle", gl_snap_restore_idle},
+    {"mail", gl_snapshot_agents_restore_mail},
+    {"letter", gl_snapshot_agents_restore_letter},
+    {"mailed", gl_snapshot_agents_restore_mailed},
+    {"idle", gl_snapshot_agents_restore_idle},
     {"signal", gl_signals_restore_kept},
     {"parked", gl_load_restore_parked},
     {"lru", restore_lru},

@@ -2,8 +2,8 @@
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/signals.h"
-#include "core/heal/load.h"
-#include "core/place/slots.h"
+#include "core/recovery/load.h"
+#include "core/scheduling/slots.h"
 #include "core/snapshot.h"
 
 /* ---- jobs ---- */
@@ -273,13 +273,13 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
     if (j->memory == GL_MEM_HOT) {
         gl_snapshot_put(out, "record", &gl_job_schema, &j->r);
     }
-    gl_snap_job(j, out);
+    gl_snapshot_agents_job(j, out);
     gl_slots_save_holds(j, out);
     for (const struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         save_step(GL_CONTAINER(l, struct gl_step, live), out);
     }
     save_work(j, out);
-    gl_snap_mails(j, out);
+    gl_snapshot_agents_mails(j, out);
     gl_signals_save(j, out);
     gl_load_save_parked(j, out);
 }

@@ -82,7 +82,7 @@ bool gl_step_asks_a_person(const struct gl_step_record *r)
            (r->blocked_on == GL_BLOCK_REVIEW || r->blocked_on == GL_BLOCK_APPROVAL);
 }
 
-/* By its reason (core/heal/load.c): it is all that is written down of why a job is held. */
+/* By its reason (core/recovery/load.c): it is all that is written down of why a job is held. */
 bool gl_job_is_held_damaged(const struct gl_job_record *r)
 {
     gl_str damaged = GL_S(" is damaged"), why = r->reason;
@@ -98,12 +98,12 @@ bool gl_step_may_move(uint8_t from, uint8_t to)
     return (step_moves[from] & GL_BIT(to)) != 0;
 }
 
-bool gl_unit_may_move(uint8_t from, uint8_t to)
+bool gl_agent_unit_may_move(uint8_t from, uint8_t to)
 {
     return (unit_moves[from] & GL_BIT(to)) != 0;
 }
 
-bool gl_bound_may_move(uint8_t from, uint8_t to)
+bool gl_agent_step_may_move(uint8_t from, uint8_t to)
 {
     return (bound_moves[from] & GL_BIT(to)) != 0;
 }

@@ -170,7 +170,7 @@ struct gl_job_record {
     gl_str retry_of;       /* the ended job whose completed outputs this one reuses */
     gl_str retry_from;     /* "" : reuse all that completed; else nothing from this step on */
     int64_t signals_n;     /* signals received so far */
-    /* On a shared store, as in "default:2,gpu:1" (core/cluster/offers.h). */
+    /* On a shared store, as in "default:2,gpu:1" (core/cluster/node_pools.h). */
     gl_str pools;      /* what the steps of its flow need; "" : of an earlier release */
     gl_str pools_next; /* what it needs first at its next owner's; "" : `pools` */
 
@@ -267,8 +267,8 @@ bool gl_step_asks_a_person(const struct gl_step_record *r);
 bool gl_job_is_held_damaged(const struct gl_job_record *r);
 /* May a step change from one status to the other? The only table of allowed changes. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
-bool gl_unit_may_move(uint8_t from, uint8_t to);  /* the same of a bundle's units, ... */
-bool gl_bound_may_move(uint8_t from, uint8_t to); /* ... and of its ledger */
+bool gl_agent_unit_may_move(uint8_t from, uint8_t to); /* the same of a bundle's units, ... */
+bool gl_agent_step_may_move(uint8_t from, uint8_t to); /* ... and of its ledger */
 bool gl_job_may_move(uint8_t from, uint8_t to);
 
 #endif

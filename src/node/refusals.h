@@ -1,6 +1,6 @@
 /* refusals.h - starts that could not be made: no space on a disk, a file that cannot be put in its
- * place. They are tried again (core/heal/attempts.c); meanwhile the log and `why` say what is in
- * the way. The latest few are remembered. */
+ * place. They are tried again (core/recovery/attempts.c); meanwhile the log and `why` say what is
+ * in the way. The latest few are remembered. */
 #ifndef GL_NODE_REFUSALS_H
 #define GL_NODE_REFUSALS_H
 

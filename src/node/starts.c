@@ -424,7 +424,7 @@ static void on_files(void *owner, int code, const char *why)
         return;
     }
     if (s->turn != NULL && (code == GL_E_NOT_FOUND || code == GL_E_DAMAGED)) {
-        code = GL_E_NOT_FOUND; /* a bundle that is not whole: see gl_unit_no_files() */
+        code = GL_E_NOT_FOUND; /* a bundle that is not whole: see gl_agent_unit_no_files() */
     } else if (code != GL_E_UNAVAILABLE) {
         code = GL_E_INVALID;
     }

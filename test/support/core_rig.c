@@ -1,6 +1,6 @@
 #include "support/core_rig.h"
 
-#include "core/place/slots.h"
+#include "core/scheduling/slots.h"
 #include "support/cmocka_all.h"
 
 #include <stdio.h>

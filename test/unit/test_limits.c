@@ -1,5 +1,5 @@
 /* Who may start when: ageing, concurrency and rates. */
-#include "core/place/quotas.h"
+#include "core/scheduling/quotas.h"
 #include "support/cmocka_all.h"
 #include "support/core_rig.h"
 #include "support/golden.h"

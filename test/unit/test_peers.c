@@ -1,9 +1,9 @@
 /* Whose is a job whose owner's session has died? The core is told which sessions there are, and
- * asked (gl_peers_have). */
+ * asked (gl_membership_have). */
 #include "support/cmocka_all.h"
 
 #include "base/check.h"
-#include "core/cluster/peers.h"
+#include "core/cluster/membership.h"
 
 enum { TTL_MS = 9000 };
 
@@ -90,7 +90,7 @@ static void list(struct rig *r, struct gl_event_peer *peers, size_t n)
 
 static bool is_anothers(const struct rig *r, bool runs)
 {
-    return gl_peers_have(r->core, GL_S("n#1.x"), runs);
+    return gl_membership_have(r->core, GL_S("n#1.x"), runs);
 }
 
 static void what_runs_of_a_node_that_has_restarted_is_its_own(void **state)

@@ -71,7 +71,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
         gl_agents_log(c, t->unit, "workflow_run_completion_rejected",
                       GL_S("a step's own agent cannot complete the run"), (gl_str){0});
         if (t->step != NULL && t->step->r.status == GL_STEP_RUNNING) {
-            gl_bound_fail(c, t->step, GL_S("its agent tried to complete the run"));
+            gl_agent_step_fail(c, t->step, GL_S("its agent tried to complete the run"));
         }
         return;
     }
@@ -117,8 +117,8 @@ static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
         .node_name = c->node,
         .exit_code = how->exit_code,
         .attempts = t->unit->r.tries + 1,
-        .lease_id = gl_unit_lease(c, t->unit),
-        .pool = gl_unit_pool(t->unit),
+        .lease_id = gl_agent_unit_lease(c, t->unit),
+        .pool = gl_agent_unit_pool(t->unit),
         .slots = spec->slots,
         .queue_wait_ms = t->unit->r.attempt_at - t->unit->r.queued_at,
         .input_body = t->in.body,
@@ -172,7 +172,7 @@ static void take_notes(struct gl_core *c, const struct gl_turn_end *t,
 
     GL_ASSERT(gl_step_is_unit(t->unit));
     for (size_t i = 0; i < said->events.n; i++) {
-        gl_notes_take(c, t, events[i].type, events[i].payload);
+        gl_agent_events_take(c, t, events[i].type, events[i].payload);
     }
 }
 

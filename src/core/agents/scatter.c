@@ -201,7 +201,7 @@ static void make_one(struct gl_core *c, struct gl_step *st, uint32_t item, gl_st
         return;
     }
     gl_ledger_move(c, made, GL_STEP_READY);
-    gl_bound_send(
+    gl_agent_step_send(
         c, made, "workflow_scatter_item",
         gl_str_fmt(c->out->arena, "{\"item\":%.*s,\"map_index\":%u}", GL_STR_ARG(value), item));
 }

@@ -19,8 +19,8 @@ struct gl_renewal_state {
     bool is_lost;       /* somebody has declared it dead */
 };
 
-/* room.c: a store that answers and writes nothing. */
-struct gl_room_state {
+/* store_full.c: a store that answers and writes nothing. */
+struct gl_store_full_state {
     uint64_t call;
     gl_ms due;       /* when to ask the store, or to remove what it has kept for us */
     gl_ms since;     /* when it refused first */
@@ -33,8 +33,8 @@ struct gl_room_state {
     gl_str why;       /* what the store said last */
 };
 
-/* peers.c: the other nodes. */
-struct gl_peers_state {
+/* membership.c: the other nodes. */
+struct gl_membership_state {
     uint64_t call;
     bool is_declaring;   /* the call under way declares one dead; else it lists all */
     gl_ms due;           /* the next listing */

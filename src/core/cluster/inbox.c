@@ -1,7 +1,7 @@
 #include "core/cluster/inbox.h"
 
 #include "base/limits.h"
-#include "core/cluster/peers.h"
+#include "core/cluster/membership.h"
 #include "core/component.h"
 
 enum { LOOK_MS = 1000, PAGE = 64 };
@@ -363,7 +363,7 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
 
     for (size_t i = 0; i + 1 < n; i += 2) {
         struct gl_link *l = gl_list_first(&c->inbox.found);
-        bool is_others = r[i].rev > 0 && gl_peers_have(c, r[i].owner, true);
+        bool is_others = r[i].rev > 0 && gl_membership_have(c, r[i].owner, true);
 
         if (l == NULL) {
             break;

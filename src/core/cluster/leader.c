@@ -4,7 +4,7 @@
 #include "core/cluster/leader.h"
 
 #include "base/check.h"
-#include "core/cluster/peers.h"
+#include "core/cluster/membership.h"
 #include "core/component.h"
 
 /* Nodes that come for a moment lead nobody. */
@@ -93,7 +93,7 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
     if (lease->rev > 0 && gl_str_eq(lease->owner, c->session)) {
         c->leader.token = lease->token;
         lead(c);
-    } else if (lease->rev == 0 || gl_peers_is_dead(c, lease->owner) || GL_PLANT(74)) {
+    } else if (lease->rev == 0 || gl_membership_is_dead(c, lease->owner) || GL_PLANT(74)) {
         stand(c, lease);
     }
 }

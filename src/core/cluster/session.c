@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "core/cluster/renewal.h"
-#include "core/heal/sweep.h"
+#include "core/recovery/sweep.h"
 #include "core/retention/retention.h"
 
 void gl_session_init(struct gl_core *c, const struct gl_core_config *config)

@@ -3,14 +3,14 @@
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/inbox.h"
-#include "core/cluster/offers.h"
+#include "core/cluster/node_pools.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
 #include "core/flow/txn.h"
-#include "core/heal/load.h"
-#include "core/heal/safety.h"
-#include "core/place/slots.h"
+#include "core/recovery/load.h"
+#include "core/recovery/safety.h"
+#include "core/scheduling/slots.h"
 
 static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const char *what)
 {
@@ -34,7 +34,7 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
 
         gl_slots_unqueue(c, st);
         if (st->r.keeps_slots && !GL_PLANT(62)) { /* planted: it keeps them while it is held */
-            gl_unit_release(c, st);
+            gl_agent_unit_release(c, st);
         }
         gl_step_set_due(c, st);
         /* An unsafe attempt that is stopped has an unknown outcome: it is left to end by itself. */
@@ -74,7 +74,7 @@ static void queue_again(struct gl_core *c, struct gl_step *st)
         st->r.queued_at = gl_step_is_unit(st) ? c->now : st->r.queued_at;
         gl_slots_queue(c, st);
     } else if (c->shared && !gl_step_is_bound(st)) {
-        gl_offers_lack(c, st);
+        gl_node_pools_lack(c, st);
     }
 }
 
@@ -94,7 +94,7 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
             queue_again(c, st);
         }
         if (gl_step_is_bound(st)) {
-            gl_bound_resume(c, st);
+            gl_agent_step_resume(c, st);
         } else if (gl_step_is_unit(st) && st->mail != NULL) {
             gl_agents_resume(c, st);
         }
@@ -153,10 +153,10 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
         go_on(c, j, why);
     } else if (gl_step_is_unit(st) && st->mail != NULL && st->mail->now != NULL) {
-        struct gl_step *step = gl_mail_step(c, j, st->mail->now);
+        struct gl_step *step = gl_mailbox_step(c, j, st->mail->now);
 
         if (step != NULL) { /* the time of the one who decided does not count */
-            gl_bound_resume(c, step);
+            gl_agent_step_resume(c, step);
         }
     }
     if (approves) {

@@ -6,7 +6,7 @@
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
 #include "core/flow/txn.h"
-#include "core/heal/load.h"
+#include "core/recovery/load.h"
 #include "model/text/cond.h"
 #include "model/text/ref.h"
 

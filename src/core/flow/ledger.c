@@ -2,18 +2,18 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
-#include "core/cluster/offers.h"
+#include "core/cluster/node_pools.h"
 #include "core/flow/backoff.h"
 #include "core/flow/gate.h"
 #include "core/flow/items.h"
 #include "core/flow/rule.h"
 #include "core/flow/submit.h"
 #include "core/flow/txn.h"
-#include "core/heal/load.h"
-#include "core/heal/safety.h"
-#include "core/heal/sweep.h"
-#include "core/place/seats.h"
-#include "core/place/slots.h"
+#include "core/recovery/load.h"
+#include "core/recovery/safety.h"
+#include "core/recovery/sweep.h"
+#include "core/scheduling/seats.h"
+#include "core/scheduling/slots.h"
 
 enum {
     START_BY_MS = 30000, /* a start that reaches the executor later than this is refused */
@@ -26,9 +26,9 @@ static bool may_move(const struct gl_step *st, enum gl_step_status next)
 {
     GL_ASSERT(next < GL_STEP_STATUS_COUNT);
     if (gl_step_is_unit(st)) {
-        return gl_unit_may_move(st->r.status, (uint8_t)next);
+        return gl_agent_unit_may_move(st->r.status, (uint8_t)next);
     }
-    return gl_step_is_bound(st) ? gl_bound_may_move(st->r.status, (uint8_t)next)
+    return gl_step_is_bound(st) ? gl_agent_step_may_move(st->r.status, (uint8_t)next)
                                 : gl_step_may_move(st->r.status, (uint8_t)next);
 }
 
@@ -59,7 +59,7 @@ static void give_back(struct gl_core *c, struct gl_step *st, enum gl_step_status
         return;
     }
     if (gl_step_is_unit(st)) {
-        gl_unit_release(c, st);
+        gl_agent_unit_release(c, st);
     } else {
         gl_slots_return(c, st);
     }
@@ -141,7 +141,7 @@ static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status statu
     r->skipped_n += status == GL_STEP_SKIPPED;
     r->failed_n += status == GL_STEP_FAILED;
     if (gl_step_is_bound(st)) {
-        gl_bound_ended(c, st);
+        gl_agent_step_ended(c, st);
     }
 }
 
@@ -181,7 +181,7 @@ static gl_str extra(struct gl_core *c, const struct gl_step *st)
 void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 {
     if (gl_step_is_unit(st)) {
-        gl_unit_done(c, st, output);
+        gl_agent_unit_done(c, st, output);
         return;
     }
     st->r.counted++;
@@ -196,7 +196,7 @@ void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (gl_step_is_unit(st)) {
-        gl_unit_fail(c, st, why);
+        gl_agent_unit_fail(c, st, why);
         return;
     }
     if (gl_gate_is_same(st)) {
@@ -259,7 +259,7 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
 
     GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (gl_step_is_unit(st)) {
-        gl_unit_fail(c, st, why);
+        gl_agent_unit_fail(c, st, why);
         return;
     }
     if (!GL_PLANT(6)) { /* planted: a retry that forgets its count */
@@ -341,7 +341,7 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     e->needs_session = gl_safety_needs_session(c, st);
     st->starting = e->start_number = ++c->last_start;
     if (gl_step_is_unit(st)) {
-        gl_unit_fill(c, st, e);
+        gl_agent_unit_fill(c, st, e);
     }
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "start");
@@ -377,7 +377,7 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     if (!gl_step_is_unit(st)) {
         gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
     } else if (gl_flow_agent(j->spec->flow, st->of)->kind == GL_AGENT_EXECUTOR) {
-        gl_unit_leased(c, st);
+        gl_agent_unit_leased(c, st);
     }
     gl_ledger_emit_start(c, st);
     GL_ASSERT(st->r.attempt_count > 0);
@@ -421,7 +421,7 @@ void gl_ledger_consider(struct gl_core *c, struct gl_step *st)
     case GL_RULE_RUN:
         gl_ledger_move(c, st, GL_STEP_READY);
         if (spec->is_bound) {
-            gl_bound_ready(c, st);
+            gl_agent_step_ready(c, st);
         }
         break;
     case GL_RULE_IMPOSSIBLE:
@@ -521,13 +521,13 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
         }
         gl_ledger_move(c, st, GL_STEP_QUEUED);
         is_possible = gl_slots_possible(c, gl_step_spec_of(st), &why);
-        if (is_possible && (!gl_step_is_unit(st) || gl_unit_may_queue(c, st, &why))) {
+        if (is_possible && (!gl_step_is_unit(st) || gl_agent_unit_may_queue(c, st, &why))) {
             gl_slots_queue(c, st);
         } else if (!is_possible && c->shared && !GL_PLANT(72)) { /* planted: as if it was alone */
-            gl_offers_lack(c, st);
+            gl_node_pools_lack(c, st);
             gl_step_set_due(c, st);
         } else if (gl_step_is_unit(st)) {
-            gl_unit_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
+            gl_agent_unit_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
         } else {
             gl_core_set(c, &st->r.last_error, gl_str_of(why.text));
         }
@@ -707,7 +707,7 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
         }
     }
     if (j->spec->flow->bundle != NULL && (j->r.status == GL_JOB_RUNNING || GL_PLANT(38))) {
-        budget = gl_agents_pump(c, j, budget); /* planted: also while the job is held */
+        budget = gl_agents_dispatch(c, j, budget); /* planted: also while the job is held */
     }
     if (j->r.status == GL_JOB_RUNNING) {
         budget = queue_ready(c, j, budget);
@@ -757,7 +757,7 @@ void gl_ledger_settle(struct gl_core *c)
     for (struct gl_link *l = c->touched.next; l != &c->touched; l = l->next) {
         gl_ledger_reconcile(c, GL_CONTAINER(l, struct gl_job, touched));
     }
-    gl_slots_pump(c);
+    gl_slots_grant(c);
     for (struct gl_link *l; (l = gl_list_first(&c->touched)) != NULL;) {
         struct gl_job *j = GL_CONTAINER(l, struct gl_job, touched);
 
@@ -777,7 +777,7 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
 
         gl_slots_unqueue(c, st);
         if (st->r.keeps_slots) {
-            gl_unit_release(c, st);
+            gl_agent_unit_release(c, st);
         }
         /* An unsafe attempt that is killed may have done half of its work. Only a person may ask
          * for that. */

@@ -1,11 +1,11 @@
 #include "core/flow/submit.h"
 
 #include "base/check.h"
-#include "core/cluster/offers.h"
-#include "core/cluster/spread.h"
+#include "core/cluster/node_pools.h"
+#include "core/cluster/rebalance.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
-#include "core/place/slots.h"
+#include "core/scheduling/slots.h"
 
 enum { SPECS_MAX = 64 }; /* compiled flows kept beyond those in use */
 
@@ -85,7 +85,7 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     j->r.steps_n = (uint32_t)spec->flow->steps.n - gl_flow_agents_n(spec->flow);
     j->r.submitted_at = c->now;
     if (c->shared) {
-        gl_core_set(c, &j->r.pools, gl_offers_needs(c->out->arena, spec->flow));
+        gl_core_set(c, &j->r.pools, gl_node_pools_needs(c->out->arena, spec->flow));
     }
     if (spec->flow->bundle != NULL) {
         j->known = gl_pool_alloc(&c->mem, gl_flow_agents_n(spec->flow) / 8 + 1);
@@ -122,7 +122,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->submit.request, rc, "%s", why.text);
         return;
     }
-    rc = gl_offers_may_submit(c, spec->flow, &why);
+    rc = gl_node_pools_may_submit(c, spec->flow, &why);
     if (rc == 0 &&
         gl_flow_inputs(spec->flow, ev->submit.inputs, c->out->arena, &inputs, &why) != 0) {
         rc = GL_E_INVALID;
@@ -148,9 +148,9 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         }
     }
     gl_txn_log(c, j, NULL, "job_running", (gl_str){0}, (gl_str){0});
-    if (!gl_offers_may_take(c, j->r.pools) && c->offers_heard) {
+    if (!gl_node_pools_may_take(c, j->r.pools) && c->offers_heard) {
         GL_MARK(c->trace, "offers.submitted_for_another");
-        gl_spread_give(c, j, GL_S("another node offers the pools that it needs"));
+        gl_rebalance_give(c, j, GL_S("another node offers the pools that it needs"));
     }
     gl_txn_reply(c, j, ev->submit.request, 0, NULL);
 }

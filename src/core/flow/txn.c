@@ -4,7 +4,7 @@
 #include "core/cluster/inbox.h"
 #include "core/cluster/session.h"
 #include "core/flow/ledger.h"
-#include "core/heal/sweep.h"
+#include "core/recovery/sweep.h"
 #include "model/gc_state.h"
 
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/cluster/peers.h"
+#include "core/cluster/membership.h"
 #include "core/retention/parts.h"
 
 enum { ALIKE_MAX = 32 }; /* ids that differ in their last letter only */
@@ -353,7 +353,7 @@ static void get_names(struct gl_core *c)
 
 static bool is_in_memory(const struct gl_core *c, const struct gl_leaving *g, gl_str owner)
 {
-    return gl_core_owns(c, g->id) || gl_peers_lives(c, owner);
+    return gl_core_owns(c, g->id) || gl_membership_lives(c, owner);
 }
 
 static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)

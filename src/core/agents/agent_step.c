@@ -1,0 +1,340 @@
+/* agent_step.c - steps of a bundle's ledger: attempts that are an agent's work. */
+#include "base/check.h"
+#include "core/agents/agents.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/scheduling/slots.h"
+
+/* ---- attempts ---- */
+
+static void set_heartbeat(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms)
+{
+    GL_ASSERT(gl_step_is_bound(st));
+    st->r.heartbeat_at = timeout_ms > 0 ? c->now + timeout_ms : 0;
+    gl_step_set_due(c, st);
+}
+
+/* How long its worker may be silent: as the step says, or its agent. */
+static gl_ms silence_of(const struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    gl_ms agents = gl_flow_agent(st->job->spec->flow, spec->agent)->beacon_timeout_ms;
+
+    GL_ASSERT(gl_step_is_bound(st));
+    return spec->heartbeat_ms > agents ? spec->heartbeat_ms : agents;
+}
+
+/* Deadlines that have passed do not count while the job is held, nor while nobody had it: a worker
+ * that could not be heard must be given the time to be heard. */
+void gl_agent_step_revive(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(gl_step_is_bound(st));
+    if (st->r.status == GL_STEP_RUNNING && st->r.heartbeat_at != 0 &&
+        st->r.heartbeat_at < c->now + silence_of(st)) {
+        st->r.heartbeat_at = c->now + silence_of(st);
+    }
+    if (gl_scatter_has_more(st)) {
+        gl_list_push(&st->job->making, &st->work);
+    } else if (gl_step_status_is_terminal(st->r.status) &&
+               st->r.spread < gl_step_spec_of(st)->children_n) {
+        gl_list_push(&st->job->spread, &st->work);
+    }
+    gl_step_set_due(c, st);
+}
+
+void gl_agent_step_resume(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+    GL_ASSERT(gl_step_is_bound(st));
+    if (st->r.status == GL_STEP_RUNNING) {
+        st->r.deadline_at = spec->timeout_ms > 0 ? c->now + spec->timeout_ms : 0;
+        set_heartbeat(c, st, spec->heartbeat_ms);
+        gl_txn_dirty(c, st);
+    }
+}
+
+void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    struct gl_job *j = st->job;
+
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_READY);
+    (void)l;
+    if (st->r.status == GL_STEP_WAITING) {
+        gl_ledger_move(c, st, GL_STEP_READY);
+    }
+    gl_ledger_move(c, st, GL_STEP_RUNNING);
+    st->r.attempt_count++;
+    st->r.attempt_at = c->now;
+    st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
+    j->r.started_at = j->r.started_at == 0 ? c->now : j->r.started_at;
+    st->r.deadline_at = spec->timeout_ms > 0 ? c->now + spec->timeout_ms : 0;
+    set_heartbeat(c, st, spec->heartbeat_ms);
+    gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
+}
+
+/* This message is now the one that would be given again. */
+void gl_agent_step_take(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
+{
+    struct gl_mailbox *m = gl_mailbox_of(c, st);
+
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(l->r.number > 0);
+    if (m->now != NULL && m->now != l && m->now->r.status == GL_LETTER_KEPT) {
+        gl_mailbox_drop(c, st->job, m->now);
+    }
+    m->now = l;
+    st->r.letter = l->r.number;
+    gl_txn_dirty(c, st);
+}
+
+void gl_agent_step_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms)
+{
+    GL_ASSERT(gl_step_is_bound(st));
+    st->r.beacon_at = c->now;
+    if (timeout_ms > 0) {
+        set_heartbeat(c, st, timeout_ms);
+    }
+    /* Not worth a transaction: whoever takes over gives it the whole time anew. */
+}
+
+/* Its worker is not wanted any more. */
+static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
+{
+    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+    struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+
+    GL_ASSERT(why != GL_STOP_NONE);
+    if (unit == NULL || unit->mail == NULL || unit->mail->now != l) {
+        return;
+    }
+    if (unit->r.status == GL_STEP_RUNNING) {
+        gl_ledger_stop(c, unit, why);
+    } else if ((unit->r.status == GL_STEP_READY || unit->r.status == GL_STEP_QUEUED ||
+                unit->r.status == GL_STEP_RETRY_WAIT) &&
+               unit->mail->asked == 0) { /* at rest it is the one that says so */
+        gl_slots_unqueue(c, unit);
+        gl_agent_unit_ack(c, unit);
+    }
+}
+
+void gl_agent_step_fail(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    GL_ASSERT(gl_step_is_bound(st));
+    if (st->r.status != GL_STEP_RUNNING) {
+        return;
+    }
+    stop_worker(c, st, GL_STOP_DEADLINE);
+    gl_ledger_fail(c, st, why, true);
+}
+
+void gl_agent_step_ended(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+    struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+
+    GL_ASSERT(gl_step_status_is_terminal(st->r.status));
+    /* Skipped or failed by others while its worker is at it; one that says so itself is left. */
+    if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+        unit->r.status != GL_STEP_RUNNING && unit->r.status != GL_STEP_BLOCKED &&
+        unit->r.status != GL_STEP_PENDING && unit->r.status != GL_STEP_WAITING &&
+        unit->mail->asked == 0) {
+        stop_worker(c, st, GL_STOP_JOB_ENDS);
+    } else if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+               st->r.status == GL_STEP_SKIPPED && unit->r.status == GL_STEP_RUNNING) {
+        gl_ledger_stop(c, unit, GL_STOP_DEADLINE);
+    }
+    gl_mailbox_discard(c, st);
+    if (gl_step_spec_of(st)->patch_id.n > 0) {
+        gl_patch_apply_ended(c, st);
+    }
+}
+
+/* Is a person asked whether its worker has done its work? */
+static bool is_reviewed(const struct gl_step *st)
+{
+    const struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+    const struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    return unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+           unit->r.status == GL_STEP_BLOCKED && unit->r.blocked_on == GL_BLOCK_REVIEW;
+}
+
+void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st)
+{
+    gl_str why;
+
+    GL_ASSERT(gl_step_is_bound(st));
+    if (st->r.status == GL_STEP_RETRY_WAIT) {
+        gl_ledger_move(c, st, GL_STEP_READY);
+        gl_agent_step_again(c, st);
+        return;
+    }
+    if (st->r.status != GL_STEP_RUNNING) {
+        return;
+    }
+    if (is_reviewed(st)) { /* else the answer would come too late, and the work be done again */
+        GL_MARK(c->trace, "bound.waits_for_review");
+        gl_agent_step_resume(c, st);
+        return;
+    }
+    why = st->r.deadline_at != 0 && st->r.deadline_at <= c->now
+              ? GL_S("step attempt deadline exceeded")
+              : GL_S("agent beacon deadline exceeded");
+    GL_MARK(c->trace, "bound.timed_out");
+    if (gl_str_is(why, "agent beacon deadline exceeded") &&
+        gl_flow_agent(st->job->spec->flow, gl_step_spec_of(st)->agent)->beacon_required) {
+        gl_txn_log(c, st->job, st, "agent_beacon_missed", why,
+                   gl_str_fmt(c->out->arena, "\"agent_id\":\"%.*s\"",
+                              GL_STR_ARG(gl_step_spec_of(st)->agent_ids.items[0])));
+    }
+    gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
+    gl_agent_step_fail(c, st, why);
+}
+
+/* ---- what hands it a message ---- */
+
+/* The message it had is given again, before all others. */
+void gl_agent_step_again(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    if (l != NULL && l->r.status == GL_LETTER_KEPT) {
+        st->mail->now = NULL;
+        gl_list_push(st->mail->letters.next, &l->link);
+        st->mail->n++;
+    }
+    if (st->mail == NULL || st->mail->n == 0) {
+        gl_agent_step_trigger(c, st);
+        return;
+    }
+    gl_mailbox_release(c, st);
+}
+
+static bool sends_itself(const struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+    GL_ASSERT(gl_step_is_bound(st));
+    switch ((enum gl_rule)spec->rule) {
+    case GL_RULE_ONE_FAILED:
+        return true;
+    case GL_RULE_ALL_DONE:
+        return st->r.up_failed > 0;
+    case GL_RULE_ONE_DONE:
+        return st->r.up_success == 0;
+    default:
+        return gl_agent_step_is_managed(st);
+    }
+}
+
+/* A patch made it, or may take its usual parent away: no agent's message can be relied on. */
+bool gl_agent_step_is_managed(const struct gl_step *st)
+{
+    const struct gl_bundle_spec *b = st->job->spec->flow->bundle;
+    const struct gl_region *r = b->dynamic.regions.items;
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+    GL_ASSERT(gl_step_is_bound(st));
+    if (spec->template_id.n > 0) {
+        return true;
+    }
+    for (size_t i = 0; i < b->dynamic.regions.n; i++) {
+        if (gl_str_eq(r[i].exit, spec->id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gl_agent_step_ready(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    if (st->mail != NULL && st->mail->n > 0) {
+        gl_mailbox_release(c, st);
+    } else if (sends_itself(st)) {
+        gl_agent_step_trigger(c, st);
+    }
+}
+
+/* All of them together must be a message. */
+static bool fits(const struct gl_jw *w, gl_str output)
+{
+    return output.n > 0 && w->out->n + output.n <= GL_MESSAGE_BYTES_MAX / 2;
+}
+
+static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w)
+{
+    const struct gl_flow *flow = st->job->spec->flow;
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    const struct gl_step_edge *edges = spec->edges.items;
+
+    GL_ASSERT(gl_step_is_bound(st));
+    (void)c;
+    gl_jw_key(w, "parents");
+    gl_jw_array(w);
+    for (uint32_t i = 0; i < spec->needs_n; i++) {
+        struct gl_step *p = gl_step_find(st->job, spec->needs[i]);
+
+        gl_jw_object(w);
+        gl_jw_key(w, "step_id");
+        gl_jw_str(w, gl_flow_step(flow, spec->needs[i])->id);
+        gl_jw_key(w, "status");
+        gl_jw_c(w, gl_step_status_words[p != NULL ? p->r.status : GL_STEP_PENDING]);
+        gl_jw_key(w, "outcome");
+        gl_jw_c(w, gl_outcome_words[p != NULL ? p->r.terminal_outcome : GL_OUTCOME_NONE]);
+        gl_jw_key(w, "output");
+        gl_jw_raw(w, p != NULL && fits(w, p->r.output) ? p->r.output : GL_S("null"));
+        if (edges != NULL && edges[i].id.n > 0) {
+            gl_jw_key(w, "edge_id");
+            gl_jw_str(w, edges[i].id);
+        }
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+/* From the ledger, class command. */
+void gl_agent_step_send(struct gl_core *c, struct gl_step *st, const char *type, gl_str body)
+{
+    struct gl_message m = {0};
+
+    GL_ASSERT(gl_step_is_bound(st));
+    gl_message_defaults(&m);
+    m.from = GL_S("workflow_ledger");
+    m.type = gl_str_of(type);
+    m.class_name = GL_S("command");
+    m.correlation_id = gl_str_fmt(c->out->arena, "%.*s-c%llu", GL_STR_ARG(st->job->id),
+                                  (unsigned long long)st->job->r.letters_n + 1);
+    m.body = body;
+    gl_agents_deliver(c, st->job, &m, gl_step_spec_of(st)->agent, st, NULL);
+}
+
+void gl_agent_step_trigger(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_buf buf = {0};
+    struct gl_jw w;
+
+    GL_ASSERT(gl_step_is_bound(st));
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "trigger_rule");
+    gl_jw_c(&w, gl_rule_words[gl_step_spec_of(st)->rule]);
+    write_parents(c, st, &w);
+    if (st->r.asked.n > 0) { /* what a patch gave it */
+        gl_jw_key(&w, "step_input");
+        gl_jw_raw(&w, st->r.asked);
+    }
+    gl_jw_end(&w);
+    gl_txn_log(c, st->job, st, "workflow_step_triggered", (gl_str){0}, (gl_str){0});
+    gl_agent_step_send(c, st, "workflow_trigger", gl_str_dup(c->out->arena, gl_buf_view(&buf)));
+    gl_buf_done(&buf);
+}

@@ -1,0 +1,216 @@
+/* builtin_agents.c - agents that need no process: aggregator, router, sensor. */
+#include "base/check.h"
+#include "core/agents/agents.h"
+
+#include "core/flow/txn.h"
+#include "model/bundle/route.h"
+
+static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
+{
+    struct gl_letter *l = unit->mail->now;
+    struct gl_body_ref ref;
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    *t = (struct gl_turn_end){.unit = unit,
+                              .agent = gl_flow_agent(unit->job->spec->flow, unit->of),
+                              .step = gl_mailbox_step(c, unit->job, l),
+                              .state = unit->r.output};
+    if (gl_message_read(text, c->out->arena, &t->in, NULL) != 0) {
+        t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
+    }
+    if (l->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
+        gl_body_recall(c, t->in.body, ref.sha256, l->body); /* if it is passed on as it is */
+    }
+    if (t->step != NULL && (t->step->r.status != GL_STEP_RUNNING ||
+                            t->step->r.attempt_count != unit->r.mail_attempt)) {
+        t->step = NULL;
+    }
+}
+
+/* ---- aggregator ---- */
+
+static gl_str key_of(struct gl_core *c, const struct gl_step *unit, gl_str sender)
+{
+    return gl_str_fmt(c->out->arena, "%u %.*s", unit->of, GL_STR_ARG(sender));
+}
+
+void gl_builtin_agent_count(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+{
+    GL_ASSERT(l->unit == unit->of);
+    gl_str key;
+    gl_str *kept;
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    unit->mail->counted_n++;
+    if (l->r.sender.n == 0) {
+        return;
+    }
+    key = key_of(c, unit, l->r.sender);
+    if (gl_map_find(&unit->job->seen, key) == NULL) {
+        kept = gl_pool_alloc(&c->mem, sizeof(*kept));
+        *kept = (gl_str){0};
+        gl_core_set(c, kept, key);
+        gl_map_add(&unit->job->seen, *kept, kept);
+    }
+}
+
+void gl_builtin_agent_forget(struct gl_core *c, struct gl_job *j)
+{
+    gl_str *kept;
+
+    for (size_t i = 0; (kept = gl_map_next(&j->seen, &i)) != NULL;) {
+        gl_core_set(c, kept, (gl_str){0});
+        gl_pool_free(&c->mem, kept, sizeof(*kept));
+    }
+    gl_map_done(&j->seen);
+    gl_map_init(&j->seen);
+    GL_ASSERT(gl_map_count(&j->seen) == 0);
+}
+
+static void complete(struct gl_core *c, struct gl_turn_end *t, gl_str result)
+{
+    struct gl_message shape = {.type = t->agent->output_type, .body = result};
+
+    GL_ASSERT(gl_step_is_unit(t->unit));
+    gl_apply_step(c, t, result, true);
+    if (t->agent->output == GL_OUTPUT_TYPED) {
+        gl_route_emit(c, t, &shape);
+    }
+    if (t->agent->terminal_sink && t->agent->complete_run) {
+        gl_apply_run(c, t, result);
+    }
+    gl_agent_unit_ack(c, t->unit);
+}
+
+/* {messages, count, last_message}; false: not all of them are in memory. */
+static bool gather(struct gl_core *c, const struct gl_turn_end *t, gl_str *ret)
+{
+    struct gl_buf buf = {0};
+    struct gl_jw w;
+    struct gl_message m;
+    bool ok = true;
+
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "messages");
+    gl_jw_array(&w);
+    for (struct gl_link *k = t->unit->mail->counted.next; k != &t->unit->mail->counted && ok;
+         k = k->next) {
+        struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
+
+        if (l == t->unit->mail->now) {
+            m = t->in;
+        } else {
+            ok = gl_mailbox_text(l).n > 0 &&
+                 gl_message_read(l->r.message, c->out->arena, &m, NULL) == 0;
+        }
+        if (ok) {
+            gl_jw_raw(&w, m.body.n > 0 ? m.body : GL_S("null"));
+        }
+    }
+    gl_jw_end(&w);
+    gl_jw_key(&w, "count");
+    gl_jw_u64(&w, t->unit->mail->counted_n);
+    gl_jw_key(&w, "last_message");
+    gl_jw_raw(&w, t->in.body.n > 0 ? t->in.body : GL_S("null"));
+    gl_jw_end(&w);
+    *ret = ok ? gl_str_dup(c->out->arena, gl_buf_view(&buf)) : (gl_str){0};
+    gl_buf_done(&buf);
+    return ok;
+}
+
+static void aggregate(struct gl_core *c, struct gl_turn_end *t)
+{
+    struct gl_step *unit = t->unit;
+    struct gl_letter *l = unit->mail->now;
+    gl_str result;
+
+    GL_ASSERT(t->agent->kind == GL_AGENT_AGGREGATOR);
+    if (!GL_PLANT(33) && l->r.sender.n > 0 &&
+        gl_map_find(&unit->job->seen, key_of(c, unit, l->r.sender)) != NULL) {
+        gl_agents_log(c, unit, "aggregator_duplicate_ignored", (gl_str){0}, (gl_str){0});
+        gl_agent_unit_ack(c, unit);
+        return;
+    }
+    gl_mailbox_set(c, unit->job, l, GL_LETTER_COUNTED);
+    gl_list_push(&unit->mail->counted, &l->link);
+    gl_builtin_agent_count(c, unit, l);
+    gl_agents_log(c, unit, "aggregator_received", (gl_str){0},
+                  gl_str_fmt(c->out->arena, "{\"count\":%u}", unit->mail->counted_n));
+    if (!t->agent->complete_on_message &&
+        (t->agent->complete_after == 0 || unit->mail->counted_n < t->agent->complete_after)) {
+        gl_agent_unit_ack(c, unit);
+    } else if (gather(c, t, &result)) {
+        complete(c, t, result);
+    } else {
+        GL_MARK(c->trace, "relay.gathers");
+        gl_agents_gather(c, unit);
+    }
+}
+
+void gl_builtin_agent_gathered(struct gl_core *c, struct gl_step *unit, gl_str text, gl_str result)
+{
+    struct gl_turn_end t;
+
+    GL_ASSERT(result.n > 0);
+    recall(c, &t, unit, text);
+    complete(c, &t, result);
+}
+
+/* ---- router, sensor ---- */
+
+static void pass_on(struct gl_core *c, struct gl_turn_end *t, gl_str type)
+{
+    struct gl_message shape = t->in;
+
+    GL_ASSERT(t->agent->kind != GL_AGENT_AGGREGATOR);
+    shape.type = type;
+    shape.job_id = t->unit->job->id;
+    shape.causation_id = t->in.message_id;
+    gl_apply_step(c, t, t->in.body, true);
+    gl_route_emit(c, t, &shape);
+    gl_agent_unit_ack(c, t->unit);
+}
+
+bool gl_builtin_agent_is_blind(const struct gl_step *unit, const struct gl_letter *l)
+{
+    const struct gl_flow *flow = unit->job->spec->flow;
+    const struct gl_agent_spec *a = gl_flow_agent(flow, unit->of);
+    const struct gl_route *routes = flow->bundle->routes.items;
+
+    GL_ASSERT(l->unit == unit->of);
+    if (l->r.large || l->body == NULL || a->kind == GL_AGENT_AGGREGATOR || a->step >= 0 ||
+        unit->r.waits_for.n > 0) {
+        return false; /* a step's agent completes it with the body */
+    }
+    for (uint32_t i = 0; i < a->routes_n; i++) {
+        gl_str conditions = routes[a->routes[i]].conditions;
+
+        if (conditions.n > 0 && !gl_str_is(conditions, "{}")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void gl_builtin_agent_handle(struct gl_core *c, struct gl_step *unit, gl_str text)
+{
+    struct gl_turn_end t;
+
+    GL_ASSERT(unit->mail->asked == 0);
+    recall(c, &t, unit, text);
+    switch ((enum gl_agent_kind)t.agent->kind) {
+    case GL_AGENT_AGGREGATOR:
+        aggregate(c, &t);
+        break;
+    case GL_AGENT_SENSOR:
+        gl_agents_log(c, unit, "sensor_observed", (gl_str){0},
+                      gl_str_fmt(c->out->arena, "{\"count\":%llu}",
+                                 (unsigned long long)unit->r.processed + 1));
+        pass_on(c, &t, t.agent->output_type.n > 0 ? t.agent->output_type : GL_S("sensor_ready"));
+        break;
+    default:
+        pass_on(c, &t, t.agent->emit_type.n > 0 ? t.agent->emit_type : t.in.type);
+        break;
+    }
+}

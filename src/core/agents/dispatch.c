@@ -1,0 +1,535 @@
+#include "base/check.h"
+#include "core/agents/agents.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/recovery/load.h"
+#include "core/recovery/safety.h"
+#include "core/scheduling/slots.h"
+
+/* ---- the first messages ---- */
+
+/* One message for each seed: from "runtime", type "init". */
+static void send_seed(struct gl_core *c, struct gl_job *j, const struct gl_seed *seed)
+{
+    struct gl_message m = {0};
+    struct gl_step *unit;
+    int64_t to = gl_flow_find_agent(j->spec->flow, seed->agent);
+    struct gl_why why;
+
+    GL_ASSERT(to >= 0); /* checked when the manifest was read */
+    gl_message_defaults(&m);
+    m.from = GL_S("runtime");
+    m.type = GL_S("init");
+    m.class_name = GL_S("command");
+    m.correlation_id = gl_str_fmt(c->out->arena, "%.*s-c%llu", GL_STR_ARG(j->id),
+                                  (unsigned long long)j->r.letters_n + 1);
+    unit = gl_step_get(c, j, (uint32_t)to);
+    if (gl_message_seed(seed->message, c->out->arena, &m, &why) != 0) {
+        gl_agents_log(c, unit, "external_input_rejected", gl_str_of(why.text), (gl_str){0});
+        return;
+    }
+    gl_agents_deliver(c, j, &m, (uint32_t)to, NULL, NULL);
+}
+
+/* The flow keeps them: as letters they would only take room before somebody can handle them. */
+enum { SEEDS_AHEAD = 1024 };
+
+static bool may_seed(const struct gl_job *j)
+{
+    bool is_busy =
+        !gl_list_empty(&j->mailed) || j->asked_n > 0 ||
+        j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] > 0;
+
+    GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
+    /* What an aggregator has got and what the ledger holds waits, too: there may be no end to that
+     * before all are sent. */
+    return j->r.seeds_n < j->spec->flow->bundle->seeds.n &&
+           (j->r.waiting_n < SEEDS_AHEAD || !is_busy);
+}
+
+static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    const struct gl_items *seeds = &j->spec->flow->bundle->seeds;
+
+    GL_ASSERT(budget <= GL_SPREAD_MAX);
+    while (may_seed(j) && budget > 0) {
+        send_seed(c, j, &((const struct gl_seed *)seeds->items)[j->r.seeds_n++]);
+        gl_txn_changed(c, j);
+        budget--;
+    }
+    GL_ASSERT(j->r.seeds_n <= seeds->n);
+    return budget;
+}
+
+/* ---- which step is a message for? ---- */
+
+/* The step whose agent sends something; "" : it is none's. */
+static gl_str source_of(const struct gl_flow *f, gl_str agent)
+{
+    int64_t from = gl_flow_find_agent(f, agent);
+    int64_t step = from >= 0 ? gl_flow_agent(f, (uint32_t)from)->step : -1;
+
+    return step >= 0 ? gl_flow_step(f, (uint32_t)step)->id : (gl_str){0};
+}
+
+void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
+                       const struct gl_step *step, const struct gl_step *source)
+{
+    const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, to);
+    struct gl_message_ledger l = {.run_id = j->r.run_id, .has_revision = true};
+
+    GL_ASSERT(to < gl_flow_agents_n(j->spec->flow));
+    if (step == NULL && a->step >= 0) {
+        step = gl_step_get(c, j, (uint32_t)a->step);
+    }
+    l.graph_revision = j->r.graph_revision;
+    l.source_step_id = source != NULL ? source->r.step_id : source_of(j->spec->flow, m->from);
+    if (step != NULL) {
+        l.step_id = step->r.step_id;
+        l.template_id = gl_step_spec_of(step)->template_id;
+        l.region_id = gl_step_spec_of(step)->region_id;
+    }
+    m->headers = gl_message_headers(c->out->arena, m->headers, &l);
+    (void)gl_mailbox_post(c, j, m, to, step);
+}
+
+/* ---- asking the ledger ---- */
+
+enum verdict { HANDLE, HOLD, IGNORE };
+
+static enum verdict ask(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+{
+    GL_ASSERT(gl_step_is_bound(step));
+    switch ((enum gl_step_status)step->r.status) {
+    case GL_STEP_PENDING:
+    case GL_STEP_BLOCKED:
+    case GL_STEP_RETRY_WAIT:
+        return HOLD;
+    case GL_STEP_READY:
+    case GL_STEP_WAITING:
+        gl_agent_step_begin(c, step, l);
+        return HANDLE;
+    case GL_STEP_RUNNING:
+        return HANDLE;
+    default:
+        return IGNORE;
+    }
+}
+
+static void hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+{
+    GL_ASSERT(gl_step_is_bound(step));
+    if (step->r.status == GL_STEP_PENDING) {
+        gl_ledger_block(c, step, GL_BLOCK_DEPENDENCY,
+                        gl_str_fmt(c->out->arena, "%u of %u steps before it have ended",
+                                   step->r.up_ended, gl_step_needs(step)));
+    }
+    gl_mailbox_hold(c, step, l);
+}
+
+/* ---- what a unit does next ---- */
+
+static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
+{
+    struct gl_effect *e = gl_txn_effect(c, unit->job, GL_FX_RESOLVE);
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    GL_ASSERT(wants != 0);
+    GL_ASSERT(unit->mail->asked == 0);
+    unit->mail->asked = e->start_number = ++c->last_start;
+    unit->job->asked_n++;
+    e->spec = unit->job->spec;
+    gl_spec_ref(e->spec);
+    e->step_number = e->of = unit->of;
+    e->step_id = gl_str_dup(c->out->arena, unit->r.step_id);
+    e->run_id = gl_str_dup(c->out->arena, unit->job->r.run_id);
+    e->item = -1;
+    e->wants = wants;
+    e->letter = unit->mail->now != NULL ? unit->mail->now->r.number : 0;
+}
+
+void gl_agents_gather(struct gl_core *c, struct gl_step *unit)
+{
+    GL_ASSERT(gl_step_is_unit(unit));
+    if (unit->r.status != GL_STEP_READY) { /* so that whoever loads it gathers again */
+        gl_ledger_move(c, unit, GL_STEP_READY);
+        gl_list_remove(&unit->work);
+    }
+    fetch(c, unit, GL_WANT_COUNTED | GL_WANT_LETTER);
+}
+
+static bool has_process(const struct gl_step *unit)
+{
+    GL_ASSERT(gl_step_is_unit(unit));
+    return !gl_str_is(gl_step_spec_of(unit)->driver, "relay");
+}
+
+static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
+                  struct gl_step *step)
+{
+    struct gl_mailbox *m = unit->mail;
+
+    GL_ASSERT(m->asked == 0);
+    GL_ASSERT(l->unit == unit->of);
+    m->now = l;
+    unit->r.letter = l->r.number;
+    unit->r.tries = 0;
+    unit->r.mail_attempt = step != NULL ? step->r.attempt_count : 0;
+    gl_core_set(c, &unit->r.waits_for, l->r.step);
+    if (step != NULL) {
+        gl_agent_step_take(c, step, l);
+    }
+    gl_agents_log(c, unit, "agent_message_received", (gl_str){0},
+                  gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\",\"type\":\"%.*s\"}",
+                             GL_STR_ARG(unit->job->id), (unsigned long long)l->r.number,
+                             GL_STR_ARG(gl_agents_plain(c, l->r.type))));
+    if (!has_process(unit)) {
+        if (gl_mailbox_text(l).n > 0 || gl_builtin_agent_is_blind(unit, l)) {
+            gl_builtin_agent_handle(c, unit, l->r.message);
+        } else {
+            l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
+            gl_ledger_move(c, unit, GL_STEP_READY);
+            gl_list_remove(&unit->work);
+            fetch(c, unit, GL_WANT_LETTER);
+        }
+        return;
+    }
+    l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
+    gl_agent_unit_start(c, unit);
+}
+
+static bool is_free(const struct gl_step *unit)
+{
+    GL_ASSERT(gl_step_is_unit(unit));
+    return (unit->r.status == GL_STEP_PENDING || unit->r.status == GL_STEP_WAITING) &&
+           unit->mail->asked == 0;
+}
+
+/* The next message of a unit that has nothing to do. */
+static void next(struct gl_core *c, struct gl_step *unit)
+{
+    struct gl_job *j = unit->job;
+    struct gl_letter *l = GL_CONTAINER(unit->mail->letters.next, struct gl_letter, link);
+    struct gl_step *step = gl_mailbox_step(c, j, l);
+
+    GL_ASSERT(is_free(unit));
+    GL_ASSERT(unit->mail->n > 0);
+    gl_mailbox_take(c, unit, l);
+    if (l->r.expires_at != 0 && l->r.expires_at <= c->now && !GL_PLANT(36)) {
+        GL_MARK(c->trace, "agents.message_expired");
+        gl_mailbox_kill(c, j, l, GL_S("its time to live was over"));
+        return;
+    }
+    if (step == NULL) {
+        begin(c, unit, l, NULL);
+        return;
+    }
+    switch (ask(c, step, l)) {
+    case HANDLE:
+        begin(c, unit, l, step);
+        break;
+    case HOLD:
+        hold(c, step, l);
+        break;
+    case IGNORE:
+        GL_MARK(c->trace, "agents.message_too_late");
+        gl_txn_log(c, j, step, "workflow_step_duplicate_message_ignored",
+                   GL_S("the step has ended"), (gl_str){0});
+        gl_mailbox_drop(c, j, l);
+        break;
+    }
+}
+
+/* Has it a record that is not in memory? */
+static bool is_known(struct gl_core *c, struct gl_step *unit)
+{
+    const struct gl_job *j = unit->job;
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    if (!unit->mail->is_fetched && unit->r.status == GL_STEP_PENDING && j->known != NULL &&
+        (j->known[unit->of / 8] & (1u << (unit->of % 8))) == 0) {
+        unit->mail->is_fetched = true;
+    }
+    if (unit->mail->is_fetched || unit->r.status != GL_STEP_PENDING) {
+        return true;
+    }
+    fetch(c, unit, GL_WANT_UNIT);
+    return false;
+}
+
+uint32_t gl_agents_dispatch(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    GL_ASSERT(budget <= GL_SPREAD_MAX);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    budget = send_seeds(c, j, budget);
+    for (struct gl_link *k; budget > 0 && (k = gl_list_first(&j->mailed)) != NULL;) {
+        struct gl_mailbox *m = GL_CONTAINER(k, struct gl_mailbox, due);
+        struct gl_step *unit = m->unit;
+
+        if (!is_free(unit) || m->n == 0 || j->r.verdict != GL_VERDICT_NONE || !is_known(c, unit)) {
+            gl_list_remove(k);
+            gl_agent_unit_idle(c, unit);
+            continue;
+        }
+        next(c, unit);
+        budget--;
+    }
+    return budget;
+}
+
+bool gl_agents_have_more(const struct gl_job *j)
+{
+    return !gl_list_empty(&j->mailed) || may_seed(j);
+}
+
+/* ---- what was read ---- */
+
+static bool wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
+{
+    struct gl_step_record r;
+    struct gl_json json;
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    GL_ASSERT(unit->mail->asked == 0);
+    if (record.n == 0) { /* its first message */
+        unit->mail->is_fetched = true;
+        return true;
+    }
+    if (gl_json_parse(&json, record, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
+        gl_schema_read(&gl_step_schema, &json, gl_json_root(&json), false, c->out->arena, &r,
+                       NULL) != 0) {
+        return false;
+    }
+    unit->mail->is_fetched = true;
+    GL_MARK(c->trace, "agents.woken");
+    r.status = unit->r.status; /* as it is in memory: PENDING; the store has it WAITING */
+    gl_core_adopt(c, &gl_step_schema, &unit->r, &r);
+    return true;
+}
+
+static gl_str raw_of(const struct gl_json *json, const char *name)
+{
+    gl_jnode n = gl_json_get(json, gl_json_root(json), name);
+
+    return n != NULL && !gl_json_is(n, GL_JSON_NULL) ? gl_json_raw(json, n) : (gl_str){0};
+}
+
+/* What an agent knew cannot be read: to go on without it would be to forget. When the job is
+ * resumed it is read again. */
+static void hold_for_state(struct gl_core *c, struct gl_step *unit)
+{
+    gl_str agent = gl_flow_agent(unit->job->spec->flow, unit->of)->id;
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    GL_MARK(c->trace, "agents.state_damaged");
+    gl_safety_pause(
+        c, unit->job,
+        gl_str_fmt(c->out->arena, "the state of agent '%.*s' is damaged", GL_STR_ARG(agent)));
+}
+
+void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    struct gl_step *unit = gl_step_find(j, (uint32_t)ev->resolved.step_number);
+    struct gl_json json;
+    gl_str text;
+
+    GL_ASSERT(ev->type == GL_EV_RESOLVED);
+    /* The job may have been loaded again meanwhile, and the unit be at another message. */
+    if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0) {
+        return;
+    }
+    if (unit->mail->asked != ev->resolved.number) {
+        GL_MARK(c->trace, "agents.late_answer");
+        if (!GL_PLANT(50)) { /* planted: it is taken all the same */
+            return;
+        }
+    }
+    if (ev->resolved.code == GL_E_UNAVAILABLE) {
+        /* It is still asked for: the job must not seem quiet. */
+        gl_load_distrust(c, j); /* read everything again when the store can be asked */
+        return;
+    }
+    unit->mail->asked = 0;
+    GL_ASSERT(j->asked_n > 0);
+    j->asked_n--;
+    gl_txn_touch(c, j);
+    if (j->r.verdict != GL_VERDICT_NONE) { /* it has been closed with its job */
+        GL_MARK(c->trace, "agents.read_too_late");
+        return;
+    }
+    if (ev->resolved.code == GL_E_DAMAGED && unit->mail->now != NULL) {
+        gl_agent_unit_no_message(c, unit, ev->resolved.why);
+        return;
+    }
+    if (ev->resolved.code != 0 ||
+        gl_json_parse(&json, ev->resolved.facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
+        if (unit->mail->now != NULL) {
+            gl_agent_unit_fail(c, unit,
+                               ev->resolved.why.n > 0 ? ev->resolved.why
+                                                      : GL_S("its message cannot be read"));
+        } else {
+            hold_for_state(c, unit);
+        }
+        return;
+    }
+    if (unit->mail->now == NULL) {
+        if (wake_up(c, unit, raw_of(&json, "unit"))) {
+            gl_mailbox_call(c, unit);
+        } else {
+            hold_for_state(c, unit);
+        }
+        return;
+    }
+    if (unit->r.status == GL_STEP_READY) { /* it is at it: an end of its step does not stop it */
+        gl_ledger_move(c, unit, GL_STEP_WAITING);
+    }
+    text = raw_of(&json, "message");
+    if (raw_of(&json, "counted").n > 0) {
+        gl_builtin_agent_gathered(c, unit, text, raw_of(&json, "counted"));
+    } else {
+        gl_builtin_agent_handle(c, unit, text);
+    }
+}
+
+bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
+{
+    GL_ASSERT(gl_step_is_unit(unit));
+    if (has_process(unit) || unit->mail == NULL || unit->mail->now == NULL) {
+        return false;
+    }
+    if (unit->mail->now->r.status == GL_LETTER_COUNTED) {
+        gl_agents_gather(c, unit);
+    } else {
+        fetch(c, unit, GL_WANT_LETTER);
+    }
+    return true;
+}
+
+void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
+{
+    GL_ASSERT(gl_step_is_unit(unit));
+    if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_reread(c, unit)) {
+        gl_mailbox_call(c, unit);
+    }
+}
+
+/* ---- when nothing is on its way ---- */
+
+static bool is_quiet(const struct gl_job *j)
+{
+    GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
+    return j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] +
+                   j->units[GL_STEP_RETRY_WAIT] + j->units[GL_STEP_BLOCKED] ==
+               0 &&
+           j->bound[GL_STEP_RETRY_WAIT] == 0 && j->asked_n == 0 && !gl_agents_have_more(j) &&
+           j->r.seeds_n == j->spec->flow->bundle->seeds.n && gl_list_empty(&j->spread) &&
+           gl_list_empty(&j->making) && j->r.roots_spread == j->spec->flow->roots_n;
+}
+
+/* A step that may run and that nobody sends anything: the ledger does. */
+static bool trigger_one(struct gl_core *c, struct gl_job *j)
+{
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        if (gl_step_is_bound(st) && st->r.status == GL_STEP_READY) {
+            GL_MARK(c->trace, "agents.triggered_because_quiet");
+            gl_agent_step_trigger(c, st);
+            return true;
+        }
+    }
+    return false;
+}
+
+void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
+{
+    const struct gl_policies *p = &j->spec->flow->bundle->policies;
+    bool is_done = gl_job_ended_steps(&j->r) == j->r.steps_n;
+
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (j->r.verdict != GL_VERDICT_NONE || j->r.status != GL_JOB_RUNNING) {
+        return;
+    }
+    if (is_done && j->r.completion.n > 0) {
+        gl_txn_log(c, j, NULL, "workflow_completion_resumed", (gl_str){0}, (gl_str){0});
+        gl_core_set(c, &j->r.result, j->r.completion);
+        gl_core_set(c, &j->r.completion, (gl_str){0});
+        gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
+    } else if (is_quiet(j)) {
+        if (!is_done && trigger_one(c, j)) {
+            if (gl_list_empty(&j->busy)) { /* nobody else calls its agent */
+                gl_list_push(&c->busy, &j->busy);
+            }
+            return;
+        }
+        if (is_done && (p->job_type == GL_TYPE_BATCH || GL_PLANT(43))) {
+            gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
+        }
+    }
+}
+
+/* What an aggregator has got is dealt with. */
+static uint32_t drop_counted(struct gl_core *c, struct gl_step *unit, uint32_t budget)
+{
+    uint32_t n = 0;
+
+    GL_ASSERT(gl_step_is_unit(unit));
+    while (unit->mail != NULL && unit->mail->now == NULL && n < budget &&
+           !gl_list_empty(&unit->mail->counted)) {
+        gl_mailbox_drop(c, unit->job,
+                        GL_CONTAINER(gl_list_first(&unit->mail->counted), struct gl_letter, link));
+        GL_ASSERT(unit->mail->counted_n > 0);
+        unit->mail->counted_n--;
+        n++;
+    }
+    return n;
+}
+
+/* Messages that nobody has handled stay where they are: retention takes them with the job. */
+uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t budget)
+{
+    uint32_t n = gl_step_is_unit(st) ? drop_counted(c, st, budget) : 0;
+
+    GL_ASSERT(st->job->r.verdict != GL_VERDICT_NONE);
+    GL_ASSERT(budget > 0);
+    if (n == budget) {
+        return n; /* the rest of it in the next step of the core */
+    }
+    if (gl_step_is_unit(st)) {
+        if (st->r.status == GL_STEP_RUNNING || st->r.status == GL_STEP_WAITING ||
+            st->r.status == GL_STEP_PENDING) {
+            return n;
+        }
+        gl_slots_unqueue(c, st);
+        gl_ledger_move(c, st, GL_STEP_WAITING);
+        return n + 1;
+    }
+    if (gl_step_status_is_terminal(st->r.status)) {
+        gl_list_remove(&st->work);
+        return 0;
+    }
+    if (st->r.status == GL_STEP_RUNNING && st->mail != NULL && st->mail->now != NULL) {
+        struct gl_step *unit = gl_step_find(st->job, st->mail->now->unit);
+
+        if (unit != NULL && unit->r.status == GL_STEP_RUNNING) {
+            return 0; /* its worker ends first */
+        }
+    }
+    gl_ledger_skip(c, st, st->job->r.reason);
+    gl_list_remove(&st->work);
+    return 1;
+}
+
+/* ---- making room ---- */
+
+void gl_agents_trim(struct gl_core *c)
+{
+    while (c->idle_n > GL_IDLE_AGENTS_MAX) {
+        struct gl_link *k = gl_list_first(&c->idle);
+        struct gl_step *unit = GL_CONTAINER(k, struct gl_mailbox, idle)->unit;
+
+        gl_step_free(c, unit);
+    }
+    GL_ASSERT(c->idle_n <= GL_IDLE_AGENTS_MAX);
+}

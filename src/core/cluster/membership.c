@@ -1,0 +1,443 @@
+#include "core/cluster/membership.h"
+
+#include "base/check.h"
+#include "core/cluster/node_pools.h"
+#include "core/cluster/rebalance.h"
+#include "core/cluster/renewal.h"
+#include "core/cluster/session.h"
+#include "core/cluster/store_full.h"
+#include "core/component.h"
+
+enum {
+    DEAD_KEPT = 4096,  /* ids of dead sessions remembered: they never come back */
+    LATE_MS = 20,      /* after a deadline, to be on the safe side of it */
+    LEAST_MS = 50,     /* between two listings */
+    DECLARED_MAX = 64, /* sessions declared dead after one listing */
+};
+
+struct gl_peer {
+    gl_str id;       /* belongs to the pool */
+    uint64_t heard;  /* of a dead one: the last listing that may not know of it */
+    bool is_foreign; /* of a living one: it is of another stack or env scope ... */
+    bool is_over;    /* ... its deadline has passed, and it is to be declared dead */
+};
+
+static struct gl_peer *add(struct gl_core *c, struct gl_map *to, gl_str id)
+{
+    struct gl_peer *p = gl_pool_alloc(&c->mem, sizeof(*p));
+
+    *p = (struct gl_peer){0};
+    gl_core_set(c, &p->id, id);
+    gl_map_add(to, p->id, p);
+    return p;
+}
+
+static void drop(struct gl_core *c, struct gl_peer *p)
+{
+    gl_core_set(c, &p->id, (gl_str){0});
+    gl_pool_free(&c->mem, p, sizeof(*p));
+}
+
+static void forget_all(struct gl_core *c, struct gl_map *m)
+{
+    struct gl_peer *p;
+
+    for (size_t i = 0; (p = gl_map_next(m, &i)) != NULL;) {
+        drop(c, p);
+    }
+    gl_map_done(m);
+    gl_map_init(m);
+    GL_ASSERT(gl_map_count(m) == 0);
+}
+
+void gl_membership_init(struct gl_core *c)
+{
+    c->peers.unsure = UINT64_MAX;
+    gl_map_init(&c->peers.alive);
+    gl_map_init(&c->peers.dead);
+}
+
+void gl_membership_done(struct gl_core *c)
+{
+    forget_all(c, &c->peers.alive);
+    forget_all(c, &c->peers.dead);
+    gl_map_done(&c->peers.alive);
+    gl_map_done(&c->peers.dead);
+}
+
+/* ---- whose is it? ---- */
+
+/* "node#incarnation.nonce" -> "node" */
+static gl_str node_of(gl_str session)
+{
+    size_t n = session.n;
+
+    while (n > 0 && session.p[n - 1] != '#') {
+        n--;
+    }
+    return (gl_str){.p = session.p, .n = n > 0 ? n - 1 : 0};
+}
+
+bool gl_membership_lives(const struct gl_core *c, gl_str session)
+{
+    return gl_map_find(&c->peers.alive, session) != NULL;
+}
+
+bool gl_membership_is_dead(const struct gl_core *c, gl_str session)
+{
+    return gl_map_find(&c->peers.dead, session) != NULL;
+}
+
+bool gl_membership_is_own(const struct gl_core *c, gl_str session)
+{
+    return gl_str_eq(node_of(session), c->node);
+}
+
+/* Its death has been heard of since the others were last listed: perhaps it died because its node
+ * has begun its next life. */
+static bool is_news(const struct gl_core *c, gl_str session)
+{
+    const struct gl_peer *dead = gl_map_find(&c->peers.dead, session);
+
+    return dead != NULL && dead->heard >= c->peers.listed_n;
+}
+
+bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs)
+{
+    const struct gl_peer *p;
+
+    if (gl_membership_lives(c, owner)) {
+        return true;
+    }
+    if (!runs || owner.n == 0 || gl_membership_is_own(c, owner) || GL_PLANT(30)) {
+        return false; /* planted: what runs is anybody's */
+    }
+    if (is_news(c, owner)) {
+        return true; /* until we know: then it is looked for again */
+    }
+    for (size_t i = 0; (p = gl_map_next(&c->peers.alive, &i)) != NULL;) {
+        if (gl_str_eq(node_of(p->id), node_of(owner)) && !p->is_foreign) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gl_membership_mind(const struct gl_core *c, gl_str owner, bool runs, bool is_wanted)
+{
+    bool may_take = !c->guest || (!GL_PLANT(63) && (gl_membership_is_own(c, owner) || is_wanted));
+
+    return gl_membership_have(c, owner, runs) || !may_take;
+}
+
+/* ---- who has died ---- */
+
+static void hunt(struct gl_core *c, uint8_t parts)
+{
+    GL_ASSERT(parts != 0);
+    c->sweep.hunts |= parts;
+    c->sweep.hunt_due = c->now;
+}
+
+/* `heard`: the last listing that may not know of it. */
+static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
+{
+    struct gl_membership_state *p = &c->peers;
+    struct gl_peer *was = gl_map_remove(&p->alive, session);
+
+    if (was != NULL) {
+        drop(c, was);
+    }
+    if (gl_membership_is_dead(c, session)) {
+        return;
+    }
+    if (gl_map_count(&p->dead) >= DEAD_KEPT) {
+        forget_all(c, &p->dead);
+    }
+    add(c, &p->dead, session)->heard = heard;
+    GL_MARK(c->trace, "peers.dead");
+    hunt(c, GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE);
+    GL_ASSERT(gl_map_count(&p->dead) <= DEAD_KEPT);
+}
+
+void gl_membership_note_dead(struct gl_core *c, gl_str session)
+{
+    struct gl_membership_state *p = &c->peers;
+
+    if (!c->shared || gl_membership_is_dead(c, session)) {
+        return;
+    }
+    note_dead(c, session, p->asked_n);
+    if (is_news(c, session)) {
+        p->unsure = p->asked_n;
+        p->due = c->now;
+    }
+    GL_ASSERT(gl_map_count(&c->peers.dead) > 0);
+}
+
+void gl_membership_on_given(struct gl_core *c)
+{
+    if (c->shared && !c->passive && !c->guest) {
+        hunt(c, GL_ORPHAN_SCAN_READY);
+    }
+}
+
+void gl_membership_on_changed(struct gl_core *c)
+{
+    forget_all(c, &c->peers.alive);
+    forget_all(c, &c->peers.dead);
+    c->peers.due = c->now;
+    GL_ASSERT(gl_map_count(&c->peers.alive) == 0);
+    GL_ASSERT(gl_map_count(&c->peers.dead) == 0);
+}
+
+/* ---- declaring sessions dead, one after the other ---- */
+
+static void declare_next(struct gl_core *c)
+{
+    const struct gl_peer *p;
+
+    GL_ASSERT(c->peers.call == 0);
+    if (!gl_renewal_may_judge(c)) {
+        return;
+    }
+    for (size_t i = 0; (p = gl_map_next(&c->peers.alive, &i)) != NULL;) {
+        if (p->is_over) {
+            c->peers.is_declaring = true;
+            c->peers.call = gl_component_declare(c, GL_COMPONENT_PEERS, p->id);
+            return;
+        }
+    }
+}
+
+static void on_declared(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_peer *p = gl_map_find(&c->peers.alive, ev->answer.session);
+
+    GL_ASSERT(c->peers.is_declaring);
+    GL_ASSERT(c->peers.call == 0);
+    if (p != NULL) {
+        p->is_over = false;
+    }
+    if (ev->answer.code == 0 && ev->answer.is_dead) {
+        GL_TRACE(c->trace, NODE, .what = "declared dead");
+        gl_component_say(c, gl_str_fmt(c->out->arena,
+                                       "declared session %.*s dead: its time is over by the "
+                                       "store's clock",
+                                       GL_STR_ARG(ev->answer.session)));
+        gl_membership_note_dead(c, ev->answer.session);
+    }
+    declare_next(c);
+}
+
+/* ---- who lives, and has room ---- */
+
+static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *over_n)
+{
+    struct gl_peer *p;
+
+    GL_ASSERT(c->peers.listed_n > 0);
+    if (s->dead) {
+        note_dead(c, s->id, c->peers.listed_n - 1);
+        return;
+    }
+    p = gl_map_find(&c->peers.alive, s->id);
+    p = p != NULL ? p : add(c, &c->peers.alive, s->id);
+    p->is_foreign = s->is_told && !gl_session_in_scope(c, s->stack, s->env_scope);
+    p->is_over = s->left_ms < 0 && (*over_n)++ < DECLARED_MAX;
+    if (s->left_ms >= 0 && s->is_told && gl_str_is(s->state, GL_STATE_NO_ROOM)) {
+        gl_store_full_doubt(c);
+    }
+}
+
+/* When to list them again: soon after the next deadline. */
+static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_peer *all = ev->answer.sessions.items;
+    gl_ms next = c->renewal.ttl_ms / 3;
+
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    for (size_t i = 0; i < ev->answer.sessions.n; i++) {
+        bool is_next = !all[i].dead && all[i].left_ms >= 0 && all[i].left_ms + LATE_MS < next &&
+                       !gl_str_eq(all[i].id, c->session);
+
+        next = is_next ? all[i].left_ms + LATE_MS : next;
+    }
+    return c->now + (next > LEAST_MS ? next : LEAST_MS);
+}
+
+static void on_listed(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_peer *all = ev->answer.sessions.items;
+    struct gl_membership_state *p = &c->peers;
+    size_t over_n = 0;
+
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(!c->peers.is_declaring);
+    if (ev->answer.code != 0) {
+        p->due = c->now + c->renewal.ttl_ms / 3;
+        return;
+    }
+    forget_all(c, &p->alive);
+    p->listed_n = p->asked_n;
+    for (size_t i = 0; i < ev->answer.sessions.n; i++) {
+        if (!gl_str_eq(all[i].id, c->session)) {
+            look_at(c, &all[i], &over_n);
+        }
+    }
+    gl_rebalance_on_listed(c, ev);
+    gl_node_pools_on_listed(c, ev);
+    p->due = next_look(c, ev);
+    if (p->unsure < p->listed_n) { /* now it is known who lives on */
+        hunt(c, GL_ORPHAN_SCAN_RUNNING);
+        p->unsure = UINT64_MAX;
+    } else if (p->unsure != UINT64_MAX) {
+        p->due = c->now;
+    }
+    declare_next(c);
+}
+
+static gl_ms due(const struct gl_core *c)
+{
+    return c->shared && c->peers.call == 0 ? c->peers.due : INT64_MAX;
+}
+
+static void on_time(struct gl_core *c)
+{
+    GL_ASSERT(c->shared);
+    GL_ASSERT(c->peers.call == 0);
+    c->peers.due = INT64_MAX;
+    c->peers.asked_n++;
+    c->peers.is_declaring = false;
+    c->peers.call = gl_component_sessions(c, GL_COMPONENT_PEERS);
+}
+
+static void on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    if (ev->answer.number != c->peers.call) {
+        return;
+    }
+    c->peers.call = 0;
+    if (!gl_components_are_on(c)) {
+        return;
+    }
+    if (c->peers.is_declaring) {
+        on_declared(c, ev);
+    } else {
+        on_listed(c, ev);
+    }
+}
+
+/* ---- in a snapshot of the core ---- */
+
+#define F(member, type) GL_FIELD(gl_peer, member, type, 0, "")
+
+static const struct gl_field peer_fields[] = {
+    F(id, STR),
+    F(heard, U64),
+    F(is_foreign, BOOL),
+    F(is_over, BOOL),
+};
+#undef F
+
+static const struct gl_schema peer_schema = {.name = "peer",
+                                             .bytes = sizeof(struct gl_peer),
+                                             .fields = peer_fields,
+                                             .fields_n = GL_COUNT(peer_fields)};
+
+struct saved_peers {
+    uint64_t call, asked_n, listed_n, unsure;
+    gl_ms due;
+    bool is_declaring;
+    struct gl_items alive, dead; /* struct gl_peer */
+};
+
+#define F(member, type) GL_FIELD(saved_peers, member, type, 0, "")
+
+static const struct gl_field peers_fields[] = {
+    F(call, U64),
+    F(asked_n, U64),
+    F(listed_n, U64),
+    F(unsure, U64),
+    F(due, I64),
+    F(is_declaring, BOOL),
+    GL_FIELD_SUB(saved_peers, alive, LIST, &peer_schema, 0, ""),
+    GL_FIELD_SUB(saved_peers, dead, LIST, &peer_schema, 0, ""),
+};
+#undef F
+
+GL_SNAPSHOT_SCHEMA(peers);
+
+static struct gl_items list(const struct gl_map *m, struct gl_arena *a)
+{
+    struct gl_peer *all = GL_NEW_ARRAY(a, struct gl_peer, gl_map_count(m) + 1);
+    struct gl_items ret = {.items = all};
+    const struct gl_peer *p;
+
+    for (size_t i = 0; (p = gl_map_next(m, &i)) != NULL;) {
+        all[ret.n++] = *p;
+    }
+    GL_ASSERT(ret.n == gl_map_count(m));
+    return ret;
+}
+
+static void save(const struct gl_core *c, struct gl_buf *out)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const struct gl_membership_state *p = &c->peers;
+    struct saved_peers s = {.call = p->call,
+                            .asked_n = p->asked_n,
+                            .listed_n = p->listed_n,
+                            .unsure = p->unsure,
+                            .due = p->due,
+                            .is_declaring = p->is_declaring,
+                            .alive = list(&p->alive, &a),
+                            .dead = list(&p->dead, &a)};
+
+    gl_snapshot_put(out, "peers", &peers_schema, &s);
+}
+
+static int fill(struct gl_core *c, struct gl_snapshot_line *l, struct gl_map *to,
+                const struct gl_items *from)
+{
+    const struct gl_peer *all = from->items;
+
+    for (size_t i = 0; i < from->n; i++) {
+        struct gl_peer *p;
+
+        if (all[i].id.n == 0 || gl_map_find(to, all[i].id) != NULL) {
+            return gl_snapshot_bad(l, "a session has no name, or is there twice");
+        }
+        p = add(c, to, all[i].id);
+        p->heard = all[i].heard;
+        p->is_foreign = all[i].is_foreign;
+        p->is_over = all[i].is_over;
+    }
+    return 0;
+}
+
+static int restore(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct gl_membership_state *p = &c->peers;
+    struct saved_peers s;
+    int rc = gl_snapshot_get(l, &peers_schema, &s);
+
+    if (rc == 0) {
+        p->call = s.call;
+        p->asked_n = s.asked_n;
+        p->listed_n = s.listed_n;
+        p->unsure = s.unsure;
+        p->due = s.due;
+        p->is_declaring = s.is_declaring;
+        rc = fill(c, l, &p->alive, &s.alive);
+    }
+    return rc == 0 ? fill(c, l, &p->dead, &s.dead) : rc;
+}
+
+const struct gl_component gl_membership = {.name = "peers",
+                                           .due = due,
+                                           .on_time = on_time,
+                                           .on_answer = on_answer,
+                                           .save = save,
+                                           .restore = restore};

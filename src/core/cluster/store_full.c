@@ -1,0 +1,185 @@
+#include "core/cluster/store_full.h"
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "core/component.h"
+
+enum {
+    ASKED_BYTES = 64 << 10, /* more than is left over in what an engine has already */
+    QUIET_MS_MIN = 1500,    /* longer than the pause before a job is tried again */
+    QUIET_MS_MAX = 30000,
+    SOON_FACTOR = 10, /* shut again so soon: it is asked less often */
+};
+
+static void shut(struct gl_core *c)
+{
+    struct gl_store_full_state *r = &c->room;
+    bool is_soon = r->opened_at != 0 && c->now - r->opened_at < r->quiet_ms * SOON_FACTOR;
+
+    GL_ASSERT(!r->is_shut);
+    r->quiet_ms = !is_soon                         ? QUIET_MS_MIN
+                  : r->quiet_ms * 2 < QUIET_MS_MAX ? r->quiet_ms * 2
+                                                   : QUIET_MS_MAX;
+    r->is_shut = true;
+    r->since = c->now;
+    GL_MARK(c->trace, "room.shut");
+    GL_ASSERT(r->quiet_ms <= QUIET_MS_MAX);
+}
+
+void gl_store_full_on_refused(struct gl_core *c, gl_str why)
+{
+    struct gl_store_full_state *r = &c->room;
+
+    if (!gl_components_are_on(c)) {
+        return;
+    }
+    if (!r->is_shut) {
+        shut(c);
+    }
+    gl_core_set(c, &r->why, why);
+    r->due = c->now + r->quiet_ms;
+    GL_ASSERT(r->is_shut);
+    GL_ASSERT(r->due > c->now);
+}
+
+void gl_store_full_doubt(struct gl_core *c)
+{
+    struct gl_store_full_state *r = &c->room;
+
+    if (!r->is_shut && r->call == 0 && r->due == INT64_MAX) {
+        r->is_doubted = true;
+        r->due = c->now;
+    }
+}
+
+/* ---- asking ---- */
+
+/* Random bytes, because some engines make smaller what repeats itself. */
+static gl_str something_large(struct gl_core *c)
+{
+    char *bytes = gl_arena_alloc(c->out->arena, ASKED_BYTES);
+    struct gl_rng rng;
+
+    gl_rng_init(&rng, 1);
+    gl_rng_fill(&rng, bytes, ASKED_BYTES);
+    return (gl_str){.p = bytes, .n = ASKED_BYTES};
+}
+
+static void ask(struct gl_core *c, bool is_removing)
+{
+    struct gl_write write = {.type = is_removing ? GL_WRITE_DELETE : GL_WRITE_PUT,
+                             .kind = GL_S("room"),
+                             .id = c->node,
+                             .rev = 1};
+
+    GL_ASSERT(c->room.call == 0);
+    if (!is_removing) {
+        write.value = something_large(c);
+    }
+    c->room.is_removing = is_removing;
+    c->room.call =
+        gl_component_commit(c, GL_COMPONENT_ROOM, gl_component_tx(c, NULL, 0, &write, 1));
+}
+
+static gl_ms due(const struct gl_core *c)
+{
+    return c->room.call == 0 ? c->room.due : INT64_MAX;
+}
+
+static void on_time(struct gl_core *c)
+{
+    struct gl_store_full_state *r = &c->room;
+
+    GL_ASSERT(r->call == 0);
+    r->due = INT64_MAX; /* the answer says when again */
+    if (r->is_shut || r->is_doubted) {
+        ask(c, false);
+    } else if (r->is_left) {
+        ask(c, true);
+    }
+}
+
+static void on_kept(struct gl_core *c, int64_t code)
+{
+    struct gl_store_full_state *r = &c->room;
+
+    GL_ASSERT(r->call == 0);
+    GL_ASSERT(!r->is_removing);
+    r->is_left = r->is_left || code == 0 || code == GL_E_UNKNOWN;
+    if (code == 0) {
+        r->due = c->now; /* to be removed */
+        r->opened_at = r->is_shut ? c->now : r->opened_at;
+        r->is_shut = false;
+    }
+}
+
+static void on_removed(struct gl_core *c, int64_t code)
+{
+    GL_ASSERT(c->room.is_removing);
+    if (code == 0) {
+        c->room.is_left = false;
+        c->room.due = INT64_MAX;
+    }
+}
+
+static void on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_store_full_state *r = &c->room;
+
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    if (ev->answer.number != r->call) {
+        return;
+    }
+    r->call = 0;
+    if (!gl_components_are_on(c)) {
+        return;
+    }
+    r->due = c->now + (r->quiet_ms > 0 ? r->quiet_ms : QUIET_MS_MIN); /* or never, see below */
+    r->is_doubted = false;
+    if (r->is_removing) {
+        on_removed(c, ev->answer.code);
+    } else {
+        on_kept(c, ev->answer.code);
+    }
+}
+
+/* ---- in a snapshot of the core ---- */
+
+#define F(member, type) GL_FIELD(gl_store_full_state, member, type, 0, "")
+
+static const struct gl_field fields[] = {
+    F(call, U64),     F(due, I64),         F(since, I64),    F(opened_at, I64),    F(quiet_ms, I64),
+    F(is_shut, BOOL), F(is_doubted, BOOL), F(is_left, BOOL), F(is_removing, BOOL), F(why, STR),
+};
+#undef F
+
+static const struct gl_schema schema = {.name = "room",
+                                        .bytes = sizeof(struct gl_store_full_state),
+                                        .fields = fields,
+                                        .fields_n = GL_COUNT(fields)};
+
+static void save(const struct gl_core *c, struct gl_buf *out)
+{
+    gl_snapshot_put(out, "room", &schema, &c->room);
+}
+
+static int restore(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct gl_store_full_state read;
+    gl_str why = c->room.why;
+    int rc = gl_snapshot_get(l, &schema, &read);
+
+    if (rc == 0) {
+        c->room = read;
+        c->room.why = why;
+        gl_core_set(c, &c->room.why, read.why);
+    }
+    return rc;
+}
+
+const struct gl_component gl_store_full = {.name = "room",
+                                           .due = due,
+                                           .on_time = on_time,
+                                           .on_answer = on_answer,
+                                           .save = save,
+                                           .restore = restore};

@@ -1,0 +1,787 @@
+#include "core/recovery/load.h"
+
+#include "base/check.h"
+#include "core/agents/agents.h"
+#include "core/cluster/inbox.h"
+#include "core/cluster/membership.h"
+#include "core/cluster/node_pools.h"
+#include "core/cluster/outbox.h"
+#include "core/cluster/session.h"
+#include "core/flow/items.h"
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/recovery/attempts.h"
+#include "core/recovery/restore.h"
+#include "core/recovery/safety.h"
+#include "core/recovery/sweep.h"
+#include "core/retention/retention.h"
+#include "core/scheduling/quotas.h"
+#include "core/scheduling/slots.h"
+#include "core/snapshot.h"
+
+enum { RETRY_MS = 200, RETRY_MS_MAX = 5000, TRIM_TRIES = 8 };
+
+struct parked {
+    struct gl_link link;
+    struct gl_arena arena;
+    struct gl_event ev;
+};
+
+/* ---- asking for a job ---- */
+
+static void emit_load(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_LOAD, 0);
+
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    GL_ASSERT(j->inflight_n == 0);
+    e->context = gl_str_dup(c->out->arena, c->context);
+    e->job = gl_str_dup(c->out->arena, j->id);
+}
+
+struct gl_job *gl_load_job(struct gl_core *c, gl_str id)
+{
+    struct gl_job *j = gl_job_find(c, id);
+
+    GL_ASSERT(id.n == GL_ULID_BYTES);
+    if (j == NULL) {
+        j = gl_job_new(c, id);
+        emit_load(c, j);
+    } else if (j->memory == GL_MEM_HOT) {
+        gl_list_remove(&j->lru);
+        gl_list_push(&c->lru, &j->lru);
+    }
+    return j;
+}
+
+void gl_load_again(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory != GL_MEM_HOT);
+    if (j->memory == GL_MEM_LOADING) {
+        emit_load(c, j);
+    }
+}
+
+/* Who is to be answered; nobody, unless it is a command. */
+static uint64_t request_of(const struct gl_event *ev)
+{
+    return ev->type == GL_EV_COMMAND ? ev->command.request : 0;
+}
+
+static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    struct gl_buf text = {0};
+    struct parked *p;
+    int rc;
+
+    GL_ASSERT(j->memory != GL_MEM_HOT);
+    if (j->parked_n >= GL_PARKED_MAX) {
+        gl_txn_refuse(c, request_of(ev), GL_R_TOO_MANY_REQUESTS,
+                      "too many requests wait for job %.*s", GL_STR_ARG(j->id));
+        return; /* what the executor has to say it will say again */
+    }
+    p = gl_pool_alloc(&c->mem, sizeof(*p));
+    gl_event_encode(ev, &text);
+    rc = gl_event_decode(gl_str_dup(&p->arena, gl_buf_view(&text)), &p->arena, &p->ev, NULL);
+    GL_ASSERT(rc == 0);
+    gl_buf_done(&text);
+    gl_list_push(&j->parked, &p->link);
+    j->parked_n++;
+    GL_ASSERT(j->parked_n <= GL_PARKED_MAX);
+}
+
+/* A person takes the risk. */
+static bool is_released(struct gl_core *c, const struct gl_event *ev)
+{
+    gl_str *id;
+
+    if (ev->type != GL_EV_COMMAND ||
+        (ev->command.verb != GL_CMD_RESUME && ev->command.verb != GL_CMD_CANCEL)) {
+        return false;
+    }
+    id = gl_map_remove(&c->quarantined, ev->job);
+    gl_core_set(c, id, (gl_str){0});
+    gl_pool_free(&c->mem, id, sizeof(*id));
+    return true;
+}
+
+/* One that is not ours may have been another node's meanwhile, and that one dead again. Nobody
+ * tells us; so nothing is answered from such a memory. Nor of one that is being given away: its
+ * places in the queues are gone already. */
+static bool may_be_old(const struct gl_core *c, const struct gl_job *j)
+{
+    return c->shared && c->just_loaded != j && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
+           (j->inflight_n == 0 || j->owner.n == 0) && gl_list_empty(&j->touched);
+}
+
+bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job **ret)
+{
+    struct gl_job *j;
+
+    GL_ASSERT(ev->type < GL_EV_COUNT);
+    if (ev->job.n != GL_ULID_BYTES) {
+        gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
+                      GL_STR_ARG(ev->job));
+        return false;
+    }
+    if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
+        gl_txn_refuse(c, request_of(ev), GL_R_JOB_QUARANTINED,
+                      "job %.*s is in quarantine: this node has crashed again and again while "
+                      "handling it; resume or cancel it",
+                      GL_STR_ARG(ev->job));
+        return false;
+    }
+    j = gl_load_job(c, ev->job);
+    if (may_be_old(c, j)) {
+        GL_MARK(c->trace, "load.read_again");
+        gl_load_forget(c, j);
+    }
+    if (j->memory != GL_MEM_HOT) {
+        park(c, j, ev);
+        return false;
+    }
+    *ret = j;
+    return true;
+}
+
+void gl_load_unpark(struct gl_core *c, struct gl_job *j,
+                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
+{
+    struct gl_link todo;
+
+    gl_list_init(&todo);
+    for (struct gl_link *l; (l = gl_list_first(&j->parked)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(&todo, l);
+    }
+    j->parked_n = 0;
+    for (struct gl_link *l; (l = gl_list_first(&todo)) != NULL;) {
+        struct parked *p = GL_CONTAINER(l, struct parked, link);
+
+        gl_list_remove(l);
+        p->ev.now = c->now;
+        if (each != NULL) {
+            each(c, j, &p->ev);
+        } else {
+            gl_inbox_let_go(c, request_of(&p->ev));
+        }
+        gl_arena_done(&p->arena);
+        gl_pool_free(&c->mem, p, sizeof(*p));
+    }
+}
+
+void gl_load_save_parked(const struct gl_job *j, struct gl_buf *out)
+{
+    for (const struct gl_link *l = j->parked.next; l != &j->parked; l = l->next) {
+        const struct gl_event *ev = &GL_CONTAINER(l, struct parked, link)->ev;
+
+        gl_snapshot_put(out, "parked", gl_event_schema(ev->type), ev);
+    }
+}
+
+int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct parked *p;
+    int rc;
+
+    if (l->job == NULL || l->job->parked_n >= GL_PARKED_MAX) {
+        return gl_snapshot_bad(l, "an event waits for no job");
+    }
+    p = gl_pool_alloc(&c->mem, sizeof(*p));
+    rc = gl_event_decode(gl_str_dup(&p->arena, gl_json_raw(l->json, l->value)), &p->arena, &p->ev,
+                         l->why);
+    if (rc != 0) {
+        gl_arena_done(&p->arena);
+        gl_pool_free(&c->mem, p, sizeof(*p));
+        return rc;
+    }
+    gl_list_push(&l->job->parked, &p->link);
+    l->job->parked_n++;
+    GL_ASSERT(l->job->parked_n <= GL_PARKED_MAX);
+    return 0;
+}
+
+/* ---- when a transaction has ended ---- */
+
+static void adopted(struct gl_core *c, struct gl_job *j)
+{
+    if (j->is_adopted) {
+        j->is_adopted = false;
+        GL_ASSERT(c->adopting_n > 0);
+        c->adopting_n--;
+    }
+}
+
+static void drop(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->inflight_n == 0);
+    adopted(c, j);
+    gl_slots_settle(c, j); /* after gl_job_clear() no step claims anything: all is given back */
+    gl_job_drop(c, j);
+}
+
+void gl_load_distrust(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_MARK(c->trace, "load.distrusted");
+    gl_txn_touch(c, j);
+    j->is_suspect = true;
+}
+
+void gl_load_on_changed(struct gl_core *c)
+{
+    struct gl_job *j;
+    struct gl_spec *s;
+
+    GL_MARK(c->trace, "load.store_changed");
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        if (j->memory == GL_MEM_HOT && j->is_created) {
+            gl_load_distrust(c, j);
+        }
+    }
+    for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
+        s->is_stored = false;
+    }
+    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
+}
+
+void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token)
+{
+    GL_ASSERT(token >= j->token);
+    j->outbid = c->shared && token > j->outbid ? token : j->outbid;
+    gl_load_distrust(c, j);
+}
+
+void gl_load_forget(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    j->is_suspect = false;
+    gl_job_clear(c, j);
+    if (j->inflight_n > 0) {
+        j->memory = GL_MEM_FAILED;
+    } else {
+        emit_load(c, j);
+    }
+    GL_ASSERT(j->memory != GL_MEM_HOT);
+    GL_ASSERT(!j->is_suspect);
+}
+
+static void failed_ones_are_through(struct gl_core *c, struct gl_job *j, bool unavailable)
+{
+    GL_ASSERT(j->memory == GL_MEM_FAILED);
+    GL_ASSERT(j->inflight_n == 0);
+    j->memory = GL_MEM_LOADING;
+    if (!j->is_created) {
+        drop(c, j);
+    } else if (unavailable) {
+        gl_sweep_set_load_due(c, j, c->now + RETRY_MS);
+    } else {
+        emit_load(c, j);
+    }
+}
+
+void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+
+    GL_ASSERT(ev->type == GL_EV_DONE);
+    GL_ASSERT(c->inflight_n > 0);
+    GL_ASSERT(j != NULL); /* a job with transactions in flight stays in memory */
+    GL_ASSERT(j->inflight_n > 0);
+    j->inflight_n--;
+    c->inflight_n--;
+    GL_TRACE(c->trace, TX, .job = j->id, .number = (int64_t)ev->done.op,
+             .what = ev->done.code == 0 ? "committed" : gl_err_word((int)ev->done.code));
+    if (ev->done.guard.n > 0) {
+        gl_quotas_on_refused(c, ev->done.guard);
+    }
+    if (ev->done.code == 0) {
+        j->is_created = true;
+        if (j->memory == GL_MEM_HOT) {
+            j->token_in_flight = false; /* the first transaction in flight carries it */
+            j->spec->is_stored = true;
+            if (j->inflight_n == 0 && (gl_job_status_is_terminal(j->r.status) || j->is_damaged ||
+                                       (j->owner.n == 0 && gl_list_empty(&j->touched)))) {
+                gl_retention_on_ended(c, gl_job_status_is_terminal(j->r.status));
+                drop(c, j); /* it has ended, has been given away, or is of no use in memory */
+            }
+            return;
+        }
+    } else if (j->memory == GL_MEM_HOT) {
+        GL_MARK(c->trace, "load.commit_failed");
+        if (c->shared && !j->is_created && ev->done.code == GL_E_CONFLICT &&
+            ev->done.number == GL_TXN_FLOW_GUARD) {
+            j->spec->is_stored = false; /* whoever names it next brings it along */
+        }
+        gl_job_clear(c, j);
+        j->memory = GL_MEM_FAILED;
+    }
+    if (j->memory == GL_MEM_FAILED && j->inflight_n == 0) {
+        failed_ones_are_through(c, j, ev->done.code == GL_E_UNAVAILABLE);
+    }
+}
+
+/* ---- when it has been loaded ---- */
+
+static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    (void)j;
+    if (ev->type == GL_EV_LISTED) {
+        gl_attempts_list_soon(c);
+    }
+    gl_txn_refuse(c, request_of(ev), GL_R_STORE_UNAVAILABLE, "the store is unavailable: try again");
+}
+
+/* What the executor has of it is not wanted. */
+static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev)
+{
+    const struct gl_event_info *info = gl_attempts_info(ev);
+    uint64_t seen = info != NULL ? info->token : ev->type == GL_EV_ENDED ? ev->ended.token : 0;
+
+    gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
+}
+
+/* It lives with another node, which is asked to do it. What came from its inbox is for that one,
+ * too, and an attempt of it that we have is of an earlier life of ours. */
+static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    if (!c->shared) {
+        gl_txn_refuse(c, request_of(ev), GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
+                      GL_STR_ARG(j->id));
+    } else if (ev->type == GL_EV_COMMAND && gl_inbox_has(ev->command.request)) {
+        gl_inbox_let_go(c, ev->command.request);
+    } else if (ev->type == GL_EV_COMMAND && ev->command.request != 0) {
+        gl_outbox_send(c, j, ev);
+    } else {
+        discard(c, j, ev);
+    }
+}
+
+/* It is of another stack, and an earlier life of this node had it, or nobody: attempts of it that
+ * we have are nobody else's to know about. Their results stay until their job is taken up, here or
+ * elsewhere. Nobody speaks for what runs: the executor ends it in time for those elsewhere. */
+static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    if (ev->type == GL_EV_COMMAND) {
+        deny_parked(c, j, ev);
+    }
+}
+
+static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    gl_txn_refuse(c, request_of(ev), GL_R_JOB_DAMAGED,
+                  "the record of job %.*s, or of its flow, is damaged: " GL_JOB_DAMAGED_ADVICE,
+                  GL_STR_ARG(j->id));
+}
+
+/* There is no such job: what the executor has of it is of no use to anybody. */
+static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
+    /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
+     * can be harmed by one above all others. */
+    gl_attempts_discard(c, ev, INT64_MAX);
+}
+
+/* An agent between two tries has its slots, as a running attempt has. If its job is held after all
+ * (by a backup, or because a record was damaged), or its pool is smaller now, its lease is over. */
+static void revive_lease(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+
+    GL_ASSERT(st->r.keeps_slots);
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE ||
+        !gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+        gl_agent_unit_release(c, st);
+        return;
+    }
+    GL_MARK(c->trace, "load.lease_goes_on");
+    if (!GL_PLANT(61)) { /* planted: after a restart they are anybody's */
+        gl_slots_take(c, st);
+    }
+    if (!gl_job_is_mine(c, j)) {
+        gl_txn_changed(c, j); /* whoever holds slots for it has it */
+    }
+}
+
+/* What a step needs in memory, by its status. */
+static void revive_attempt(struct gl_core *c, struct gl_step *st)
+{
+    gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
+
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
+        gl_slots_take(c, st);
+    }
+    if (gl_safety_is_foreign(c, st)) {
+        return; /* see inherit(), where an agent's lease ends */
+    }
+    if (c->shared && !gl_job_is_mine(c, st->job) && st->r.orphan_grace_ms != c->orphan_grace_ms) {
+        st->r.orphan_grace_ms = c->orphan_grace_ms; /* the keeper's, once it is asked */
+        gl_txn_dirty(c, st);
+    }
+    st->heartbeat_at =
+        heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
+    gl_attempts_adopt(c, st);
+}
+
+static void revive(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (gl_step_is_bound(st)) {
+        gl_agent_step_revive(c, st);
+        return;
+    }
+    if (st->r.keeps_slots) {
+        revive_lease(c, st);
+    }
+    switch ((enum gl_step_status)st->r.status) {
+    case GL_STEP_RUNNING:
+        revive_attempt(c, st);
+        break;
+    case GL_STEP_READY:
+        if (gl_step_is_unit(st) && gl_agents_reread(c, st)) {
+            break;
+        }
+        gl_list_push(&j->ready, &st->work);
+        break;
+    case GL_STEP_QUEUED:
+        if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
+            break;
+        }
+        if (gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+            gl_slots_queue(c, st);
+        } else if (c->shared) {
+            gl_node_pools_lack(c, st);
+        }
+        break;
+    case GL_STEP_COMPLETED:
+    case GL_STEP_PARTIAL:
+    case GL_STEP_SKIPPED:
+    case GL_STEP_FAILED:
+        if (st->r.spread < gl_step_spec_of(st)->children_n) {
+            gl_list_push(&j->spread, &st->work);
+        }
+        break;
+    case GL_STEP_RETRY_WAIT:
+        if (!gl_job_is_mine(c, j)) {
+            gl_safety_wait_on(c, st);
+        }
+        break;
+    case GL_STEP_BLOCKED:
+        st->is_listed = gl_step_asks_a_person(&st->r);
+        if (GL_PLANT(15) && st->r.blocked_on == GL_BLOCK_TIMER) {
+            st->r.due_at = c->now; /* planted: how long it should sleep is forgotten */
+        }
+        break;
+    case GL_STEP_WAITING:
+        if (!gl_step_is_unit(st)) {
+            gl_items_revive(st);
+        }
+        break;
+    case GL_STEP_PENDING:
+    case GL_STEP_STATUS_COUNT:
+        break;
+    }
+    gl_step_set_due(c, st);
+}
+
+/* Attempts of a dead node end here, one way or another. Each may end other steps with it. */
+static void inherit(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_link *l = c->shared && gl_job_running(j) > 0 ? j->live.next : &j->live;
+
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    while (l != &j->live) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        l = l->next;
+        if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
+            gl_safety_is_foreign(c, st)) {
+            gl_safety_inherit(c, st);
+            l = j->live.next;
+        }
+    }
+    if (j->r.is_strayed) {
+        GL_MARK(c->trace, "load.strayed");
+        j->r.is_strayed = false;
+        gl_txn_changed(c, j);
+    }
+}
+
+static void enter(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    GL_ASSERT(j->inflight_n == 0);
+    GL_ASSERT(c->jobs_loading > 0);
+    j->memory = GL_MEM_HOT;
+    j->hot_at = c->now;
+    j->is_created = true;
+    j->load_tries = 0;
+    c->jobs_loading--;
+    c->jobs_hot++;
+    gl_list_push(&c->lru, &j->lru);
+    adopted(c, j);
+    gl_txn_touch(c, j);
+}
+
+static void become_hot(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    enter(c, j);
+    if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
+        gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
+    }
+    if (c->shared && j->r.pools.n == 0) { /* of an earlier release, or of a store of one's own */
+        gl_core_set(c, &j->r.pools, gl_node_pools_needs(c->out->arena, j->spec->flow));
+    }
+    if (j->spec->flow->bundle != NULL) {
+        gl_mailbox_revive(c, j);
+    }
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        revive(c, GL_CONTAINER(l, struct gl_step, live));
+    }
+    inherit(c, j);
+    if (j->outbid > 0 && gl_job_is_mine(c, j)) {
+        gl_txn_changed(c, j);
+    } else {
+        j->outbid = 0;
+    }
+    gl_slots_settle(c, j);
+    if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
+        gl_txn_changed(c, j); /* an entry of the index that is not true any more */
+    }
+    GL_ASSERT(GL_IMPLIES(j->outbid > 0, gl_job_is_mine(c, j)));
+}
+
+static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    (void)j;
+    gl_core_dispatch(c, ev);
+}
+
+static void give_up(struct gl_core *c, struct gl_job *j,
+                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    GL_MARK(c->trace, "load.not_usable");
+    gl_load_unpark(c, j, each);
+    drop(c, j);
+}
+
+static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
+{
+    uint32_t tries = j->load_tries < 5 ? j->load_tries++ : 5;
+    gl_ms wait = (gl_ms)RETRY_MS << tries;
+
+    GL_ASSERT(code != 0);
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    if (code == GL_E_UNAVAILABLE) {
+        gl_load_unpark(c, j, refuse_parked);
+        gl_sweep_set_load_due(c, j, c->now + (wait < RETRY_MS_MAX ? wait : RETRY_MS_MAX));
+        return;
+    }
+    give_up(c, j, code == GL_E_NOT_FOUND ? absent_parked : damaged_parked);
+}
+
+/* ---- when a record of it cannot be used ---- */
+
+/* What the executor has to say it will say again. */
+static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    (void)j;
+    if (ev->type == GL_EV_COMMAND) {
+        gl_core_dispatch(c, ev);
+    }
+}
+
+/* It has ended, whatever else can be read of it: nothing that runs of it is wanted. */
+static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    damaged_parked(c, j, ev);
+    discard(c, j, ev);
+}
+
+/* Whose attempts these are lets go of them as soon as it learns that the job is another's: it
+ * cannot be asked about them any more, even if it is the one that has the job in the end. */
+static bool is_another_nodes(const struct gl_core *c, const struct gl_event_record *job)
+{
+    gl_str rest;
+
+    return c->shared && job->owner.n > 0 && !gl_str_eq(gl_str_cut(job->owner, '#', &rest), c->node);
+}
+
+/* Its other records stay as they are, and so does what runs of it. */
+static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                         const struct gl_event_record *bad)
+{
+    const struct gl_event_record *job = ev->loaded.records.items;
+    bool is_readable, has_ended;
+
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    gl_job_clear(c, j);
+    is_readable = gl_restore_head(c, j, ev) == 0;
+    has_ended = is_readable && gl_job_status_is_terminal(j->r.status);
+    if (!is_readable || has_ended) {
+        gl_job_clear(c, j);
+        j->token = job->token;
+        give_up(c, j, has_ended ? ended_parked : damaged_parked);
+        return;
+    }
+    GL_MARK(c->trace, "load.held_damaged");
+    enter(c, j);
+    j->is_damaged = true;
+    j->r.is_strayed |= is_another_nodes(c, job) && !GL_PLANT(55); /* planted: who had it knows */
+    if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
+        gl_core_set(c, &j->r.reason,
+                    bad == NULL ? GL_S("a record of it is missing, or does not fit the others")
+                                : gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
+                                             GL_STR_ARG(bad->kind), GL_STR_ARG(bad->id)));
+    }
+    if (j->r.status == GL_JOB_RUNNING || j->r.status == GL_JOB_PAUSING) {
+        j->r.hold = GL_HOLD_REVIEW;
+        gl_ledger_move_job(c, j, GL_JOB_PAUSED);
+        gl_txn_log(c, j, NULL, "job_paused", j->r.reason,
+                   GL_S("\"recovery_requires_review\":true"));
+    }
+    gl_load_unpark(c, j, command_damaged);
+    gl_list_remove(&j->lru); /* it leaves at the end of this step, or when that is committed */
+    gl_list_push(c->lru.next, &j->lru);
+}
+
+/* Does the job have running attempts, by its record? If nobody can tell: yes. */
+static bool runs(struct gl_core *c, const struct gl_event_record *job)
+{
+    struct gl_json j;
+    int64_t wake = GL_WAKE_RUNNING; /* zero is not written */
+
+    if (gl_json_parse(&j, job->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) == 0) {
+        (void)gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "wake"), &wake);
+    }
+    return wake == GL_WAKE_RUNNING;
+}
+
+/* Its owner is dead, and the owner's node has not begun its next life. */
+static bool is_left_behind(struct gl_core *c, const struct gl_event_record *job)
+{
+    return job->owner_dead && !gl_membership_have(c, job->owner, runs(c, job));
+}
+
+/* Of one that is not ours, but nobody else's either: is what is left of it of no use any more? */
+static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    const struct gl_event_record *rec = ev->loaded.records.items;
+    bool ended;
+
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    gl_job_clear(c, j);
+    ended = is_left_behind(c, rec) && gl_restore_head(c, j, ev) == 0 &&
+            gl_job_status_is_terminal(j->r.status);
+    gl_job_clear(c, j);
+    return ended;
+}
+
+static bool may_be_ours(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_record *rec = ev->loaded.records.items;
+
+    GL_ASSERT(ev->loaded.records.n > 0);
+    if (gl_str_eq(rec->owner, c->session)) {
+        return true;
+    }
+    return (is_left_behind(c, rec) || rec->owner.n == 0) &&
+           gl_session_in_scope(c, ev->loaded.stack, ev->loaded.env_scope);
+}
+
+void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    const struct gl_event_record *rec = ev->loaded.records.items, *bad;
+
+    GL_ASSERT(ev->type == GL_EV_LOADED);
+    if (j == NULL || j->memory != GL_MEM_LOADING) {
+        return;
+    }
+    if (ev->loaded.code != 0) {
+        load_failed(c, j, ev->loaded.code);
+        return;
+    }
+    GL_ASSERT(ev->loaded.records.n > 0);
+    if (rec->owner_dead) {
+        gl_membership_note_dead(c, rec->owner);
+    }
+    if (!may_be_ours(c, ev)) {
+        bool is_left = !is_another_nodes(c, rec) && !has_ended(c, j, ev);
+
+        GL_MARK(c->trace, "load.owned_elsewhere");
+        j->token = rec->token;
+        gl_core_set(c, &j->r.stack, ev->loaded.stack);
+        gl_core_set(c, &j->r.env_scope, ev->loaded.env_scope);
+        gl_load_unpark(c, j, is_left ? leave_parked : deny_parked);
+        drop(c, j);
+        return;
+    }
+    if (gl_restore_job(c, j, ev, &bad) != 0) {
+        hold_damaged(c, j, ev, bad);
+        return;
+    }
+    become_hot(c, j);
+    c->just_loaded = j;
+    gl_load_unpark(c, j, replay_parked);
+    c->just_loaded = NULL;
+    if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
+        /* Nothing more to do with it: it leaves at the end of this step. */
+        gl_list_remove(&j->lru);
+        gl_list_push(c->lru.next, &j->lru);
+    }
+}
+
+/* ---- making room ---- */
+
+static bool may_leave(const struct gl_core *c, const struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (j->is_damaged) {
+        return j->inflight_n == 0 && !j->changed;
+    }
+    /* One with a ready step waits for facts that are on their way. */
+    if (j->r.status == GL_JOB_RUNNING && gl_job_count(j, GL_STEP_READY) > 0) {
+        return false;
+    }
+    return j->due > c->now && j->inflight_n == 0 && gl_job_running(j) == 0 &&
+           gl_list_empty(&j->holds) && gl_list_empty(&j->busy) && gl_list_empty(&j->parked) &&
+           !j->changed && j->asked_n == 0;
+}
+
+void gl_load_trim(struct gl_core *c)
+{
+    for (int i = 0; i < TRIM_TRIES; i++) {
+        struct gl_link *l = gl_list_first(&c->lru);
+        struct gl_job *j = l != NULL ? GL_CONTAINER(l, struct gl_job, lru) : NULL;
+
+        if (j == NULL || (c->jobs_hot <= c->hot_max && !gl_job_status_is_terminal(j->r.status) &&
+                          !j->is_damaged)) {
+            break;
+        }
+        if (!may_leave(c, j)) {
+            gl_list_remove(l);
+            gl_list_push(&c->lru, l);
+            continue;
+        }
+        if (j->r.wake > GL_WAKE_READY && j->r.wake < c->cold_due) {
+            c->cold_due = j->r.wake;
+        }
+        gl_job_drop(c, j);
+    }
+    gl_sweep_continue(c);
+    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
+}

@@ -1,0 +1,485 @@
+#include "core/recovery/sweep.h"
+
+#include "base/check.h"
+#include "core/agents/agents.h"
+#include "core/cluster/membership.h"
+#include "core/cluster/node_pools.h"
+#include "core/cluster/rebalance.h"
+#include "core/flow/gate.h"
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/recovery/attempts.h"
+#include "core/recovery/load.h"
+#include "core/recovery/safety.h"
+
+enum {
+    PAGE = 64,
+    LOADING_MAX = 256, /* jobs being loaded at a time by sweeps */
+    ACTIVE_EVERY_MS = 10000,
+    LIST_EVERY_MS = 10000,
+    FOREIGN_MS = 1000,
+    HUNT_MS = 100,       /* until a hunt that has left something goes on ... */
+    HUNT_FULL_MS = 1000, /* ... and if there is no room at all */
+    HUNT_LOADS_MAX = 32, /* jobs being loaded at a time from a shared store */
+};
+
+/* ---- where a job belongs ---- */
+
+static bool has_work(const struct gl_job *j)
+{
+    return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) > 0 ||
+           !gl_list_empty(&j->busy) || !gl_list_empty(&j->mailed) ||
+           j->r.verdict != GL_VERDICT_NONE || !gl_list_empty(&j->making) ||
+           j->r.roots_spread < j->spec->flow->roots_n || j->asked_n > 0;
+}
+
+int64_t gl_sweep_wake_of(const struct gl_job *j)
+{
+    const struct gl_heap_item *top = gl_heap_top(&j->timers);
+    gl_ms due;
+
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (gl_job_status_is_terminal(j->r.status)) {
+        return GL_WAKE_NONE;
+    }
+    if (gl_job_running(j) > 0) {
+        return GL_WAKE_RUNNING;
+    }
+    if (j->r.status == GL_JOB_PAUSED) {
+        return GL_WAKE_NEVER;
+    }
+    if (!gl_list_empty(&j->holds) && !j->is_damaged) {
+        return GL_WAKE_RUNNING; /* an agent between two tries: after a restart it has its slots
+                                   before anything new starts */
+    }
+    if (has_work(j) || j->releases) { /* one created for another node has not begun */
+        return GL_WAKE_READY;
+    }
+    if (top == NULL) {
+        return GL_WAKE_NEVER;
+    }
+    due = GL_CONTAINER(top, struct gl_step, timer)->due;
+    return due > GL_WAKE_READY ? due : GL_WAKE_READY + 1;
+}
+
+static void set_due(struct gl_core *c, struct gl_job *j, gl_ms due)
+{
+    if (due == j->due) {
+        return;
+    }
+    if (gl_heap_has(&j->timer)) {
+        gl_heap_remove(&c->timers, &j->timer);
+    }
+    j->due = due;
+    if (due != INT64_MAX) {
+        gl_heap_push(&c->timers, &j->timer);
+    }
+    GL_ASSERT(gl_heap_has(&j->timer) == (due != INT64_MAX));
+}
+
+void gl_sweep_set_due(struct gl_core *c, struct gl_job *j)
+{
+    const struct gl_heap_item *top = gl_heap_top(&j->timers);
+
+    GL_ASSERT(j->memory != GL_MEM_FAILED);
+    set_due(c, j, top != NULL ? GL_CONTAINER(top, struct gl_step, timer)->due : INT64_MAX);
+}
+
+void gl_sweep_set_load_due(struct gl_core *c, struct gl_job *j, gl_ms due)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    set_due(c, j, due);
+}
+
+/* ---- timers ---- */
+
+static void fire(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(st->due <= c->now);
+    if (gl_step_is_bound(st)) {
+        gl_agent_step_on_timer(c, st);
+        return;
+    }
+    if (st->r.status == GL_STEP_RETRY_WAIT) {
+        GL_ASSERT(st->job->r.status == GL_JOB_RUNNING || st->r.seat > 0);
+        gl_safety_on_timer(c, st);
+        return;
+    }
+    if (st->r.status == GL_STEP_RUNNING) {
+        gl_attempts_on_timer(c, st);
+    } else if (gl_step_is_unit(st)) {
+        gl_agent_unit_on_timer(c, st);
+    } else {
+        gl_gate_on_timer(c, st);
+    }
+}
+
+static void fire_job(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->due <= c->now);
+    if (j->memory != GL_MEM_HOT) {
+        set_due(c, j, INT64_MAX);
+        gl_load_again(c, j);
+        return;
+    }
+    if (c->shared && j->owner.n == 0 && j->inflight_n > 0) {
+        set_due(c, j, INT64_MAX); /* it is being given away, and leaves with that */
+        return;
+    }
+    for (struct gl_heap_item *top; (top = gl_heap_top(&j->timers)) != NULL;) {
+        struct gl_step *st = GL_CONTAINER(top, struct gl_step, timer);
+        uint8_t was = st->r.status;
+
+        if (st->due > c->now) {
+            break;
+        }
+        fire(c, st);
+        /* A step of a ledger whose time is over may be tried again at once. */
+        GL_ASSERT(gl_heap_top(&j->timers) != top || st->due > c->now || st->r.status != was);
+    }
+    gl_txn_touch(c, j);
+}
+
+static void fire_timers(struct gl_core *c)
+{
+    for (struct gl_heap_item *top; (top = gl_heap_top(&c->timers)) != NULL;) {
+        struct gl_job *j = GL_CONTAINER(top, struct gl_job, timer);
+
+        if (j->due > c->now) {
+            break;
+        }
+        fire_job(c, j);
+    }
+}
+
+static void continue_busy(struct gl_core *c)
+{
+    for (struct gl_link *l; (l = gl_list_first(&c->busy)) != NULL;) {
+        struct gl_job *j = GL_CONTAINER(l, struct gl_job, busy);
+
+        gl_list_remove(&j->busy);
+        gl_txn_touch(c, j);
+        j->changed |= !j->is_deferred;
+    }
+    GL_ASSERT(gl_list_empty(&c->busy));
+}
+
+/* ---- sweeps ---- */
+
+static void ask(struct gl_core *c)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_FIND, 0);
+
+    GL_ASSERT(c->sweep.under_way);
+    GL_ASSERT(!c->sweep.asked);
+    c->sweep.asked = true;
+    e->context = gl_str_dup(c->out->arena, c->context);
+    e->range = (struct gl_range){
+        .index = gl_str_dup(c->out->arena, c->wake_index),
+        .score_min = c->sweep.after_score,
+        .score_max = c->sweep.max,
+        .after_score = c->sweep.after_score,
+        .after_id = gl_str_dup(c->out->arena, c->sweep.after_id),
+        .limit = PAGE,
+    };
+}
+
+static void sweep(struct gl_core *c, int64_t from, int64_t max)
+{
+    GL_ASSERT(!c->sweep.asked);
+    GL_ASSERT(max < GL_WAKE_NEVER);
+    c->sweep.under_way = true;
+    c->sweep.after_score = from;
+    gl_core_set(c, &c->sweep.after_id, (gl_str){0});
+    c->sweep.max = max;
+    ask(c);
+}
+
+void gl_sweep_begin(struct gl_core *c)
+{
+    GL_ASSERT(c->session.n > 0);
+    if (c->passive) {
+        return;
+    }
+    c->sweep.first = true;
+    c->active_due = c->now + ACTIVE_EVERY_MS;
+    c->list_due = c->now + LIST_EVERY_MS;
+    sweep(c, GL_WAKE_RUNNING, GL_WAKE_NEVER - 1);
+}
+
+void gl_sweep_continue(struct gl_core *c)
+{
+    GL_ASSERT(GL_IMPLIES(c->sweep.asked, c->sweep.under_way));
+    if (c->sweep.under_way && !c->sweep.asked && c->jobs_loading < LOADING_MAX &&
+        gl_map_count(&c->waits) < GL_WAITING_MAX) {
+        ask(c);
+    }
+    if (!c->adoption_over && c->session.n > 0 && c->adopting_n == 0 &&
+        (!c->sweep.first || c->sweep.after_score > GL_WAKE_RUNNING)) {
+        c->adoption_over = true;
+        GL_TRACE(c->trace, NODE, .what = "adopted");
+        gl_ledger_settle(c); /* what has been queued meanwhile may start now */
+    }
+}
+
+/* What was left for want of room is looked for again; nobody else may have more. */
+static void hunt_ends(struct gl_core *c)
+{
+    uint8_t part = c->sweep.max == GL_WAKE_RUNNING ? GL_ORPHAN_SCAN_RUNNING
+                   : c->sweep.max == GL_WAKE_READY ? GL_ORPHAN_SCAN_READY
+                                                   : GL_ORPHAN_SCAN_DUE;
+
+    GL_ASSERT(c->sweep.is_hunt);
+    c->sweep.is_hunt = false;
+    c->sweep.hunt_due = c->sweep.hunts != 0 ? c->now : INT64_MAX;
+    if (c->sweep.left) {
+        c->sweep.hunts |= part;
+        c->sweep.hunt_due = c->now + (gl_rebalance_room(c) > 0 ? HUNT_MS : HUNT_FULL_MS);
+    }
+}
+
+static void sweep_ends(struct gl_core *c)
+{
+    c->sweep.under_way = false;
+    c->sweep.first = false;
+    c->sweep.page_only = false;
+    if (c->sweep.is_hunt) {
+        hunt_ends(c);
+    }
+    GL_ASSERT(!c->sweep.under_way);
+    GL_ASSERT(!c->sweep.is_hunt);
+}
+
+/* Jobs that wait for slots are ours and have their place in a queue, or they are left over from
+ * somebody who died after our first sweep. With nothing in our queues they are all left over;
+ * otherwise a page at a time is looked at. */
+static void sweep_ready(struct gl_core *c)
+{
+    GL_ASSERT(!c->sweep.under_way);
+    c->sweep.under_way = true;
+    c->sweep.max = GL_WAKE_READY;
+    c->sweep.after_score = GL_WAKE_READY;
+    gl_core_set(c, &c->sweep.after_id, c->sweep.ready_id);
+    c->sweep.page_only = gl_map_count(&c->waits) > 0 || (c->shared && gl_rebalance_room(c) == 0);
+    ask(c);
+}
+
+/* A page of a sweep that stops here and goes on another time. */
+static void page_ends(struct gl_core *c, bool more)
+{
+    gl_core_set(c, &c->sweep.ready_id, more ? c->sweep.after_id : (gl_str){0});
+    sweep_ends(c);
+}
+
+/* One job of the index. The executor's list may have asked for it already: it is waited for all the
+ * same. */
+static void take_in(struct gl_core *c, const struct gl_event_entry *e)
+{
+    struct gl_job *j = gl_job_find(c, e->id);
+
+    GL_ASSERT(e->id.n == GL_ULID_BYTES);
+    if (gl_core_is_quarantined(c, e->id)) {
+        return;
+    }
+    if (j == NULL) {
+        j = gl_load_job(c, e->id);
+    } else if (c->shared && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
+               j->inflight_n == 0 && (j->r.wake != e->score || (e->rev != 0 && e->rev != j->rev))) {
+        /* Loaded when its owner was dead, and another node was quicker: what we know is old. One
+         * that lacks a pool here has no place in a queue, so nothing else would show that. */
+        GL_MARK(c->trace, "sweep.others_moved_it");
+        gl_load_distrust(c, j);
+    }
+    if (e->score == GL_WAKE_RUNNING && !c->adoption_over && j->memory != GL_MEM_HOT &&
+        !j->is_adopted) {
+        j->is_adopted = true;
+        c->adopting_n++;
+    }
+}
+
+/* A page of what waits for slots, every now and then: see sweep_regularly(). */
+static bool is_round(const struct gl_core *c)
+{
+    return !c->sweep.is_hunt && !c->sweep.first && c->sweep.max == GL_WAKE_READY;
+}
+
+/* Of a shared store no more is taken than can be dealt with at once: others want their share. But
+ * one that waits for slots may have timers, too, which cannot wait until somebody has room: so in
+ * every round some are taken all the same. */
+static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
+{
+    if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
+        return true;
+    }
+    if (!c->exec_up) {
+        return false; /* whoever can run something takes it */
+    }
+    return e->score == GL_WAKE_READY ? is_round(c) || gl_rebalance_room(c) > 0
+                                     : c->jobs_loading < HUNT_LOADS_MAX;
+}
+
+static bool is_anothers(const struct gl_core *c, const struct gl_event_entry *e)
+{
+    return e->rev > 0 && !gl_core_owns(c, e->id) &&
+           gl_membership_mind(c, e->owner, e->score == GL_WAKE_RUNNING, e->is_wanted);
+}
+
+/* The pools that a node must offer to take it; "" if any node may. A job that is ours already, and
+ * had to leave memory, can be given away by us alone. Only we can ask our executor about attempts
+ * of our earlier lives. Both whatever pools we offer. */
+static gl_str needs_of(const struct gl_core *c, const struct gl_event_entry *e)
+{
+    bool is_ours = gl_str_eq(e->owner, c->session) ||
+                   (e->score == GL_WAKE_RUNNING && gl_membership_is_own(c, e->owner));
+
+    return is_ours ? (gl_str){0} : e->needs;
+}
+
+/* The first `n` entries of a page. Several nodes look at the same page at the same time: each
+ * begins at another place. */
+static void take_page(struct gl_core *c, const struct gl_event_entry *entries, size_t n)
+{
+    size_t first = c->shared && n > 0 ? gl_str_hash(c->session) % n : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct gl_event_entry *e = &entries[(first + i) % n];
+
+        if (e->id.n != GL_ULID_BYTES || is_anothers(c, e)) {
+            continue;
+        }
+        if (!gl_node_pools_may_take(c, needs_of(c, e))) {
+            GL_MARK(c->trace, "offers.passed_over");
+            c->sweep.passed_over = true;
+            continue;
+        }
+        if (has_room(c, e)) {
+            take_in(c, e);
+        } else if (gl_job_find(c, e->id) == NULL) {
+            c->sweep.left = true;
+        }
+    }
+}
+
+static void remember(struct gl_core *c, const struct gl_event_entry *e)
+{
+    c->sweep.after_score = e->score;
+    gl_core_set(c, &c->sweep.after_id, e->id);
+}
+
+void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_entry *entries = ev->found.entries.items;
+    size_t due_n = 0;
+
+    GL_ASSERT(ev->type == GL_EV_FOUND);
+    c->sweep.asked = false;
+    if (ev->found.code != 0) {
+        /* The store is away: begin again from the same place, a little later. */
+        c->sweep.under_way = false;
+        c->sweep.left = c->sweep.is_hunt;
+        if (c->sweep.is_hunt) {
+            hunt_ends(c);
+        }
+        c->active_due = c->now + 1000;
+        c->cold_due = c->now + 1000;
+        return;
+    }
+    while (due_n < ev->found.entries.n && entries[due_n].score <= c->now) {
+        due_n++;
+    }
+    take_page(c, entries, due_n);
+    if (due_n > 0) {
+        remember(c, &entries[due_n - 1]);
+    }
+    if (due_n < ev->found.entries.n) {
+        gl_ms due = entries[due_n].score;
+
+        if (is_anothers(c, &entries[due_n]) && due < c->now + FOREIGN_MS) {
+            due = c->now + FOREIGN_MS; /* its owner will see to it; what is behind it can wait */
+        }
+        c->cold_due = due < c->cold_due ? due : c->cold_due;
+        sweep_ends(c);
+        return;
+    }
+    if (c->sweep.left && c->shared && !c->sweep.first) {
+        sweep_ends(c); /* there is no room for more */
+        return;
+    }
+    if (c->sweep.page_only || c->sweep.max == GL_WAKE_READY) {
+        if (c->sweep.page_only || !ev->found.more) {
+            page_ends(c, ev->found.more);
+        }
+    } else if (!ev->found.more) {
+        sweep_ends(c);
+    }
+}
+
+/* Somebody has died, or has given work away. */
+static void hunt(struct gl_core *c)
+{
+    GL_ASSERT(c->sweep.hunts != 0);
+    GL_ASSERT(!c->sweep.under_way);
+    c->sweep.is_hunt = true;
+    c->sweep.left = false;
+    c->sweep.hunt_due = INT64_MAX;
+    if (c->sweep.hunts & GL_ORPHAN_SCAN_RUNNING) {
+        c->sweep.hunts &= (uint32_t)~GL_ORPHAN_SCAN_RUNNING;
+        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+    } else if (c->sweep.hunts & GL_ORPHAN_SCAN_READY) {
+        c->sweep.hunts &= (uint32_t)~GL_ORPHAN_SCAN_READY;
+        sweep(c, GL_WAKE_READY, GL_WAKE_READY);
+    } else {
+        c->sweep.hunts = 0;
+        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+    }
+}
+
+static void sweep_regularly(struct gl_core *c)
+{
+    GL_ASSERT(!c->sweep.under_way);
+    switch (c->sweep.turn++ % 3) {
+    case 0:
+        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+        break;
+    case 1:
+        sweep_ready(c);
+        break;
+    default:
+        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+        break;
+    }
+}
+
+static void sweep_if_due(struct gl_core *c)
+{
+    if (c->sweep.under_way || c->session.n == 0 || c->passive) {
+        return;
+    }
+    if (c->sweep.first && c->shared && c->active_due > c->now) {
+        return; /* the store is away: see gl_sweep_on_found() */
+    }
+    if (c->sweep.first) { /* the first one was interrupted */
+        c->active_due = c->now + ACTIVE_EVERY_MS;
+        c->cold_due = INT64_MAX;
+        sweep(c, c->sweep.after_score, GL_WAKE_NEVER - 1);
+    } else if (c->sweep.hunts != 0 && c->sweep.hunt_due <= c->now) {
+        hunt(c);
+    } else if (c->cold_due <= c->now) {
+        c->cold_due = INT64_MAX;
+        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+    } else if (c->active_due <= c->now) {
+        c->active_due = c->now + ACTIVE_EVERY_MS;
+        sweep_regularly(c);
+    }
+}
+
+void gl_sweep_on_tick(struct gl_core *c)
+{
+    fire_timers(c);
+    continue_busy(c);
+    sweep_if_due(c);
+    if (c->list_due <= c->now) {
+        c->list_due = c->now + LIST_EVERY_MS;
+        gl_attempts_list(c);
+    }
+}

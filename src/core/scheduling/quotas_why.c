@@ -1,0 +1,68 @@
+/* quotas_why.c - why a step is held back by a limit, for people. */
+#include "base/check.h"
+#include "core/scheduling/quotas_parts.h"
+
+static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
+{
+    GL_ASSERT(l->others_n <= l->seats_n);
+    gl_buf_fmt(out, "concurrency key '%.*s' (%u of %u in use", GL_STR_ARG(gl_quotas_key(l)),
+               l->in_use + l->others_n, l->max);
+    if (l->others_n > 0) {
+        gl_buf_fmt(out, ", %u by other nodes", l->others_n);
+    }
+    gl_slots_tell_holders(c, -1, l, out);
+    gl_buf_c(out, ")");
+}
+
+static void explain_rate(const struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
+{
+    char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
+
+    gl_buf_fmt(out, "rate key '%.*s' (one start per ", GL_STR_ARG(gl_quotas_key(l)));
+    gl_buf_str(out, gl_when_span(l->every_ms, span));
+    if (l->next_at > c->now) {
+        gl_buf_c(out, ", the next at ");
+        gl_buf_str(out, gl_when_format(l->next_at, when));
+    } else if (l->in_use > 0) {
+        gl_buf_c(out, ", and one is starting");
+    }
+    gl_buf_c(out, ")");
+}
+
+enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
+{
+    enum gl_why_code code = GL_BECAUSE_WAITS_FOR_RATE;
+    const struct gl_quota_group *g;
+    const struct gl_quota *a, *b;
+    size_t ahead;
+
+    if (!w->limited || w->state != GL_WAIT_HELD) {
+        return GL_BECAUSE_NONE;
+    }
+    g = gl_quotas_group_of(w);
+    a = g->concurrency.limit;
+    b = g->rate.limit;
+    ahead = gl_heap_ahead(&g->held, &w->place, GL_AHEAD_MAX);
+    GL_ASSERT(a != NULL || b != NULL);
+    gl_buf_c(out, "waits for ");
+    if (gl_quotas_is_short(c, g)) {
+        code = GL_BECAUSE_LIMITS_USED_UP;
+        gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
+                   GL_LIMITS_MAX);
+    } else if (a != NULL &&
+               (b == NULL || gl_quotas_units(c, a) == 0 || gl_quotas_units(c, b) > 0)) {
+        code = GL_BECAUSE_WAITS_FOR_CONCURRENCY;
+        explain_concurrency(c, a, out);
+        if (b != NULL && gl_quotas_units(c, b) == 0) {
+            gl_buf_c(out, " and ");
+            explain_rate(c, b, out);
+        }
+    } else {
+        explain_rate(c, b, out);
+    }
+    if (ahead > 0) {
+        gl_buf_fmt(out, "; %zu%s %s before it", ahead, ahead < GL_AHEAD_MAX ? "" : " or more",
+                   ahead == 1 ? "other is" : "others are");
+    }
+    return code;
+}
