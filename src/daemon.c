@@ -20,7 +20,7 @@
 #include "os/paths.h"
 #include "os/random.h"
 #include "os/sock.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 #include "port/storeurl.h"
 
 #ifdef GL_WITH_FAILPOINTS
@@ -302,7 +302,7 @@ static void fit_pools(struct gl_daemon *d)
     if (getrlimit(RLIMIT_NOFILE, &files) < 0) {
         return;
     }
-    most = gl_keep_attempts_max(files.rlim_max);
+    most = gl_keeper_attempts_max(files.rlim_max);
     for (size_t i = 0; i < d->pools_n; i++) {
         if (d->pools[i].slots > most) {
             gl_buf_fmt(&reduced, "%s%.*s (%u)", reduced.n > 0 ? ", " : "",

@@ -119,7 +119,7 @@ bool gl_book_may_begin(struct gl_book *b, struct gl_exec_req *req, const struct 
         gl_book_answer(b, req, gl_why(&req->why, GL_E_UNAVAILABLE, "the executor is closed"));
         return false;
     }
-    if (gl_keep_check_key(&s->key, &req->why) < 0) {
+    if (gl_keeper_check_key(&s->key, &req->why) < 0) {
         gl_book_answer(b, req, GL_E_INVALID);
         return false;
     }
@@ -321,7 +321,7 @@ void gl_book_close(struct gl_exec *port, void (*closed)(void *owner), void *owne
 
 static void make_epoch(struct gl_book *b)
 {
-    uint8_t chance[GL_KEEP_EPOCH_BYTES / 2] = {0};
+    uint8_t chance[GL_KEEPER_EPOCH_BYTES / 2] = {0};
     (void)!getrandom(chance, sizeof(chance), 0); /* 16 bytes are never cut short */
     for (size_t i = 0; i < sizeof(chance); i++) {
         (void)snprintf(b->epoch + 2 * i, 3, "%02x", chance[i]);

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "os/loop.h"
 #include "port/exec.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 struct event;
 struct gl_book_job;
@@ -42,7 +42,7 @@ struct gl_book {
     bool scheduled;
     bool announce; /* `up` is due */
     bool closing;
-    char epoch[GL_KEEP_EPOCH_BYTES + 1];
+    char epoch[GL_KEEPER_EPOCH_BYTES + 1];
     struct gl_map jobs, attempts;
     struct gl_pool pool;
     struct gl_link answers; /* requests to be answered */

@@ -102,14 +102,14 @@ static gl_ms now(const struct gl_keeper_conn *c)
  * without a session we say nothing to it: then it ends all of them in time, unsafe ones, too. */
 static bool must_be_silent(const struct gl_keeper_conn *c)
 {
-    return c->orphan_grace_ms > 0 && c->version != 0 && c->version < GL_KEEP_VERSION_SESSIONS &&
+    return c->orphan_grace_ms > 0 && c->version != 0 && c->version < GL_KEEPER_VERSION_SESSIONS &&
            c->session_until != 0 && now(c) >= c->session_until;
 }
 
 /* While it is up, nothing else needs the timer. */
 static void watch_session(struct gl_keeper_conn *c)
 {
-    if (c->state != GL_CONN_UP || c->version >= GL_KEEP_VERSION_SESSIONS ||
+    if (c->state != GL_CONN_UP || c->version >= GL_KEEPER_VERSION_SESSIONS ||
         c->orphan_grace_ms == 0 || c->session_until == 0) {
         return;
     }
@@ -119,9 +119,9 @@ static void watch_session(struct gl_keeper_conn *c)
 
 /* ---- messages ---- */
 
-static void on_welcome(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
+static void on_welcome(struct gl_keeper_conn *c, const struct gl_keeper_msg *m)
 {
-    if (m->version_min < GL_KEEP_VERSION_MIN || m->version_min > GL_KEEP_VERSION_MAX ||
+    if (m->version_min < GL_KEEPER_VERSION_MIN || m->version_min > GL_KEEPER_VERSION_MAX ||
         m->start.epoch.n == 0) {
         broken(c, "the keeper's welcome makes no sense");
         return;
@@ -139,15 +139,15 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
     c->events.up(c->events.owner, m->start.epoch);
 }
 
-static void on_message(struct gl_keeper_conn *c, struct gl_keep_msg *m)
+static void on_message(struct gl_keeper_conn *c, struct gl_keeper_msg *m)
 {
-    if (m->type == GL_KEEP_REFUSED) {
+    if (m->type == GL_KEEPER_REFUSED) {
         broken(
             c,
             gl_str_fmt(&c->scratch, "the keeper refuses this node: %.*s", GL_STR_ARG(m->text)).p);
     } else if (c->state == GL_CONN_UP) {
         c->events.message(c->events.owner, m, &c->scratch);
-    } else if (m->type == GL_KEEP_WELCOME) {
+    } else if (m->type == GL_KEEPER_WELCOME) {
         on_welcome(c, m);
     } else {
         broken(c, "the keeper does not answer a greeting with a welcome");
@@ -162,8 +162,8 @@ static void take_messages(struct gl_keeper_conn *c)
         gl_str rest = {.p = c->in.p + c->in_used, .n = c->in.n - c->in_used};
         gl_str message;
         size_t used = 0;
-        struct gl_keep_msg m;
-        if (gl_keep_frame(rest, &message, &used, &why) < 0) {
+        struct gl_keeper_msg m;
+        if (gl_keeper_frame(rest, &message, &used, &why) < 0) {
             broken(c, why.text);
             return;
         }
@@ -173,7 +173,7 @@ static void take_messages(struct gl_keeper_conn *c)
         c->in_used += used;
         GL_FAILPOINT("exec.received");
         gl_arena_reset(&c->scratch);
-        if (gl_keep_decode(&m, message, &c->scratch, &why) < 0) {
+        if (gl_keeper_decode(&m, message, &c->scratch, &why) < 0) {
             broken(c, why.text);
             return;
         }
@@ -250,13 +250,13 @@ static void on_flush(evutil_socket_t fd, short what, void *owner)
     flush(owner);
 }
 
-void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
+void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keeper_msg *m)
 {
     GL_ASSERT(c->state == GL_CONN_UP);
     if (c->out.n == 0) { /* else a flush is on its way */
         event_active(c->flush, EV_TIMEOUT, 0);
     }
-    gl_keep_encode(m, &c->out);
+    gl_keeper_encode(m, &c->out);
 }
 
 void gl_keeper_conn_dismiss(struct gl_keeper_conn *c)
@@ -274,7 +274,7 @@ void gl_keeper_conn_dismiss(struct gl_keeper_conn *c)
 static void on_ping(evutil_socket_t fd, short what, void *owner)
 {
     struct gl_keeper_conn *c = owner;
-    struct gl_keep_msg m = {.type = GL_KEEP_PING, .session_until = c->session_until};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_PING, .session_until = c->session_until};
     (void)fd;
     (void)what;
     if (c->state == GL_CONN_UP && !must_be_silent(c)) {
@@ -297,10 +297,10 @@ static void greet(struct gl_keeper_conn *c, int fd)
     struct gl_clock *clock = gl_loop_clock(c->loop);
     (void)clock_gettime(CLOCK_BOOTTIME, &boot);
     gl_ms boot_ms = (gl_ms)boot.tv_sec * 1000 + boot.tv_nsec / 1000000;
-    struct gl_keep_msg m = {
-        .type = GL_KEEP_HELLO,
-        .version_min = GL_KEEP_VERSION_MIN,
-        .version_max = GL_KEEP_VERSION_MAX,
+    struct gl_keeper_msg m = {
+        .type = GL_KEEPER_HELLO,
+        .version_min = GL_KEEPER_VERSION_MIN,
+        .version_max = GL_KEEPER_VERSION_MAX,
         .incarnation = c->incarnation,
         .orphan_grace_ms = c->orphan_grace_ms,
         .clock_offset_ms = clock->now(clock) - boot_ms,
@@ -311,7 +311,7 @@ static void greet(struct gl_keeper_conn *c, int fd)
     c->writable = event_new(gl_loop_base(c->loop), fd, EV_WRITE, on_flush, c);
     (void)event_add(c->readable, NULL);
     set_timer(c->timer, GREETING_MS);
-    gl_keep_encode(&m, &c->out);
+    gl_keeper_encode(&m, &c->out);
     flush(c);
 }
 

@@ -12,7 +12,7 @@
 
 #include "exec/keeper_spawn.h"
 #include "os/loop.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 struct event;
 
@@ -36,7 +36,7 @@ struct gl_keeper_conn_events {
     void (*up)(void *owner, gl_str epoch);
     void (*down)(void *owner, const char *why); /* also when the first try fails; once until `up` */
     /* Any message but those of the greeting. It and its arena are gone when this returns. */
-    void (*message)(void *owner, struct gl_keep_msg *m, struct gl_arena *a);
+    void (*message)(void *owner, struct gl_keeper_msg *m, struct gl_arena *a);
 };
 
 struct gl_keeper_conn {
@@ -82,6 +82,6 @@ void gl_keeper_conn_session(struct gl_keeper_conn *c, gl_ms until);
 void gl_keeper_conn_dismiss(struct gl_keeper_conn *c);
 
 /* It must be up. */
-void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keep_msg *m);
+void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keeper_msg *m);
 
 #endif

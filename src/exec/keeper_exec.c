@@ -161,7 +161,7 @@ static bool forget_bad(struct keeper_exec *x, const struct gl_attempt_key *key)
 }
 
 /* A worker's words become a document here: on their way, and in the journal, they are bytes. */
-static gl_str worker_output(const struct gl_keep_worker *w, struct gl_arena *a)
+static gl_str worker_output(const struct gl_keeper_worker *w, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_worker_result r = {
@@ -174,21 +174,21 @@ static gl_str worker_output(const struct gl_keep_worker *w, struct gl_arena *a)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-static void check_output(struct keeper_exec *x, struct gl_keep_msg *m, struct gl_arena *a)
+static void check_output(struct keeper_exec *x, struct gl_keeper_msg *m, struct gl_arena *a)
 {
     struct gl_why why;
-    if (m->output_source == GL_KEEP_FROM_WORKER) {
+    if (m->output_source == GL_KEEPER_FROM_WORKER) {
         m->result.output = worker_output(&m->worker, a);
         return;
     }
     gl_str text = m->result.output;
     m->result.output = (gl_str){0};
-    if (m->output_source == GL_KEEP_NO_OUTPUT ||
+    if (m->output_source == GL_KEEPER_NO_OUTPUT ||
         check_json(text, a, &m->result.output, &why) == 0) {
         return;
     }
     bool succeeded = m->result.end == GL_EXEC_EXITED && m->result.exit_code == 0;
-    if (m->output_source == GL_KEEP_FROM_FILE && succeeded && m->result.error.n == 0) {
+    if (m->output_source == GL_KEEPER_FROM_FILE && succeeded && m->result.error.n == 0) {
         m->result.error = gl_str_fmt(a, "the output is not valid JSON: %s", why.text);
         note_bad(x, &m->start.key, a);
     }
@@ -206,7 +206,7 @@ static struct gl_exec_req *find_asked(struct keeper_exec *x, uint64_t number)
     return NULL;
 }
 
-static void on_info(struct keeper_exec *x, const struct gl_keep_msg *m)
+static void on_info(struct keeper_exec *x, const struct gl_keeper_msg *m)
 {
     struct gl_arena *a = &x->infos_arena;
     if (x->infos_n == x->infos_cap) {
@@ -233,7 +233,7 @@ static void forget_infos(struct keeper_exec *x)
     x->infos_n = x->infos_cap = 0;
 }
 
-static void on_reply(struct keeper_exec *x, struct gl_keep_msg *m, struct gl_arena *a)
+static void on_reply(struct keeper_exec *x, struct gl_keeper_msg *m, struct gl_arena *a)
 {
     struct gl_exec_req *req = find_asked(x, m->req);
     if (req != NULL) {
@@ -247,19 +247,19 @@ static void on_reply(struct keeper_exec *x, struct gl_keep_msg *m, struct gl_are
     forget_infos(x);
 }
 
-static void on_message(void *owner, struct gl_keep_msg *m, struct gl_arena *a)
+static void on_message(void *owner, struct gl_keeper_msg *m, struct gl_arena *a)
 {
     struct keeper_exec *x = owner;
-    if (m->type == GL_KEEP_REPLY) {
+    if (m->type == GL_KEEPER_REPLY) {
         on_reply(x, m, a);
-    } else if (m->type == GL_KEEP_INFO) {
+    } else if (m->type == GL_KEEPER_INFO) {
         on_info(x, m);
-    } else if (m->type == GL_KEEP_ENDED) {
+    } else if (m->type == GL_KEEPER_ENDED) {
         check_output(x, m, a);
         x->events.ended(x->events.owner, &m->start.key, m->start.token, &m->result);
-    } else if (m->type == GL_KEEP_BEACON) {
+    } else if (m->type == GL_KEEPER_BEACON) {
         x->events.beacon(x->events.owner, &m->start.key, m->start.token);
-    } else if (m->type == GL_KEEP_SAID && x->events.said != NULL) {
+    } else if (m->type == GL_KEEPER_SAID && x->events.said != NULL) {
         x->events.said(x->events.owner, &m->start.key, m->start.token, m->line);
     }
     /* Anything else is news of a newer keeper that this release does not need. */
@@ -281,7 +281,7 @@ static void on_down(void *owner, const char *why)
 
 /* ---- the port ---- */
 
-static void ask(struct keeper_exec *x, struct gl_exec_req *req, struct gl_keep_msg *m)
+static void ask(struct keeper_exec *x, struct gl_exec_req *req, struct gl_keeper_msg *m)
 {
     GL_ASSERT(req->done != NULL);
     if (!gl_keeper_conn_is_up(&x->conn)) {
@@ -309,7 +309,7 @@ static void on_old_listed(struct gl_exec_req *req)
 
 static void retire_old(struct keeper_exec *x)
 {
-    struct gl_keep_msg m = {.type = GL_KEEP_LIST};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_LIST};
     if (!x->is_retiring && x->closed == NULL) {
         x->is_retiring = true;
         x->retiring = (struct gl_exec_req){.done = on_old_listed, .owner = x};
@@ -353,7 +353,7 @@ static void add_defaults(struct keeper_exec *x, struct gl_arena *a, struct gl_ex
 static int check_version(const struct keeper_exec *x, const struct gl_exec_start *s,
                          struct gl_why *why)
 {
-    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEP_VERSION_WORKERS) {
+    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEPER_VERSION_WORKERS) {
         return 0;
     }
     if (s->is_worker) {
@@ -361,7 +361,7 @@ static int check_version(const struct keeper_exec *x, const struct gl_exec_start
                       "the keeper that runs is of an older release and cannot run workers of "
                       "bundles: this waits until it has ended");
     }
-    if (x->conn.version >= GL_KEEP_VERSION_SECRETS) {
+    if (x->conn.version >= GL_KEEPER_VERSION_SECRETS) {
         return 0;
     }
     if (s->secrets_n > 0 || s->input.n > GL_OUTPUT_BYTES_MAX) {
@@ -379,7 +379,7 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
     struct keeper_exec *x = of(port);
     struct gl_why why;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_keep_msg m = {.type = GL_KEEP_START, .start = *start};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_START, .start = *start};
     if (!start->is_worker) {
         add_defaults(x, &a, &m.start);
     }
@@ -388,7 +388,7 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
         r = check_version(x, &m.start, &why);
     }
     if (r == 0) {
-        r = gl_keep_check_start(&m.start, &why);
+        r = gl_keeper_check_start(&m.start, &why);
     }
     if (r < 0) {
         fail(x, req, r, why.text);
@@ -403,23 +403,23 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
 static void exec_attach(struct gl_exec *port, struct gl_exec_req *req,
                         const struct gl_attempt_key *key, uint64_t token, gl_str epoch)
 {
-    struct gl_keep_msg m = {.type = GL_KEEP_ATTACH,
-                            .start = {.key = *key, .token = token, .epoch = epoch}};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_ATTACH,
+                              .start = {.key = *key, .token = token, .epoch = epoch}};
     ask(of(port), req, &m);
 }
 
 static void exec_stop(struct gl_exec *port, struct gl_exec_req *req,
                       const struct gl_attempt_key *key, uint64_t token, gl_ms grace_ms)
 {
-    struct gl_keep_msg m = {.type = GL_KEEP_STOP,
-                            .start = {.key = *key, .token = token, .grace_ms = grace_ms}};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_STOP,
+                              .start = {.key = *key, .token = token, .grace_ms = grace_ms}};
     ask(of(port), req, &m);
 }
 
 static void exec_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint64_t token)
 {
     struct keeper_exec *x = of(port);
-    struct gl_keep_msg m = {.type = GL_KEEP_ACK, .start = {.key = *key, .token = token}};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_ACK, .start = {.key = *key, .token = token}};
     if (gl_keeper_conn_is_up(&x->conn)) { /* else it is offered again, and acknowledged again */
         m.status = forget_bad(x, key) ? GL_E_INVALID : 0;
         gl_keeper_conn_send(&x->conn, &m);
@@ -428,7 +428,7 @@ static void exec_ack(struct gl_exec *port, const struct gl_attempt_key *key, uin
 
 static void exec_list(struct gl_exec *port, struct gl_exec_req *req)
 {
-    struct gl_keep_msg m = {.type = GL_KEEP_LIST};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_LIST};
     ask(of(port), req, &m);
 }
 

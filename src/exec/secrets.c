@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "os/fs.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 enum { FILE_BYTES_MAX = GL_SECRET_BYTES_MAX + 1 }; /* with the newline at its end */
 
@@ -109,7 +109,7 @@ int gl_secrets_read(const gl_str *references, size_t n, struct gl_arena *a, cons
         int r = read_one(&ref, a, &value, reterr_why);
         if (r == 0) {
             gl_str name = gl_str_fmt(a, "%.*s (%.*s)", GL_STR_ARG(ref.name), GL_STR_ARG(ref.text));
-            r = gl_keep_check_secret(name, value, reterr_why);
+            r = gl_keeper_check_secret(name, value, reterr_why);
         }
         if (r < 0) {
             return r;

@@ -13,7 +13,7 @@
 #include "base/str.h"
 
 /* `ret` gets `n` texts "NAME=value", which live in `a`. GL_E_INVALID: one cannot be read, or is
- * nothing that could be kept out of a log (gl_keep_check_secret). Never blocks on a pipe. */
+ * nothing that could be kept out of a log (gl_keeper_check_secret). Never blocks on a pipe. */
 int gl_secrets_read(const gl_str *references, size_t n, struct gl_arena *a, const gl_str **ret,
                     struct gl_why *reterr_why);
 

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "keeper/caller.h"
-#include "keeper/heard.h"
+#include "keeper/client.h"
+#include "keeper/worker_lines.h"
 #include "os/fs.h"
 
 enum {
@@ -437,12 +437,12 @@ static gl_str hear(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *
 {
     GL_ASSERT(s == &c->out || s == &c->err);
     if (s == &c->err) {
-        gl_heard_err(c->heard, text);
+        gl_worker_lines_err(c->heard, text);
         return text;
     }
     gl_buf_reset(&k->plain);
-    gl_heard_out(k, c->heard, text, &k->plain);
-    if (gl_heard_is_full(c->heard) && !c->heard->is_over && gl_caller_hears(k)) {
+    gl_worker_lines_out(k, c->heard, text, &k->plain);
+    if (gl_worker_lines_is_full(c->heard) && !c->heard->is_over && gl_client_hears(k)) {
         pause_pipe(k, s->pipe);
     }
     return gl_buf_view(&k->plain);
@@ -499,7 +499,7 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
     leave_pipe(k, s);
     if (c->heard != NULL && s == &c->out) {
         gl_buf_reset(&k->plain);
-        gl_heard_end_out(k, c->heard, &k->plain);
+        gl_worker_lines_end_out(k, c->heard, &k->plain);
         gl_buf_str(&s->partial, gl_buf_view(&k->plain));
     }
     if (s->partial.n > 0) {
@@ -520,7 +520,7 @@ void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
     finish_stream(k, c, &c->err);
     end_last(c);
     if (c->heard != NULL) {
-        gl_heard_end(k, c->heard, c->out.redact.replaced);
+        gl_worker_lines_end(k, c->heard, c->out.redact.replaced);
     }
     if (c->head_bytes > 0 && c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
         (void)shorten(k, c); /* the log then keeps more than it should: no harm */

@@ -7,8 +7,8 @@
  * stood between the two parts, so a reader knows of every byte the how manieth it is.
  *
  * Beside that the last line of stdout that is not empty is remembered, if it begins with '{': it
- * may be the step's output. What a worker says is heard otherwise (heard.h), and its lines for the
- * runtime are in no log.
+ * may be the step's output. What a worker says is heard otherwise (worker_lines.h), and its lines
+ * for the runtime are in no log.
  *
  * Secrets are taken out before anything else is done with the bytes (redact.h).
  *
@@ -25,7 +25,7 @@ enum {
     GL_CAPTURE_PART_BYTES = GL_LOG_BYTES_MAX / 2, /* the first part, and the last */
 };
 
-struct gl_heard;
+struct gl_worker_lines;
 
 /* Both ends stay open here, so there is never an end of file; a step's output is complete when its
  * processes have ended and the pipe is empty. */
@@ -47,7 +47,7 @@ struct gl_stream {
 
 struct gl_capture {
     struct gl_stream out, err;
-    struct gl_heard *heard; /* of a worker; borrowed */
+    struct gl_worker_lines *heard; /* of a worker; borrowed */
 
     int log_fd;          /* negative: nothing written yet */
     const char *path;    /* of the log, relative to the contexts' folder; set by the owner, taken */

@@ -10,10 +10,10 @@
 #define GL_KEEPER_EPOCH_H
 
 #include "base/err.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 struct gl_epoch {
-    char id[GL_KEEP_EPOCH_BYTES + 1]; /* "": none yet */
+    char id[GL_KEEPER_EPOCH_BYTES + 1]; /* "": none yet */
     bool running;
     uint64_t incarnation; /* the highest a node has come with: lower ones are refused */
     uint64_t mark;        /* marks of its processes begin with these bits; 0: none */

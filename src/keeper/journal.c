@@ -128,18 +128,18 @@ static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void
     uint64_t good = 0;
     for (size_t at = 0, used = 0; at < text.n; at += used) {
         gl_str rest = {.p = text.p + at, .n = text.n - at}, message;
-        if (gl_keep_record(rest, &message, &used) < 0) {
-            used = gl_keep_record_bytes(rest);
+        if (gl_keeper_record(rest, &message, &used) < 0) {
+            used = gl_keeper_record_bytes(rest);
             if (used == 0) {
                 break;
             }
             continue;
         }
-        struct gl_keep_msg m;
+        struct gl_keeper_msg m;
         gl_arena_reset(&a);
         /* A good checksum over a message nobody can read: of a newer release. It is skipped, not
          * cut off. */
-        int r = gl_keep_decode(&m, message, &a, NULL) == 0 ? each(owner, &m) : 0;
+        int r = gl_keeper_decode(&m, message, &a, NULL) == 0 ? each(owner, &m) : 0;
         if (r < 0) {
             return r;
         }
@@ -205,10 +205,10 @@ void gl_journal_close(struct gl_journal *j)
 
 /* ---- writing ---- */
 
-uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m)
+uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keeper_msg *m)
 {
-    gl_keep_add_record(m, &j->pending);
-    j->pending_wants = j->pending_wants || m->type == GL_KEEP_ENDED;
+    gl_keeper_add_record(m, &j->pending);
+    j->pending_wants = j->pending_wants || m->type == GL_KEEPER_ENDED;
     GL_ASSERT(j->pending.n > 0);
     return j->bytes + j->pending.n;
 }

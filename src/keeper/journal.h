@@ -19,7 +19,7 @@
 #define GL_KEEPER_JOURNAL_H
 
 #include "base/err.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 struct gl_syncer; /* the thread */
 
@@ -40,7 +40,7 @@ struct gl_journal {
     int done_fd; /* readable when a sync is done: then call gl_journal_notice() */
 };
 
-typedef int gl_journal_each(void *owner, const struct gl_keep_msg *m);
+typedef int gl_journal_each(void *owner, const struct gl_keeper_msg *m);
 
 /* Open and read: `each` gets every record in order (borrowed until it returns). Changes nothing. */
 int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *each, void *owner,
@@ -51,7 +51,7 @@ int gl_journal_mend(struct gl_journal *j, struct gl_why *reterr_why);
 void gl_journal_close(struct gl_journal *j); /* waits for a sync under way */
 
 /* Returns where its end will be: it counts when gl_journal.synced has reached that. */
-uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m);
+uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keeper_msg *m);
 /* Write what is pending, and begin a sync if one is wanted and none is under way. On failure
  * nothing of it counts as written: it stays pending. */
 int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why);

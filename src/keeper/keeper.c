@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "keeper/caller.h"
-#include "keeper/care.h"
+#include "keeper/attempt_life.h"
 #include "keeper/cgroup.h"
+#include "keeper/client.h"
+#include "keeper/dir_cache.h"
 #include "keeper/launch.h"
 #include "keeper/proctree.h"
-#include "keeper/settle.h"
-#include "keeper/shelf.h"
+#include "keeper/results.h"
 #include "keeper/trash.h"
 #include "os/fs.h"
 
@@ -115,7 +115,7 @@ static void on_synced(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     (void)w;
     (void)events;
-    gl_settle_synced(k);
+    gl_results_synced(k);
 }
 
 static void on_alarm(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
@@ -190,7 +190,7 @@ static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
         } else if (!k->leaving) {
             gl_keeper_say("signal %u: ending all steps", info[i].ssi_signo);
             k->leaving = true;
-            gl_care_leave(k);
+            gl_attempt_life_leave(k);
             gl_keeper_set_timer(k, &k->leave, gl_keeper_after(k, 2 * GL_KEEPER_LEAVE_MS));
         }
     }
@@ -224,7 +224,7 @@ static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
     if (k->unread) {
         gl_keeper_set_timer(k, t, gl_keeper_after(k, 1));
     } else if (k->orphan_grace_ms > 0 && k->running_n > 0) {
-        gl_ms next = gl_care_end_orphans(k);
+        gl_ms next = gl_attempt_life_end_orphans(k);
         gl_keeper_set_timer(k, t, next != INT64_MAX ? next : gl_keeper_after(k, ORPHANS_LATE_MS));
     }
 }
@@ -266,16 +266,16 @@ static void turn(struct gl_keeper *k)
         }
     }
     if (k->unread) {
-        gl_caller_go_on(k);
+        gl_client_go_on(k);
     }
     fire_timers(k);
     if (k->child_ended || k->reaped) {
         k->child_ended = false;
-        gl_care_reap(k);
+        gl_attempt_life_reap(k);
     }
-    gl_settle_turn(k);
-    gl_caller_flush(k);
-    gl_charge_free_buried(k);
+    gl_results_turn(k);
+    gl_client_flush(k);
+    gl_attempt_free_buried(k);
     gl_capture_free_closed(k);
     plan_end(k);
     GL_ASSERT(gl_list_empty(&k->buried));
@@ -344,11 +344,11 @@ static void set_limits(struct gl_keeper *k)
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)getrlimit(RLIMIT_NOFILE, &k->nofile);
     struct rlimit most = k->nofile;
-    most.rlim_cur = most.rlim_max < GL_KEEP_FILES_MAX ? most.rlim_max : GL_KEEP_FILES_MAX;
+    most.rlim_cur = most.rlim_max < GL_KEEPER_FILES_MAX ? most.rlim_max : GL_KEEPER_FILES_MAX;
     if (most.rlim_cur > k->nofile.rlim_cur && setrlimit(RLIMIT_NOFILE, &most) < 0) {
         most = k->nofile;
     }
-    k->running_max = gl_keep_attempts_max(most.rlim_cur);
+    k->running_max = gl_keeper_attempts_max(most.rlim_cur);
 }
 
 static void read_boot_id(struct gl_keeper *k)
@@ -362,7 +362,7 @@ static void read_boot_id(struct gl_keeper *k)
 
 static int draw_epoch(struct gl_keeper *k, struct gl_why *why)
 {
-    uint8_t chance[GL_KEEP_EPOCH_BYTES / 2];
+    uint8_t chance[GL_KEEPER_EPOCH_BYTES / 2];
     if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance)) {
         return gl_fs_why(why, errno, "get", "random bytes");
     }
@@ -395,7 +395,7 @@ static int begin_epoch(struct gl_keeper *k, const char *folder, struct gl_why *w
 static int open_journal(struct gl_keeper *k, struct gl_why *why)
 {
     const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
-    int r = gl_journal_open(&k->journal, folder, gl_settle_replay, k, why);
+    int r = gl_journal_open(&k->journal, folder, gl_results_replay, k, why);
     bool is_damaged = r == 0 && k->journal.unread > 0 &&
                       (k->journal.has_hole || !k->before.running); /* else its end is torn */
 
@@ -490,7 +490,7 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     if (r < 0) {
         return r;
     }
-    gl_settle_replayed(k);
+    gl_results_replayed(k);
     gl_trash_open(k);
     enter_cgroup(k);
     k->synced = (struct gl_watch){.ready = on_synced, .fd = k->journal.done_fd};
@@ -498,7 +498,7 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     if (r < 0) {
         return r;
     }
-    r = gl_caller_listen(k, reterr_why);
+    r = gl_client_listen(k, reterr_why);
     plan_end(k);
     return r;
 }
@@ -535,15 +535,15 @@ void gl_keeper_close(struct gl_keeper *k)
     if (k->listener.fd >= 0) {
         (void)unlink(gl_str_fmt(&k->scratch, "%s/keeper/sock", k->config.data_dir).p);
     }
-    gl_caller_close_all(k);
+    gl_client_close_all(k);
     if (k->over) {
         end_epoch(k);
     }
     gl_cgroup_leave(cgroup);
-    gl_shelf_clear(k);
+    gl_dir_cache_clear(k);
     gl_trash_close(k);
     gl_proctree_close(k);
-    gl_charge_free_all(k);
+    gl_attempt_free_all(k);
     gl_capture_free_closed(k);
     gl_journal_close(&k->journal);
     gl_heap_done(&k->timers);

@@ -6,14 +6,14 @@
  * sync; only then does anybody hear of them.
  *
  *     main.c      arguments, becoming a daemon       keeper.c    the turn, timers, the end
- *     caller.c    connections                        serve.c     what a node may ask for
- *     charge.c    the attempts in memory, floors     care.c      what is done with an attempt
- *     rundir.c    its folder and files               launch.c    its process
- *     capture.c   its output                         proctree.c  its descendants
- *     journal.c   what must survive the keeper       settle.c    ends, and when they count
- *     cgroup.c    a control group, where possible    epoch.c     the name of an unbroken memory
- *     shelf.c     folders that can serve again       heard.c     what a worker has said
- *     redact.c    keeping secrets out                trash.c     folders that are not wanted
+ *     client.c    connections                        serve.c     what a node may ask for
+ *     attempt.c    the attempts in memory, floors     attempt_life.c      what is done with an
+ * attempt rundir.c    its folder and files               launch.c    its process capture.c   its
+ * output                         proctree.c  its descendants journal.c   what must survive the
+ * keeper       results.c    ends, and when they count cgroup.c    a control group, where possible
+ * epoch.c     the name of an unbroken memory dir_cache.c     folders that can serve again
+ * worker_lines.c     what a worker has said redact.c    keeping secrets out                trash.c
+ * folders that are not wanted
  *
  * This header is private to the folder. */
 #ifndef GL_KEEPER_KEEPER_H
@@ -28,7 +28,7 @@
 #include "base/map.h"
 #include "keeper/epoch.h"
 #include "keeper/journal.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 struct gl_keeper;
 struct gl_watch;
@@ -95,7 +95,7 @@ struct gl_keeper {
     size_t floors_idle_n;
     struct gl_link floors_empty; /* of these, jobs whose folder another job may have */
     size_t floors_empty_n;
-    struct gl_shelved *shelved; /* folders for later attempts: see shelf.h */
+    struct gl_shelved *shelved; /* folders for later attempts: see dir_cache.h */
     size_t shelved_n;
     struct gl_link clearing;     /* over, with descendants that are not */
     struct gl_link ending;       /* ended, not yet synced */
@@ -105,7 +105,7 @@ struct gl_keeper {
     struct gl_link pipes_closed; /* see capture.h */
     size_t running_n, running_max; /* each needs two descriptors */
     size_t result_bytes;
-    struct gl_link talking; /* struct gl_heard with lines for the node */
+    struct gl_link talking; /* struct gl_worker_lines with lines for the node */
     size_t heard_bytes;     /* of workers' stdout in memory */
 
     /* Processes: children, and grandchildren that lost their parent. */
@@ -118,7 +118,7 @@ struct gl_keeper {
     /* Nodes. */
     struct gl_link callers;
     struct gl_link gone;      /* closed in this turn */
-    struct gl_caller *active; /* the one that has said hello; NULL: none */
+    struct gl_client *active; /* the one that has said hello; NULL: none */
     size_t callers_n;
     bool unread; /* a caller has whole frames that were left for the next turn */
     gl_ms orphan_grace_ms;

@@ -135,7 +135,7 @@ static bool environ_says(gl_str entries, const char *name, gl_str value)
     return false;
 }
 
-static struct gl_charge *find_by_environ(struct gl_keeper *k, pid_t pid)
+static struct gl_attempt *find_by_environ(struct gl_keeper *k, pid_t pid)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     char path[64];
@@ -143,9 +143,9 @@ static struct gl_charge *find_by_environ(struct gl_keeper *k, pid_t pid)
     if (gl_fs_read(path, ENVIRON_BYTES_MAX, &text, NULL) < 0) {
         return NULL;
     }
-    struct gl_charge *c;
+    struct gl_attempt *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state <= GL_CHARGE_CLEARING &&
+        if (c->state <= GL_ATTEMPT_CLEARING &&
             environ_says(gl_buf_view(&text), "GLIA_ATTEMPT_ID", c->key.attempt) &&
             environ_says(gl_buf_view(&text), "GLIA_JOB_ID", c->key.job)) {
             return c;
@@ -154,11 +154,11 @@ static struct gl_charge *find_by_environ(struct gl_keeper *k, pid_t pid)
     return NULL;
 }
 
-static struct gl_charge *find_by_mark(struct gl_keeper *k, uint64_t mark)
+static struct gl_attempt *find_by_mark(struct gl_keeper *k, uint64_t mark)
 {
-    struct gl_charge *c;
+    struct gl_attempt *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->mark == mark && c->state <= GL_CHARGE_CLEARING) {
+        if (c->mark == mark && c->state <= GL_ATTEMPT_CLEARING) {
             return c;
         }
     }
@@ -169,7 +169,7 @@ static void adopt(struct gl_keeper *k, pid_t pid)
 {
     uint64_t mark = mark_of(pid);
     bool ours = same_keeper(mark, k->epoch.mark);
-    struct gl_charge *c = ours ? find_by_mark(k, mark) : find_by_environ(k, pid);
+    struct gl_attempt *c = ours ? find_by_mark(k, mark) : find_by_environ(k, pid);
     struct gl_proc *p = gl_mem_alloc(sizeof(*p));
     p->pid = pid;
     p->charge = c;
@@ -181,7 +181,7 @@ static void adopt(struct gl_keeper *k, pid_t pid)
         k->strays_n++;
     }
     /* It is our child and has not been waited for: this pid is no other process. */
-    if (c != NULL ? c->state != GL_CHARGE_RUNNING : ours || k->running_n == 0) {
+    if (c != NULL ? c->state != GL_ATTEMPT_RUNNING : ours || k->running_n == 0) {
         (void)kill(pid, SIGKILL);
     }
 }
@@ -198,7 +198,7 @@ static void kill_strays(struct gl_keeper *k)
     }
 }
 
-void gl_proctree_kill_adopted(struct gl_charge *c)
+void gl_proctree_kill_adopted(struct gl_attempt *c)
 {
     for (struct gl_link *l = c->adopted.next; l != &c->adopted; l = l->next) {
         (void)kill(GL_CONTAINER(l, struct gl_proc, link)->pid, SIGKILL);

@@ -17,7 +17,7 @@
 #ifndef GL_KEEPER_PROCTREE_H
 #define GL_KEEPER_PROCTREE_H
 
-#include "keeper/charge.h"
+#include "keeper/attempt.h"
 
 int gl_proctree_open(struct gl_keeper *k, struct gl_why *reterr_why);
 void gl_proctree_close(struct gl_keeper *k);
@@ -34,7 +34,7 @@ void gl_proctree_remove(struct gl_keeper *k, struct gl_proc *p);
 void gl_proctree_sweep(struct gl_keeper *k);
 
 /* Kill the adopted processes of an attempt that is over. */
-void gl_proctree_kill_adopted(struct gl_charge *c);
+void gl_proctree_kill_adopted(struct gl_attempt *c);
 
 /* End what an earlier keeper of this boot left behind: its process `pid`, if that is still the one
  * that started between these ticks. */

@@ -19,8 +19,8 @@
 
 struct gl_redactor;
 
-/* Get one for these secrets ("NAME=value", as checked by gl_keep_check_start()); `all` holds those
- * in use. None for no secrets: NULL. */
+/* Get one for these secrets ("NAME=value", as checked by gl_keeper_check_start()); `all` holds
+ * those in use. None for no secrets: NULL. */
 struct gl_redactor *gl_redact_get(struct gl_map *all, const gl_str *secrets, size_t n);
 void gl_redact_put(struct gl_map *all, struct gl_redactor *r); /* NULL is fine */
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "keeper/shelf.h"
+#include "keeper/dir_cache.h"
 #include "keeper/trash.h"
 #include "keeper/workdir.h"
 #include "os/fs.h"
@@ -120,10 +120,10 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
                    struct gl_floor *job, gl_str path, struct gl_why *reterr_why)
 {
     gl_str input = s->input.n > 0 ? s->input : GL_S("{}");
-    struct gl_shelf_sizes former = {-1, -1};
+    struct gl_dir_cache_sizes former = {-1, -1};
     const char *last = s->cwd.n == 0 ? gl_rundir_join(&k->scratch, path, GL_S("work")).p : path.p;
     int r = 0;
-    if (!gl_shelf_take(k, job, path, &former)) {
+    if (!gl_dir_cache_take(k, job, path, &former)) {
         /* A step could have put a link where a later one has its folder: nothing is made there. */
         r = gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
         r = r < 0 ? r : make_folder(k, s, path, reterr_why);

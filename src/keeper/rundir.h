@@ -9,12 +9,12 @@
  *
  * When a step has succeeded, work/ goes. Workers have another folder: see workdir.h.
  *
- * Names were checked before (gl_keep_check_key): they cannot lead out of the folder. Nothing here
+ * Names were checked before (gl_keeper_check_key): they cannot lead out of the folder. Nothing here
  * is synced: after a power cut no process is left that could miss it. */
 #ifndef GL_KEEPER_RUNDIR_H
 #define GL_KEEPER_RUNDIR_H
 
-#include "keeper/charge.h"
+#include "keeper/attempt.h"
 
 /* "folder/name", NUL-terminated. A step needs a dozen of them: this is a fifth of the cost of
  * formatting. */

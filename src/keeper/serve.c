@@ -3,18 +3,18 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "keeper/care.h"
+#include "keeper/attempt_life.h"
 
-static void reply(struct gl_caller *c, const struct gl_keep_msg *rq, int status,
+static void reply(struct gl_client *c, const struct gl_keeper_msg *rq, int status,
                   const struct gl_why *why)
 {
-    struct gl_keep_msg m = {.type = GL_KEEP_REPLY, .req = rq->req, .status = status};
+    struct gl_keeper_msg m = {.type = GL_KEEPER_REPLY, .req = rq->req, .status = status};
 
     GL_ASSERT(status <= 0);
     if (status < 0) {
         m.text = gl_str_of(why->text);
     }
-    gl_caller_send(c, &m);
+    gl_client_send(c, &m);
 }
 
 /* ---- hello ---- */
@@ -40,7 +40,7 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
     if (gl_epoch_save(&e, folder, why) < 0) {
         return GL_E_UNAVAILABLE;
     }
-    gl_care_note_heard(k);
+    gl_attempt_life_note_heard(k);
     k->session_until = e.incarnation != k->epoch.incarnation ? 0 : k->session_until;
     k->epoch = e;
     k->epoch_saved = true;
@@ -49,49 +49,49 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
     return 0;
 }
 
-static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+static void on_hello(struct gl_keeper *k, struct gl_client *c, const struct gl_keeper_msg *m)
 {
     struct gl_why why;
-    uint64_t version =
-        gl_keep_agree(m->version_min, m->version_max, GL_KEEP_VERSION_MIN, GL_KEEP_VERSION_MAX);
+    uint64_t version = gl_keeper_agree(m->version_min, m->version_max, GL_KEEPER_VERSION_MIN,
+                                       GL_KEEPER_VERSION_MAX);
 
-    GL_ASSERT(m->type == GL_KEEP_HELLO);
+    GL_ASSERT(m->type == GL_KEEPER_HELLO);
     if (version == 0) {
         (void)gl_why(&why, GL_E_VERSION,
                      "the keeper speaks versions %d to %d of its protocol, the node %llu to %llu",
-                     GL_KEEP_VERSION_MIN, GL_KEEP_VERSION_MAX, (unsigned long long)m->version_min,
-                     (unsigned long long)m->version_max);
-        gl_caller_refuse(c, GL_E_VERSION, why.text);
+                     GL_KEEPER_VERSION_MIN, GL_KEEPER_VERSION_MAX,
+                     (unsigned long long)m->version_min, (unsigned long long)m->version_max);
+        gl_client_refuse(c, GL_E_VERSION, why.text);
         return;
     }
     int r = k->leaving ? gl_why(&why, GL_E_UNAVAILABLE, "the keeper is about to end")
                        : note_incarnation(k, m->incarnation, &why);
     if (r < 0) {
-        gl_caller_refuse(c, r, why.text);
+        gl_client_refuse(c, r, why.text);
         return;
     }
     c->version = version;
     GL_ASSERT(k->epoch_saved);
     GL_ASSERT(k->epoch.incarnation == m->incarnation);
-    gl_caller_activate(k, c);
+    gl_client_activate(k, c);
     k->orphan_grace_ms = m->orphan_grace_ms > 0 ? m->orphan_grace_ms : 0;
-    if (version < GL_KEEP_VERSION_SESSIONS) {
+    if (version < GL_KEEPER_VERSION_SESSIONS) {
         k->session_until = INT64_MAX;
     }
     if (m->clock_offset_ms != 0) {
         k->wall_offset = m->clock_offset_ms;
     }
-    struct gl_keep_msg welcome = {
-        .type = GL_KEEP_WELCOME,
+    struct gl_keeper_msg welcome = {
+        .type = GL_KEEPER_WELCOME,
         .version_min = version,
-        .version_max = GL_KEEP_VERSION_MAX,
-        .features = (k->epoch.cgroup[0] != 0 ? GL_KEEP_HAS_CGROUP : 0u) |
-                    (k->children_fd >= 0 ? GL_KEEP_HAS_CHILDREN : 0u) |
-                    (k->epoch.mark != 0 ? GL_KEEP_HAS_MARKS : 0u),
+        .version_max = GL_KEEPER_VERSION_MAX,
+        .features = (k->epoch.cgroup[0] != 0 ? GL_KEEPER_HAS_CGROUP : 0u) |
+                    (k->children_fd >= 0 ? GL_KEEPER_HAS_CHILDREN : 0u) |
+                    (k->epoch.mark != 0 ? GL_KEEPER_HAS_MARKS : 0u),
         .pid = (uint64_t)getpid(),
         .start = {.epoch = gl_str_of(k->epoch.id)},
     };
-    gl_caller_send(c, &welcome);
+    gl_client_send(c, &welcome);
 }
 
 /* ---- requests ---- */
@@ -124,7 +124,7 @@ static gl_str step_part(gl_str attempt)
 static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     gl_str step = step_part(s->key.attempt);
-    struct gl_charge *c;
+    struct gl_attempt *c;
     bool runs = false;
 
     GL_ASSERT(s->key.attempt.n > 0);
@@ -132,10 +132,10 @@ static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, str
         return 0;
     }
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state != GL_CHARGE_ENDED && gl_str_eq(c->key.job, s->key.job) &&
+        if (c->state != GL_ATTEMPT_ENDED && gl_str_eq(c->key.job, s->key.job) &&
             gl_str_eq(c->key.context, s->key.context) &&
             gl_str_eq(step_part(c->key.attempt), step)) {
-            gl_care_stop(k, c, GL_EXEC_STOPPED);
+            gl_attempt_life_stop(k, c, GL_EXEC_STOPPED);
             runs = true;
         }
     }
@@ -145,17 +145,17 @@ static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, str
 
 static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
-    int r = gl_keep_check_start(s, why);
+    int r = gl_keeper_check_start(s, why);
     if (r < 0) {
         return r;
     }
     if (s->driver.n > 0 && !gl_str_is(s->driver, s->is_worker ? "worker" : "process")) {
         return gl_why(why, GL_E_INVALID, "there is no driver '%.*s' here", GL_STR_ARG(s->driver));
     }
-    r = gl_charge_raise(k, &s->key, s->token, why);
-    struct gl_charge *known = r < 0 ? NULL : gl_charge_find(k, &s->key);
+    r = gl_attempt_raise(k, &s->key, s->token, why);
+    struct gl_attempt *known = r < 0 ? NULL : gl_attempt_find(k, &s->key);
     if (known != NULL) {
-        gl_care_vouch(k, known);
+        gl_attempt_life_vouch(k, known);
     }
     if (r < 0 || known != NULL) {
         return r;
@@ -164,154 +164,155 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
     if (r == 0) {
         r = check_earlier(k, s, why);
     }
-    return r < 0 ? r : gl_care_begin(k, s, why);
+    return r < 0 ? r : gl_attempt_life_begin(k, s, why);
 }
 
 /* Look up what a request is about, with its floor raised. *ret is NULL if it is not known. */
-static int find(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_charge **ret,
+static int find(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_attempt **ret,
                 struct gl_why *why)
 {
-    int r = gl_keep_check_key(&s->key, why);
+    int r = gl_keeper_check_key(&s->key, why);
     if (r == 0) {
-        r = gl_charge_raise(k, &s->key, s->token, why);
+        r = gl_attempt_raise(k, &s->key, s->token, why);
     }
     if (r == 0) {
-        *ret = gl_charge_find(k, &s->key);
+        *ret = gl_attempt_find(k, &s->key);
     }
     return r;
 }
 
-static void on_start(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+static void on_start(struct gl_keeper *k, struct gl_client *c, const struct gl_keeper_msg *m)
 {
     struct gl_why why;
     int r = start(k, &m->start, &why);
 
-    GL_ASSERT(m->type == GL_KEEP_START);
+    GL_ASSERT(m->type == GL_KEEPER_START);
     reply(c, m, r, &why);
 }
 
-static void on_attach(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+static void on_attach(struct gl_keeper *k, struct gl_client *c, const struct gl_keeper_msg *m)
 {
     struct gl_why why;
-    struct gl_charge *found = NULL;
+    struct gl_attempt *found = NULL;
     int r = find(k, &m->start, &found, &why);
 
-    GL_ASSERT(m->type == GL_KEEP_ATTACH);
+    GL_ASSERT(m->type == GL_KEEPER_ATTACH);
     if (r < 0) {
         reply(c, m, r, &why);
         return;
     }
-    if (found != NULL && found->state == GL_CHARGE_ENDED) {
-        gl_caller_send_end(c, found, m->req);
+    if (found != NULL && found->state == GL_ATTEMPT_ENDED) {
+        gl_client_send_end(c, found, m->req);
         return;
     }
-    struct gl_keep_msg answer = {.type = GL_KEEP_REPLY, .state = GL_EXEC_RUNNING, .req = m->req};
+    struct gl_keeper_msg answer = {
+        .type = GL_KEEPER_REPLY, .state = GL_EXEC_RUNNING, .req = m->req};
     if (found != NULL) {
-        gl_care_vouch(k, found);
+        gl_attempt_life_vouch(k, found);
     } else {
         /* A keeper that is about to end has forgotten what it had to stop: it proves nothing. */
         bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
         answer.state = proof ? GL_EXEC_NEVER : GL_EXEC_LOST;
     }
-    gl_caller_send(c, &answer);
+    gl_client_send(c, &answer);
 }
 
-static void on_stop(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+static void on_stop(struct gl_keeper *k, struct gl_client *c, const struct gl_keeper_msg *m)
 {
     struct gl_why why;
-    struct gl_charge *found = NULL;
+    struct gl_attempt *found = NULL;
     int r = find(k, &m->start, &found, &why);
 
-    GL_ASSERT(m->type == GL_KEEP_STOP);
+    GL_ASSERT(m->type == GL_KEEPER_STOP);
     if (r == 0 && found != NULL) {
         if (m->start.grace_ms > 0) {
-            gl_care_hurry(k, found, m->start.grace_ms);
+            gl_attempt_life_hurry(k, found, m->start.grace_ms);
         }
-        gl_care_stop(k, found, GL_EXEC_STOPPED);
+        gl_attempt_life_stop(k, found, GL_EXEC_STOPPED);
     }
     reply(c, m, r, &why);
 }
 
-static void on_ack(struct gl_keeper *k, const struct gl_keep_msg *m)
+static void on_ack(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
-    struct gl_charge *found = NULL;
+    struct gl_attempt *found = NULL;
 
-    GL_ASSERT(m->type == GL_KEEP_ACK);
+    GL_ASSERT(m->type == GL_KEEPER_ACK);
     if (find(k, &m->start, &found, NULL) == 0 && found != NULL) {
-        gl_care_ack(k, found, m->status != 0);
+        gl_attempt_life_ack(k, found, m->status != 0);
     }
 }
 
-static void on_list(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+static void on_list(struct gl_keeper *k, struct gl_client *c, const struct gl_keeper_msg *m)
 {
-    struct gl_charge *one;
+    struct gl_attempt *one;
 
-    GL_ASSERT(m->type == GL_KEEP_LIST);
+    GL_ASSERT(m->type == GL_KEEPER_LIST);
     for (size_t i = 0; (one = gl_map_next(&k->charges, &i)) != NULL;) {
-        struct gl_keep_msg info = {
-            .type = GL_KEEP_INFO,
+        struct gl_keeper_msg info = {
+            .type = GL_KEEPER_INFO,
             .req = m->req,
             .start = {.key = one->key, .token = one->token},
-            .state = one->state == GL_CHARGE_ENDED ? GL_EXEC_ENDED : GL_EXEC_RUNNING,
+            .state = one->state == GL_ATTEMPT_ENDED ? GL_EXEC_ENDED : GL_EXEC_RUNNING,
         };
-        gl_caller_send(c, &info);
+        gl_client_send(c, &info);
     }
     reply(c, m, 0, NULL);
 }
 
-static void dispatch(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+static void dispatch(struct gl_keeper *k, struct gl_client *c, const struct gl_keeper_msg *m)
 {
     GL_ASSERT(k->active == c);
     switch (m->type) {
-    case GL_KEEP_START:
+    case GL_KEEPER_START:
         on_start(k, c, m);
         break;
-    case GL_KEEP_ATTACH:
+    case GL_KEEPER_ATTACH:
         on_attach(k, c, m);
         break;
-    case GL_KEEP_STOP:
+    case GL_KEEPER_STOP:
         on_stop(k, c, m);
         break;
-    case GL_KEEP_ACK:
+    case GL_KEEPER_ACK:
         on_ack(k, m);
         break;
-    case GL_KEEP_LIST:
+    case GL_KEEPER_LIST:
         on_list(k, c, m);
         break;
-    case GL_KEEP_PING:
+    case GL_KEEPER_PING:
         if (m->session_until != 0) { /* else that it came is all it says */
             k->session_until = m->session_until - k->wall_offset;
         }
         break;
-    case GL_KEEP_HELLO:
-    case GL_KEEP_WELCOME:
-    case GL_KEEP_REFUSED:
-    case GL_KEEP_REPLY:
-    case GL_KEEP_INFO:
-    case GL_KEEP_ENDED:
-    case GL_KEEP_BEACON:
-    case GL_KEEP_BEGUN:
-    case GL_KEEP_SAID:
-        gl_caller_refuse(c, GL_E_INVALID, "not a message for a keeper");
+    case GL_KEEPER_HELLO:
+    case GL_KEEPER_WELCOME:
+    case GL_KEEPER_REFUSED:
+    case GL_KEEPER_REPLY:
+    case GL_KEEPER_INFO:
+    case GL_KEEPER_ENDED:
+    case GL_KEEPER_BEACON:
+    case GL_KEEPER_BEGUN:
+    case GL_KEEPER_SAID:
+        gl_client_refuse(c, GL_E_INVALID, "not a message for a keeper");
         break;
     }
 }
 
-void gl_serve_message(struct gl_keeper *k, struct gl_caller *c, gl_str message)
+void gl_serve_message(struct gl_keeper *k, struct gl_client *c, gl_str message)
 {
     struct gl_why why;
-    struct gl_keep_msg m;
+    struct gl_keeper_msg m;
     gl_arena_reset(&k->scratch);
-    if (gl_keep_decode(&m, message, &k->scratch, &why) < 0) {
-        gl_caller_refuse(c, GL_E_INVALID, why.text);
+    if (gl_keeper_decode(&m, message, &k->scratch, &why) < 0) {
+        gl_client_refuse(c, GL_E_INVALID, why.text);
         return;
     }
     if (k->active == c) {
         k->heard_at = k->now;
         dispatch(k, c, &m);
-    } else if (m.type == GL_KEEP_HELLO) {
+    } else if (m.type == GL_KEEPER_HELLO) {
         on_hello(k, c, &m);
     } else {
-        gl_caller_refuse(c, GL_E_STATE, "say hello first");
+        gl_client_refuse(c, GL_E_STATE, "say hello first");
     }
 }

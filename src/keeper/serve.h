@@ -2,8 +2,8 @@
 #ifndef GL_KEEPER_SERVE_H
 #define GL_KEEPER_SERVE_H
 
-#include "keeper/caller.h"
+#include "keeper/client.h"
 
-void gl_serve_message(struct gl_keeper *k, struct gl_caller *c, gl_str message);
+void gl_serve_message(struct gl_keeper *k, struct gl_client *c, gl_str message);
 
 #endif

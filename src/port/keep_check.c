@@ -1,5 +1,5 @@
 /* What may be asked of a keeper. */
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 enum {
     FILE_NAMES_BYTES_MAX = 768 << 10,
@@ -15,7 +15,7 @@ static_assert(GL_COMMAND_BYTES_MAX + WORKER_NAMES_BYTES_MAX + GL_TEXTS_BYTES_MAX
                   GL_FRAME_BYTES_MAX,
               "every start that is allowed fits a frame");
 static_assert(GL_COMMAND_BYTES_MAX + FILE_NAMES_BYTES_MAX + GL_INPUT_BYTES_MAX + SMALL_BYTES_MAX <=
-                  GL_KEEP_FRAME_BYTES_OLD,
+                  GL_KEEPER_FRAME_BYTES_OLD,
               "... and of a step one of the releases before");
 static_assert(4 * (GL_ARGS_MAX + GL_ENVS_MAX + GL_SECRETS_MAX) < SMALL_BYTES_MAX / 2,
               "the lengths of its texts are small");
@@ -39,7 +39,7 @@ static bool is_attempt_id(gl_str s)
     return true;
 }
 
-int gl_keep_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why)
+int gl_keeper_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why)
 {
     if (!gl_str_is_id(key->context)) {
         return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the name of a context",
@@ -56,7 +56,7 @@ int gl_keep_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_wh
     return 0;
 }
 
-int gl_keep_check_file(gl_str name, struct gl_why *reterr_why)
+int gl_keeper_check_file(gl_str name, struct gl_why *reterr_why)
 {
     gl_str rest = name;
     bool good = name.n > 0 && name.n < 4096 && memchr(name.p, 0, name.n) == NULL &&
@@ -95,7 +95,7 @@ static int check_secrets(const struct gl_exec_start *s, size_t *bytes, struct gl
             return gl_why(why, GL_E_INVALID, "secret %.*s: names with GLIA_ are not free",
                           GL_STR_ARG(name));
         }
-        int r = gl_keep_check_secret(name, value, why);
+        int r = gl_keeper_check_secret(name, value, why);
         if (r < 0) {
             return r;
         }
@@ -109,7 +109,7 @@ static int check_secrets(const struct gl_exec_start *s, size_t *bytes, struct gl
     return 0;
 }
 
-int gl_keep_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why)
+int gl_keeper_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why)
 {
     if (has_nul(value)) {
         return gl_why(reterr_why, GL_E_INVALID, "secret %.*s: its value contains a NUL byte",
@@ -187,7 +187,7 @@ static int check_files(const struct gl_exec_start *s, struct gl_why *why)
     }
     for (size_t i = 0; i < s->files_n; i++) {
         const struct gl_exec_file *f = &s->files[i];
-        int r = gl_keep_check_file(f->name, why);
+        int r = gl_keeper_check_file(f->name, why);
         if (r < 0) {
             return r;
         }
@@ -251,7 +251,7 @@ static int check_cwd(const struct gl_exec_start *s, struct gl_why *why)
             return 0;
         }
         if (below.p[0] == '/') {
-            return gl_keep_check_file((gl_str){.p = below.p + 1, .n = below.n - 1}, why);
+            return gl_keeper_check_file((gl_str){.p = below.p + 1, .n = below.n - 1}, why);
         }
     }
     return gl_why(why, GL_E_INVALID, "the folder to run in must be an absolute path");
@@ -275,9 +275,9 @@ static int check_worker(const struct gl_exec_start *s, struct gl_why *why)
     return check_work(s, why);
 }
 
-int gl_keep_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why)
+int gl_keeper_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why)
 {
-    int r = gl_keep_check_key(&s->key, reterr_why);
+    int r = gl_keeper_check_key(&s->key, reterr_why);
     if (r == 0) {
         r = check_command(s, reterr_why);
     }

@@ -12,7 +12,7 @@
 #include "contract/exec_world.h"
 #include "os/fs.h"
 #include "os/sock.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 #include "support/golden.h"
 
 static int open_world(void **state)
@@ -145,11 +145,11 @@ static void *be_an_old_keeper(void *arg)
     assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
     int fd = accept(listener, NULL, NULL);
     assert_true(recv(fd, bytes, sizeof(bytes), 0) > 0); /* hello */
-    struct gl_keep_msg welcome = {.type = GL_KEEP_WELCOME,
-                                  .version_min = 1,
-                                  .version_max = 1,
-                                  .start = {.epoch = GL_S("old")}};
-    gl_keep_encode(&welcome, &out);
+    struct gl_keeper_msg welcome = {.type = GL_KEEPER_WELCOME,
+                                    .version_min = 1,
+                                    .version_max = 1,
+                                    .start = {.epoch = GL_S("old")}};
+    gl_keeper_encode(&welcome, &out);
     assert_int_equal(send(fd, out.p, out.n, 0), (ssize_t)out.n);
     *(int *)arg = (int)recv(fd, bytes, sizeof(bytes), 0); /* what else comes */
     close(fd);

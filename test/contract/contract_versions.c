@@ -11,7 +11,7 @@
 #include "contract/worker_world.h"
 #include "os/fs.h"
 #include "os/sock.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 /* ---- one end of a connection ---- */
 
@@ -22,24 +22,24 @@ struct line {
     struct gl_arena arena;
 };
 
-static void say(int fd, const struct gl_keep_msg *m)
+static void say(int fd, const struct gl_keeper_msg *m)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    gl_keep_encode(m, &out);
+    gl_keeper_encode(m, &out);
     assert_int_equal(send(fd, out.p, out.n, MSG_NOSIGNAL), (ssize_t)out.n);
 }
 
 /* False: the other side has hung up. */
-static bool hear(struct line *l, struct gl_keep_msg *ret)
+static bool hear(struct line *l, struct gl_keeper_msg *ret)
 {
     char bytes[65536];
     for (;;) {
         gl_str message, rest = {.p = l->in.p + l->used, .n = l->in.n - l->used};
         size_t used = 0;
-        assert_int_equal(gl_keep_frame(rest, &message, &used, NULL), 0);
+        assert_int_equal(gl_keeper_frame(rest, &message, &used, NULL), 0);
         if (used > 0) {
             l->used += used;
-            assert_int_equal(gl_keep_decode(ret, message, &l->arena, NULL), 0);
+            assert_int_equal(gl_keeper_decode(ret, message, &l->arena, NULL), 0);
             return true;
         }
         ssize_t n = recv(l->fd, bytes, sizeof(bytes), 0);
@@ -62,18 +62,18 @@ static void hang_up(struct line *l)
 /* It has one attempt as long as the file `busy` is there; it is never asked to start another. */
 static void serve_old(struct line *l, const char *busy)
 {
-    struct gl_keep_msg m;
+    struct gl_keeper_msg m;
     while (hear(l, &m)) {
-        struct gl_keep_msg info = {.type = GL_KEEP_INFO, .req = m.req, .start = m.start};
-        struct gl_keep_msg reply = {.type = GL_KEEP_REPLY, .req = m.req};
-        struct gl_keep_msg welcome = {.type = GL_KEEP_WELCOME,
-                                      .version_min = 2,
-                                      .version_max = 2,
-                                      .pid = (uint64_t)getpid(),
-                                      .start = {.epoch = GL_S("old")}};
-        if (m.type == GL_KEEP_HELLO) {
+        struct gl_keeper_msg info = {.type = GL_KEEPER_INFO, .req = m.req, .start = m.start};
+        struct gl_keeper_msg reply = {.type = GL_KEEPER_REPLY, .req = m.req};
+        struct gl_keeper_msg welcome = {.type = GL_KEEPER_WELCOME,
+                                        .version_min = 2,
+                                        .version_max = 2,
+                                        .pid = (uint64_t)getpid(),
+                                        .start = {.epoch = GL_S("old")}};
+        if (m.type == GL_KEEPER_HELLO) {
             say(l->fd, &welcome);
-        } else if (m.type == GL_KEEP_LIST) {
+        } else if (m.type == GL_KEEPER_LIST) {
             info.start.key = (struct gl_attempt_key){GL_S("default"), GL_S("J"), GL_S("x")};
             if (access(busy, F_OK) == 0) {
                 say(l->fd, &info);
@@ -157,7 +157,7 @@ static void a_worker_waits_until_an_old_keeper_has_gone(void **state)
 static void an_old_node_gets_of_a_worker_what_it_understands(void **state)
 {
     struct exec_world *w = *state;
-    struct gl_keep_msg m;
+    struct gl_keeper_msg m;
     char path[PATH_MAX];
     struct worker_end e = worker_run(w, "echo hello; exit 3", (struct exec_wish){0});
     const char *second = worker_start(
@@ -167,22 +167,22 @@ static void an_old_node_gets_of_a_worker_what_it_understands(void **state)
     struct line l = {.fd = -1};
     snprintf(path, sizeof(path), "%s/keeper/sock", w->data_dir);
     assert_int_equal(gl_sock_connect(path, &l.fd, NULL), 0);
-    say(l.fd, &(struct gl_keep_msg){.type = GL_KEEP_HELLO,
-                                    .version_min = 1,
-                                    .version_max = 2,
-                                    .incarnation = ++w->incarnation});
+    say(l.fd, &(struct gl_keeper_msg){.type = GL_KEEPER_HELLO,
+                                      .version_min = 1,
+                                      .version_max = 2,
+                                      .incarnation = ++w->incarnation});
     assert_true(hear(&l, &m));
-    assert_int_equal(m.type, GL_KEEP_WELCOME);
+    assert_int_equal(m.type, GL_KEEPER_WELCOME);
     assert_int_equal(m.version_min, 2);
     assert_true(hear(&l, &m));
-    assert_int_equal(m.type, GL_KEEP_ENDED);
+    assert_int_equal(m.type, GL_KEEPER_ENDED);
     assert_int_equal(m.result.exit_code, 3);
-    assert_int_equal(m.output_source, GL_KEEP_NO_OUTPUT);
+    assert_int_equal(m.output_source, GL_KEEPER_NO_OUTPUT);
     assert_int_equal(m.worker.out.n, 0);
     snprintf(path, sizeof(path), "%s/go", w->data_dir);
     assert_int_equal(gl_fs_write(path, GL_S(""), NULL), 0);
     assert_true(hear(&l, &m)); /* the end of the other, and not its line */
-    assert_int_equal(m.type, GL_KEEP_ENDED);
+    assert_int_equal(m.type, GL_KEEPER_ENDED);
     assert_true(gl_str_is(m.start.key.attempt, second));
     hang_up(&l);
     /* A newer one gets all of it. */

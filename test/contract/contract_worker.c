@@ -14,7 +14,7 @@
 #include "contract/worker_world.h"
 #include "os/fs.h"
 #include "os/sock.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 /* ---- its folder ---- */
 

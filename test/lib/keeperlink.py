@@ -1,4 +1,4 @@
-"""The keeper's protocol, written a second time (see src/port/keep.h), for tests."""
+"""The keeper's protocol, written a second time (see src/port/keeper_protocol.h), for tests."""
 import os
 import socket
 import struct

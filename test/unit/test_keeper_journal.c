@@ -19,11 +19,11 @@ struct world {
     char read[512]; /* what was replayed: "e3 " for an end with token 3 */
 };
 
-static int note(void *owner, const struct gl_keep_msg *m)
+static int note(void *owner, const struct gl_keeper_msg *m)
 {
     struct world *w = owner;
     size_t n = strlen(w->read);
-    snprintf(w->read + n, sizeof(w->read) - n, "%s%d ", m->type == GL_KEEP_ENDED ? "e" : "b",
+    snprintf(w->read + n, sizeof(w->read) - n, "%s%d ", m->type == GL_KEEPER_ENDED ? "e" : "b",
              (int)m->start.token);
     return 0;
 }
@@ -65,9 +65,9 @@ static int close_world(void **state)
     return 0;
 }
 
-static uint64_t add(struct world *w, enum gl_keep_type type, uint64_t token)
+static uint64_t add(struct world *w, enum gl_keeper_type type, uint64_t token)
 {
-    struct gl_keep_msg m = {.type = type, .start = {.token = token}};
+    struct gl_keeper_msg m = {.type = type, .start = {.token = token}};
     return gl_journal_add(&w->j, &m);
 }
 
@@ -98,8 +98,8 @@ static void repair(struct world *w, int good)
 static void records_come_back_in_order(void **state)
 {
     struct world *w = *state;
-    add(w, GL_KEEP_BEGUN, 1);
-    uint64_t end = add(w, GL_KEEP_ENDED, 2);
+    add(w, GL_KEEPER_BEGUN, 1);
+    uint64_t end = add(w, GL_KEEPER_ENDED, 2);
     assert_true(w->j.synced < end);
     assert_int_equal(settle(w), 0);
     assert_true(w->j.synced >= end);
@@ -112,10 +112,10 @@ static void what_must_not_be_synced_is_not(void **state)
 {
     struct world *w = *state;
     struct gl_why why;
-    add(w, GL_KEEP_BEGUN, 1);
+    add(w, GL_KEEPER_BEGUN, 1);
     assert_int_equal(gl_journal_flush(&w->j, &why), 0);
     assert_int_equal(w->j.syncing, 0);
-    add(w, GL_KEEP_ENDED, 2);
+    add(w, GL_KEEPER_ENDED, 2);
     assert_int_equal(gl_journal_flush(&w->j, &why), 0);
     assert_int_equal(w->j.syncing, w->slow ? w->j.bytes : 0);
     assert_int_equal(gl_journal_wait(&w->j, &why), 0);
@@ -126,9 +126,9 @@ static void an_end_that_comes_during_a_sync_waits_for_the_next(void **state)
 {
     struct world *w = *state;
     struct gl_why why;
-    uint64_t first = add(w, GL_KEEP_ENDED, 1);
+    uint64_t first = add(w, GL_KEEPER_ENDED, 1);
     assert_int_equal(gl_journal_flush(&w->j, &why), 0);
-    uint64_t second = add(w, GL_KEEP_ENDED, 2);
+    uint64_t second = add(w, GL_KEEPER_ENDED, 2);
     assert_int_equal(gl_journal_flush(&w->j, &why), 0);
     assert_int_equal(w->j.syncing, first);
     assert_int_equal(gl_journal_wait(&w->j, &why), 0);
@@ -143,7 +143,7 @@ static void a_failed_write_is_made_up_for(void **state)
     struct world *w = *state;
     struct gl_why why;
     int good = spoil(w, "/dev/full");
-    uint64_t end = add(w, GL_KEEP_ENDED, 1);
+    uint64_t end = add(w, GL_KEEPER_ENDED, 1);
     assert_true(gl_journal_flush(&w->j, &why) < 0);
     assert_int_equal(w->j.bytes, 0);
     repair(w, good);
@@ -159,13 +159,13 @@ static void a_failed_write_is_made_up_for(void **state)
 static void a_failed_sync_is_made_up_for(void **state)
 {
     struct world *w = *state;
-    add(w, GL_KEEP_ENDED, 1);
+    add(w, GL_KEEPER_ENDED, 1);
     assert_int_equal(settle(w), 0);
     int good = spoil(w, "/dev/null");
-    uint64_t second = add(w, GL_KEEP_ENDED, 2);
+    uint64_t second = add(w, GL_KEEPER_ENDED, 2);
     assert_true(settle(w) < 0);
     assert_true(w->j.synced < second);
-    uint64_t third = add(w, GL_KEEP_ENDED, 3);
+    uint64_t third = add(w, GL_KEEPER_ENDED, 3);
     assert_true(settle(w) < 0);
     assert_true(w->j.synced < second);
     repair(w, good);
@@ -179,16 +179,16 @@ static void a_failed_sync_is_made_up_for(void **state)
 static void a_torn_end_is_cut_off_and_written_over(void **state)
 {
     struct world *w = *state;
-    add(w, GL_KEEP_ENDED, 1);
-    uint64_t good = add(w, GL_KEEP_ENDED, 2);
-    add(w, GL_KEEP_ENDED, 3);
+    add(w, GL_KEEPER_ENDED, 1);
+    uint64_t good = add(w, GL_KEEPER_ENDED, 2);
+    add(w, GL_KEEPER_ENDED, 3);
     assert_int_equal(settle(w), 0);
     assert_int_equal(ftruncate(w->j.fd, (off_t)w->j.bytes - 1), 0);
     gl_journal_close(&w->j);
     reopen(w);
     assert_string_equal(w->read, "e1 e2 ");
     assert_int_equal(w->j.bytes, good);
-    add(w, GL_KEEP_ENDED, 4);
+    add(w, GL_KEEPER_ENDED, 4);
     assert_int_equal(settle(w), 0);
     gl_journal_close(&w->j);
     reopen(w);
@@ -202,7 +202,7 @@ static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
     struct world *w = *state;
     uint64_t ends[3];
     for (uint64_t i = 0; i < 3; i++) {
-        ends[i] = add(w, GL_KEEP_ENDED, i + 1);
+        ends[i] = add(w, GL_KEEPER_ENDED, i + 1);
     }
     assert_int_equal(settle(w), 0);
     for (uint64_t at = 0; at < ends[2]; at++) {
@@ -239,10 +239,10 @@ static void a_replacement_that_fails_halfway_loses_nothing(void **state)
     struct gl_why why;
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
     struct rlimit before, few;
-    add(w, GL_KEEP_ENDED, 1);
+    add(w, GL_KEEPER_ENDED, 1);
     assert_int_equal(settle(w), 0);
-    struct gl_keep_msg m = {.type = GL_KEEP_ENDED, .start = {.token = 9}};
-    gl_keep_add_record(&m, &content);
+    struct gl_keeper_msg m = {.type = GL_KEEPER_ENDED, .start = {.token = 9}};
+    gl_keeper_add_record(&m, &content);
     int next = dup(w->j.fd); /* the lowest that is free */
     assert_true(next >= 0);
     close(next);
@@ -251,7 +251,7 @@ static void a_replacement_that_fails_halfway_loses_nothing(void **state)
     few.rlim_cur = (rlim_t)next + 1;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     (void)gl_journal_replace(&w->j, gl_buf_view(&content), &why); /* whatever it says */
-    add(w, GL_KEEP_ENDED, 10);
+    add(w, GL_KEEPER_ENDED, 10);
     int settled = settle(w);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_true(settled == 0 || settle(w) == 0);
@@ -266,13 +266,13 @@ static void nothing_in_a_replacement_counts_before_its_name_is_synced(void **sta
     struct world *w = *state;
     struct gl_why why;
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
-    struct gl_keep_msg m = {.type = GL_KEEP_ENDED, .start = {.token = 9}};
-    gl_keep_add_record(&m, &content);
+    struct gl_keeper_msg m = {.type = GL_KEEPER_ENDED, .start = {.token = 9}};
+    gl_keeper_add_record(&m, &content);
     char *folder = w->j.folder, nowhere[] = "/nowhere/at/all";
     w->j.folder = nowhere;
     assert_int_equal(gl_journal_replace(&w->j, gl_buf_view(&content), &why), 0);
     assert_int_equal(w->j.synced, 0);
-    uint64_t end = add(w, GL_KEEP_ENDED, 10);
+    uint64_t end = add(w, GL_KEEPER_ENDED, 10);
     for (int i = 0; i < 2; i++) {
         assert_true(settle(w) < 0);
         assert_int_equal(w->j.synced, 0);
@@ -290,13 +290,13 @@ static void it_can_be_replaced_and_goes_on(void **state)
     struct world *w = *state;
     struct gl_why why;
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
-    add(w, GL_KEEP_ENDED, 1);
+    add(w, GL_KEEPER_ENDED, 1);
     assert_int_equal(settle(w), 0);
-    add(w, GL_KEEP_ENDED, 2); /* pending: the new content stands for it */
-    struct gl_keep_msg m = {.type = GL_KEEP_ENDED, .start = {.token = 9}};
-    gl_keep_add_record(&m, &content);
+    add(w, GL_KEEPER_ENDED, 2); /* pending: the new content stands for it */
+    struct gl_keeper_msg m = {.type = GL_KEEPER_ENDED, .start = {.token = 9}};
+    gl_keeper_add_record(&m, &content);
     assert_int_equal(gl_journal_replace(&w->j, gl_buf_view(&content), &why), 0);
-    add(w, GL_KEEP_ENDED, 10);
+    add(w, GL_KEEPER_ENDED, 10);
     assert_int_equal(settle(w), 0);
     gl_journal_close(&w->j);
     reopen(w);
@@ -306,10 +306,10 @@ static void it_can_be_replaced_and_goes_on(void **state)
 static void it_can_be_cleared_and_goes_on(void **state)
 {
     struct world *w = *state;
-    add(w, GL_KEEP_ENDED, 1);
+    add(w, GL_KEEPER_ENDED, 1);
     assert_int_equal(settle(w), 0);
     gl_journal_clear(&w->j);
-    add(w, GL_KEEP_ENDED, 2);
+    add(w, GL_KEEPER_ENDED, 2);
     assert_int_equal(settle(w), 0);
     gl_journal_close(&w->j);
     reopen(w);

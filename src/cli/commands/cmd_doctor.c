@@ -16,7 +16,7 @@
 #include "os/lock.h"
 #include "os/paths.h"
 #include "os/sock.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 #include "port/storeurl.h"
 
 enum { KEEPER_PATIENCE_MS = 2000, ANSWER_BYTES = 4096 };
@@ -233,7 +233,7 @@ static bool keeper_handshake(int fd)
     struct pollfd p = {.fd = fd, .events = POLLIN};
     char answer[ANSWER_BYTES];
 
-    gl_keep_encode(&(struct gl_keep_msg){.type = GL_KEEP_HELLO}, &hello);
+    gl_keeper_encode(&(struct gl_keeper_msg){.type = GL_KEEPER_HELLO}, &hello);
     return send(fd, hello.p, hello.n, MSG_NOSIGNAL) == (ssize_t)hello.n &&
            poll(&p, 1, KEEPER_PATIENCE_MS) > 0 && recv(fd, answer, sizeof(answer), 0) > 0;
 }

@@ -1,7 +1,7 @@
 /* cmd_shell.c - glia job shell: a shell where a step has worked, with what it had around it.
  *
  * The keeper leaves the working folder of a failed attempt, and beside it the attempt's environment
- * (port/keep.h). */
+ * (port/keeper_protocol.h). */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "cli/output/overview.h"
 #include "os/paths.h"
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 enum {
     DISK_WARN_MIB = 1024,
@@ -183,7 +183,7 @@ static void check_files(struct gl_doctor_check *c)
         gl_doctor_check_report(c, may < FILES_FAIL ? GL_DOCTOR_FAIL : GL_DOCTOR_WARN,
                                "raise it: ulimit -Hn, or LimitNOFILE= of the service",
                                "a process may have %llu files open: enough for %zu running steps",
-                               may, gl_keep_attempts_max(may));
+                               may, gl_keeper_attempts_max(may));
     } else {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "", "a process may have %llu files open", may);
     }

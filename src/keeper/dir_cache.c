@@ -1,4 +1,4 @@
-#include "keeper/shelf.h"
+#include "keeper/dir_cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ static bool is_our_file(int folder, const char *name, int64_t *ret_bytes)
 
 /* Is it as we have made it? Its times and modes are what its step says they are, so each name in it
  * is looked at. The files are written anew in any case. */
-static bool is_untouched(struct gl_keeper *k, gl_str path, struct gl_shelf_sizes *ret)
+static bool is_untouched(struct gl_keeper *k, gl_str path, struct gl_dir_cache_sizes *ret)
 {
     static const char *const made[] = {"input.json", "env", "work", NULL};
     static const char *const nothing[] = {NULL};
@@ -143,7 +143,7 @@ static void drop(struct gl_keeper *k, struct gl_shelved *s)
     GL_ASSERT(job->shelved_n > 0);
     *s = k->shelved[--k->shelved_n];
     job->shelved_n--;
-    gl_charge_review(k, job);
+    gl_attempt_review(k, job);
 }
 
 /* ---- taking ---- */
@@ -172,7 +172,7 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
     }
     old->has_folder = !moved;
     old->has_left = !moved; /* something is in it that we do not know: leave it alone from now on */
-    gl_charge_review(k, old);
+    gl_attempt_review(k, old);
     return moved;
 }
 
@@ -186,8 +186,8 @@ static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
     job->has_folder = true;
 }
 
-bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
-                   struct gl_shelf_sizes *ret)
+bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
+                       struct gl_dir_cache_sizes *ret)
 {
     if (!job->has_folder) {
         get_job_folder(k, job);
@@ -200,7 +200,7 @@ bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
         return false;
     }
     gl_str from = shelved_path(k, s);
-    struct gl_shelf_sizes sizes = s->sizes;
+    struct gl_dir_cache_sizes sizes = s->sizes;
     drop(k, s);
     if (!gl_str_eq(from, path) && renameat(k->contexts_fd, from.p, k->contexts_fd, path.p) < 0) {
         return false;
@@ -211,11 +211,11 @@ bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
 
 /* ---- keeping ---- */
 
-bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
+bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *c, gl_str path)
 {
-    struct gl_shelf_sizes sizes;
+    struct gl_dir_cache_sizes sizes;
 
-    GL_ASSERT(c->state == GL_CHARGE_CLEARING);
+    GL_ASSERT(c->state == GL_ATTEMPT_CLEARING);
     if (k->shelved_n == SHELF_MAX || !is_untouched(k, path, &sizes)) {
         c->floor->has_left = true;
         return false;
@@ -247,7 +247,7 @@ static void remove_folder(struct gl_keeper *k, const char *path)
     }
 }
 
-void gl_shelf_forget(struct gl_keeper *k, struct gl_floor *job)
+void gl_dir_cache_forget(struct gl_keeper *k, struct gl_floor *job)
 {
     struct gl_shelved *s;
     while ((s = find(k, job)) != NULL) {
@@ -260,11 +260,11 @@ void gl_shelf_forget(struct gl_keeper *k, struct gl_floor *job)
     }
 }
 
-void gl_shelf_clear(struct gl_keeper *k)
+void gl_dir_cache_clear(struct gl_keeper *k)
 {
     struct gl_floor *job;
     for (size_t i = 0; (job = gl_map_next(&k->floors, &i)) != NULL;) {
-        gl_shelf_forget(k, job);
+        gl_dir_cache_forget(k, job);
         gl_arena_reset(&k->scratch);
     }
     gl_mem_free(k->shelved);

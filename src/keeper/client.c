@@ -1,4 +1,4 @@
-#include "keeper/caller.h"
+#include "keeper/client.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "keeper/charge.h"
+#include "keeper/attempt.h"
 #include "keeper/serve.h"
 #include "os/failpoint.h"
 #include "os/sock.h"
@@ -25,7 +25,7 @@ enum {
 
 /* ---- life ---- */
 
-static void hang_up(struct gl_keeper *k, struct gl_caller *c)
+static void hang_up(struct gl_keeper *k, struct gl_client *c)
 {
     GL_ASSERT(k->callers_n > 0 || c->watch.fd < 0);
     if (c->watch.fd < 0) {
@@ -45,7 +45,7 @@ static void hang_up(struct gl_keeper *k, struct gl_caller *c)
 static void free_gone(struct gl_keeper *k)
 {
     while (!gl_list_empty(&k->gone)) {
-        struct gl_caller *c = GL_CONTAINER(gl_list_first(&k->gone), struct gl_caller, link);
+        struct gl_client *c = GL_CONTAINER(gl_list_first(&k->gone), struct gl_client, link);
         gl_list_remove(&c->link);
         gl_buf_done(&c->in);
         gl_buf_done(&c->out);
@@ -57,10 +57,10 @@ static void free_gone(struct gl_keeper *k)
 static void on_impatience(struct gl_keeper *k, struct gl_timer *t)
 {
     GL_ASSERT(t->due <= k->now);
-    hang_up(k, GL_CONTAINER(t, struct gl_caller, patience));
+    hang_up(k, GL_CONTAINER(t, struct gl_client, patience));
 }
 
-void gl_caller_activate(struct gl_keeper *k, struct gl_caller *c)
+void gl_client_activate(struct gl_keeper *k, struct gl_client *c)
 {
     GL_ASSERT(c->version != 0);
     GL_ASSERT(!c->closing);
@@ -81,19 +81,19 @@ void gl_caller_activate(struct gl_keeper *k, struct gl_caller *c)
 
 /* ---- words in ---- */
 
-static bool may_hear(const struct gl_caller *c)
+static bool may_hear(const struct gl_client *c)
 {
     return c->watch.fd >= 0 && !c->closing && c->out.n < OUT_BYTES_HIGH;
 }
 
-static gl_str unread(const struct gl_caller *c)
+static gl_str unread(const struct gl_client *c)
 {
     GL_ASSERT(c->in_used <= c->in.n);
     return (gl_str){.p = c->in.p + c->in_used, .n = c->in.n - c->in_used};
 }
 
 /* Move what is not dealt with to the front. */
-static void compact(struct gl_caller *c)
+static void compact(struct gl_client *c)
 {
     gl_str rest = unread(c);
     if (c->in_used > 0 && rest.n > 0) {
@@ -104,14 +104,14 @@ static void compact(struct gl_caller *c)
     GL_ASSERT(c->in_used == 0);
 }
 
-static void take_frames(struct gl_keeper *k, struct gl_caller *c)
+static void take_frames(struct gl_keeper *k, struct gl_client *c)
 {
     for (int i = 0; may_hear(c); i++) {
         struct gl_why why;
         gl_str message;
         size_t used = 0;
-        if (gl_keep_frame(unread(c), &message, &used, &why) < 0) {
-            gl_caller_refuse(c, GL_E_INVALID, why.text);
+        if (gl_keeper_frame(unread(c), &message, &used, &why) < 0) {
+            gl_client_refuse(c, GL_E_INVALID, why.text);
             break;
         }
         if (used == 0) {
@@ -128,7 +128,7 @@ static void take_frames(struct gl_keeper *k, struct gl_caller *c)
     compact(c);
 }
 
-static void on_words(struct gl_keeper *k, struct gl_caller *c)
+static void on_words(struct gl_keeper *k, struct gl_client *c)
 {
     char bytes[READ_BYTES];
     ssize_t n = recv(c->watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -147,7 +147,7 @@ static void on_words(struct gl_keeper *k, struct gl_caller *c)
 
 static void on_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
-    struct gl_caller *c = GL_CONTAINER(w, struct gl_caller, watch);
+    struct gl_client *c = GL_CONTAINER(w, struct gl_client, watch);
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         if (may_hear(c) || events & (EPOLLHUP | EPOLLERR)) {
             on_words(k, c);
@@ -155,16 +155,16 @@ static void on_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     }
 }
 
-void gl_caller_go_on(struct gl_keeper *k)
+void gl_client_go_on(struct gl_keeper *k)
 {
-    struct gl_caller *all[CALLERS_MAX];
+    struct gl_client *all[CALLERS_MAX];
     size_t n = 0;
 
     GL_ASSERT(k->callers_n <= CALLERS_MAX);
     k->unread = false;
     /* A hello cuts others off, but frees them only when the turn is over. */
     for (struct gl_link *l = k->callers.next; l != &k->callers; l = l->next) {
-        all[n++] = GL_CONTAINER(l, struct gl_caller, link);
+        all[n++] = GL_CONTAINER(l, struct gl_client, link);
     }
     GL_ASSERT(n == k->callers_n);
     for (size_t i = 0; i < n; i++) {
@@ -174,87 +174,87 @@ void gl_caller_go_on(struct gl_keeper *k)
 
 /* ---- words out ---- */
 
-void gl_caller_send(struct gl_caller *c, const struct gl_keep_msg *m)
+void gl_client_send(struct gl_client *c, const struct gl_keeper_msg *m)
 {
     if (c->watch.fd >= 0) {
-        gl_keep_encode(m, &c->out);
+        gl_keeper_encode(m, &c->out);
     }
 }
 
-void gl_caller_tell(struct gl_keeper *k, const struct gl_keep_msg *m)
+void gl_client_tell(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
     if (k->active != NULL && k->active->out.n < OUT_BYTES_HIGH) {
-        gl_caller_send(k->active, m);
+        gl_client_send(k->active, m);
     }
 }
 
-void gl_caller_refuse(struct gl_caller *c, int status, const char *text)
+void gl_client_refuse(struct gl_client *c, int status, const char *text)
 {
-    struct gl_keep_msg m = {
-        .type = GL_KEEP_REFUSED,
-        .version_max = GL_KEEP_VERSION_MAX,
+    struct gl_keeper_msg m = {
+        .type = GL_KEEPER_REFUSED,
+        .version_max = GL_KEEPER_VERSION_MAX,
         .status = status,
         .text = gl_str_of(text),
     };
 
     GL_ASSERT(status < 0);
-    gl_caller_send(c, &m);
+    gl_client_send(c, &m);
     c->closing = true;
     GL_ASSERT(c->closing);
 }
 
-bool gl_caller_hears(const struct gl_keeper *k)
+bool gl_client_hears(const struct gl_keeper *k)
 {
-    return k->active != NULL && k->active->version >= GL_KEEP_VERSION_WORKERS;
+    return k->active != NULL && k->active->version >= GL_KEEPER_VERSION_WORKERS;
 }
 
 /* What a worker has said, until so many bytes are queued. */
-static void send_said(struct gl_caller *c, struct gl_heard *h, size_t bytes_high)
+static void send_said(struct gl_client *c, struct gl_worker_lines *h, size_t bytes_high)
 {
     struct gl_said *s;
 
     GL_ASSERT(bytes_high > 0);
-    while (c->out.n < bytes_high && (s = gl_heard_first(h)) != NULL) {
-        struct gl_keep_msg m = {
-            .type = GL_KEEP_SAID,
+    while (c->out.n < bytes_high && (s = gl_worker_lines_first(h)) != NULL) {
+        struct gl_keeper_msg m = {
+            .type = GL_KEEPER_SAID,
             .start = {.key = h->charge->key, .token = h->charge->token},
             .line = {.p = s->text, .n = s->n},
         };
-        gl_caller_send(c, &m);
-        gl_heard_pop(h);
+        gl_client_send(c, &m);
+        gl_worker_lines_pop(h);
     }
 }
 
-void gl_caller_send_end(struct gl_caller *c, struct gl_charge *charge, uint64_t req)
+void gl_client_send_end(struct gl_client *c, struct gl_attempt *charge, uint64_t req)
 {
-    struct gl_keep_msg m = gl_charge_ended(charge);
+    struct gl_keeper_msg m = gl_attempt_ended(charge);
 
-    GL_ASSERT(charge->state == GL_CHARGE_ENDED);
-    if (charge->heard != NULL && c->version >= GL_KEEP_VERSION_WORKERS) {
+    GL_ASSERT(charge->state == GL_ATTEMPT_ENDED);
+    if (charge->heard != NULL && c->version >= GL_KEEPER_VERSION_WORKERS) {
         send_said(c, charge->heard, SIZE_MAX);
     }
     if (req != 0) {
-        m.type = GL_KEEP_REPLY;
+        m.type = GL_KEEPER_REPLY;
         m.req = req;
         m.state = GL_EXEC_ENDED;
     }
-    gl_keep_lower(&m, c->version);
-    gl_caller_send(c, &m);
+    gl_keeper_lower(&m, c->version);
+    gl_client_send(c, &m);
 }
 
 static void report_said(struct gl_keeper *k)
 {
-    bool hears = gl_caller_hears(k);
+    bool hears = gl_client_hears(k);
     for (struct gl_link *l = k->talking.next, *next; l != &k->talking; l = next) {
-        struct gl_heard *h = GL_CONTAINER(l, struct gl_heard, talking);
+        struct gl_worker_lines *h = GL_CONTAINER(l, struct gl_worker_lines, talking);
         next = l->next;
         if (hears) {
             send_said(k->active, h, OUT_BYTES_HIGH);
         }
-        if (!hears || !gl_heard_is_full(h)) {
+        if (!hears || !gl_worker_lines_is_full(h)) {
             gl_capture_go_on(k, &h->charge->capture);
         }
-        if (gl_heard_first(h) == NULL) {
+        if (gl_worker_lines_first(h) == NULL) {
             gl_list_remove(&h->talking);
         }
     }
@@ -262,17 +262,17 @@ static void report_said(struct gl_keeper *k)
 
 static void report_ends(struct gl_keeper *k)
 {
-    struct gl_caller *c = k->active;
+    struct gl_client *c = k->active;
     while (c != NULL && c->out.n < UNSAID_BYTES_HIGH && !gl_list_empty(&k->unsaid)) {
         struct gl_link *l = gl_list_first(&k->unsaid);
-        gl_caller_send_end(c, GL_CONTAINER(l, struct gl_charge, link), 0);
+        gl_client_send_end(c, GL_CONTAINER(l, struct gl_attempt, link), 0);
         gl_list_remove(l);
         gl_list_push(&k->said, l);
     }
 }
 
 /* Watch for what we can use: room to write if something is queued, words if we would take them. */
-static void adjust_watch(struct gl_keeper *k, struct gl_caller *c)
+static void adjust_watch(struct gl_keeper *k, struct gl_client *c)
 {
     uint32_t events = (c->out.n > 0 ? EPOLLOUT : 0u) | (may_hear(c) ? EPOLLIN : 0u);
 
@@ -283,7 +283,7 @@ static void adjust_watch(struct gl_keeper *k, struct gl_caller *c)
     }
 }
 
-static void write_out(struct gl_keeper *k, struct gl_caller *c)
+static void write_out(struct gl_keeper *k, struct gl_client *c)
 {
     size_t at = 0;
     while (at < c->out.n) {
@@ -317,17 +317,17 @@ static void write_out(struct gl_keeper *k, struct gl_caller *c)
 
 static bool has_more(const struct gl_keeper *k)
 {
-    return !gl_list_empty(&k->unsaid) || (gl_caller_hears(k) && !gl_list_empty(&k->talking));
+    return !gl_list_empty(&k->unsaid) || (gl_client_hears(k) && !gl_list_empty(&k->talking));
 }
 
-void gl_caller_flush(struct gl_keeper *k)
+void gl_client_flush(struct gl_keeper *k)
 {
     bool reported = k->active != NULL && !gl_list_empty(&k->unsaid);
     report_said(k);
     report_ends(k);
     for (struct gl_link *l = k->callers.next, *next; l != &k->callers; l = next) {
         next = l->next;
-        struct gl_caller *c = GL_CONTAINER(l, struct gl_caller, link);
+        struct gl_client *c = GL_CONTAINER(l, struct gl_client, link);
         if (c->out.n > 0 || c->closing) {
             write_out(k, c);
         }
@@ -341,10 +341,10 @@ void gl_caller_flush(struct gl_keeper *k)
     free_gone(k);
 }
 
-void gl_caller_close_all(struct gl_keeper *k)
+void gl_client_close_all(struct gl_keeper *k)
 {
     while (!gl_list_empty(&k->callers)) {
-        hang_up(k, GL_CONTAINER(gl_list_first(&k->callers), struct gl_caller, link));
+        hang_up(k, GL_CONTAINER(gl_list_first(&k->callers), struct gl_client, link));
     }
     free_gone(k);
     gl_keeper_unwatch(&k->listener);
@@ -378,7 +378,7 @@ static void on_knock(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
         (void)close(fd);
         return;
     }
-    struct gl_caller *c = gl_mem_alloc(sizeof(*c));
+    struct gl_client *c = gl_mem_alloc(sizeof(*c));
     c->watch = (struct gl_watch){.ready = on_ready, .fd = fd};
     c->events = EPOLLIN;
     c->patience.fire = on_impatience;
@@ -393,7 +393,7 @@ static void on_knock(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     gl_keeper_set_timer(k, &c->patience, gl_keeper_after(k, PATIENCE_MS));
 }
 
-int gl_caller_listen(struct gl_keeper *k, struct gl_why *reterr_why)
+int gl_client_listen(struct gl_keeper *k, struct gl_why *reterr_why)
 {
     const char *path = gl_str_fmt(&k->scratch, "%s/keeper/sock", k->config.data_dir).p;
     int r = gl_sock_listen(path, &k->listener.fd, reterr_why);

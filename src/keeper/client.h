@@ -1,4 +1,4 @@
-/* caller.h - connections to the keeper's socket.
+/* client.h - connections to the keeper's socket.
  *
  * One node at a time: the last that said hello is the one that counts, and its predecessors are cut
  * off, whatever they still had to say. Others may be connected without having said hello, for a few
@@ -6,14 +6,14 @@
  *
  * Words are taken in as they come, at most a handful per turn, and answers go out when the turn is
  * settled. A caller that does not read is not read either. */
-#ifndef GL_KEEPER_CALLER_H
-#define GL_KEEPER_CALLER_H
+#ifndef GL_KEEPER_CLIENT_H
+#define GL_KEEPER_CLIENT_H
 
 #include "keeper/keeper.h"
 
-struct gl_charge;
+struct gl_attempt;
 
-struct gl_caller {
+struct gl_client {
     struct gl_link link;
     struct gl_watch watch;
     struct gl_timer patience; /* until it has said hello */
@@ -24,26 +24,26 @@ struct gl_caller {
     uint64_t version; /* of the protocol, as agreed */
 };
 
-int gl_caller_listen(struct gl_keeper *k, struct gl_why *reterr_why);
+int gl_client_listen(struct gl_keeper *k, struct gl_why *reterr_why);
 
 /* Queue a message for this caller. */
-void gl_caller_send(struct gl_caller *c, const struct gl_keep_msg *m);
+void gl_client_send(struct gl_client *c, const struct gl_keeper_msg *m);
 /* ... for the node, if there is one and it listens: only for what may be missed. */
-void gl_caller_tell(struct gl_keeper *k, const struct gl_keep_msg *m);
+void gl_client_tell(struct gl_keeper *k, const struct gl_keeper_msg *m);
 /* The end of an attempt: an event, or (with `req`) the answer to ATTACH. Whatever it has said comes
  * before it. */
-void gl_caller_send_end(struct gl_caller *c, struct gl_charge *charge, uint64_t req);
+void gl_client_send_end(struct gl_client *c, struct gl_attempt *charge, uint64_t req);
 /* There is a node, and it takes what workers say. */
-bool gl_caller_hears(const struct gl_keeper *k);
+bool gl_client_hears(const struct gl_keeper *k);
 /* Answer with REFUSED and cut it off. */
-void gl_caller_refuse(struct gl_caller *c, int status, const char *text);
+void gl_client_refuse(struct gl_client *c, int status, const char *text);
 /* It has said hello: it is the node from now on. */
-void gl_caller_activate(struct gl_keeper *k, struct gl_caller *c);
+void gl_client_activate(struct gl_keeper *k, struct gl_client *c);
 
 /* Frames that were left over from the last turn. */
-void gl_caller_go_on(struct gl_keeper *k);
+void gl_client_go_on(struct gl_keeper *k);
 /* The turn is settled: report ends, write what is queued, forget who is gone. */
-void gl_caller_flush(struct gl_keeper *k);
-void gl_caller_close_all(struct gl_keeper *k);
+void gl_client_flush(struct gl_keeper *k);
+void gl_client_close_all(struct gl_keeper *k);
 
 #endif

@@ -1,4 +1,4 @@
-/* keep.h - the language between a node and its keeper, and of the keeper's journal.
+/* keeper_protocol.h - the language between a node and its keeper, and of the keeper's journal.
  *
  * A frame is a 32-bit length (little endian, without itself) and a message; a message is one byte
  * of type and fields, each with a tag and a length. Who does not know a tag skips it, and a field
@@ -18,44 +18,44 @@
  *
  * Pure: bytes in, values out. Every length is checked against limits.h; a decoded message borrows
  * its bytes. */
-#ifndef GL_PORT_KEEP_H
-#define GL_PORT_KEEP_H
+#ifndef GL_PORT_KEEPER_PROTOCOL_H
+#define GL_PORT_KEEPER_PROTOCOL_H
 
 #include "base/arena.h"
 #include "base/limits.h"
 #include "port/exec.h"
 
 enum {
-    GL_KEEP_FILES_MAX = 65536,  /* the open-file limit that the keeper asks for */
-    GL_KEEP_FILES_SPARE = 64,   /* reserved for its sockets and files */
-    GL_KEEP_RUNNING_MAX = 16384 /* attempts running at once */
+    GL_KEEPER_FILES_MAX = 65536,  /* the open-file limit that the keeper asks for */
+    GL_KEEPER_FILES_SPARE = 64,   /* reserved for its sockets and files */
+    GL_KEEPER_RUNNING_MAX = 16384 /* attempts running at once */
 };
 
 /* The number of attempts a keeper with this open-file limit runs at once; each needs two
  * descriptors. Keeper and node share it, so that a node offers no slots its keeper would refuse. */
-static inline size_t gl_keep_attempts_max(uint64_t files)
+static inline size_t gl_keeper_attempts_max(uint64_t files)
 {
-    uint64_t most = files < GL_KEEP_FILES_MAX ? files : GL_KEEP_FILES_MAX;
-    uint64_t room = most > 2 * GL_KEEP_FILES_SPARE ? (most - GL_KEEP_FILES_SPARE) / 2 : 1;
+    uint64_t most = files < GL_KEEPER_FILES_MAX ? files : GL_KEEPER_FILES_MAX;
+    uint64_t room = most > 2 * GL_KEEPER_FILES_SPARE ? (most - GL_KEEPER_FILES_SPARE) / 2 : 1;
 
-    return room < GL_KEEP_RUNNING_MAX ? (size_t)room : GL_KEEP_RUNNING_MAX;
+    return room < GL_KEEPER_RUNNING_MAX ? (size_t)room : GL_KEEPER_RUNNING_MAX;
 }
 
 enum {
-    GL_KEEP_VERSION_MIN = 1, /* the oldest this release can speak */
-    GL_KEEP_VERSION_MAX = 4,
-    GL_KEEP_VERSION_SECRETS = 2,  /* from here on: secrets, and inputs above 1 MiB */
-    GL_KEEP_VERSION_WORKERS = 3,  /* workers, SAID, and frames above GL_KEEP_FRAME_BYTES_OLD */
-    GL_KEEP_VERSION_SESSIONS = 4, /* needs_session and session_until: an older keeper takes any
+    GL_KEEPER_VERSION_MIN = 1, /* the oldest this release can speak */
+    GL_KEEPER_VERSION_MAX = 4,
+    GL_KEEPER_VERSION_SECRETS = 2,  /* from here on: secrets, and inputs above 1 MiB */
+    GL_KEEPER_VERSION_WORKERS = 3,  /* workers, SAID, and frames above GL_KEEPER_FRAME_BYTES_OLD */
+    GL_KEEPER_VERSION_SESSIONS = 4, /* needs_session and session_until: an older keeper takes any
                                      word of its node for a word about all of its steps */
-    GL_KEEP_FRAME_BYTES_OLD = 4 << 20,
-    GL_KEEP_NOTE_BYTES = 128,  /* what stands behind a stdout that was cut, at most */
-    GL_KEEP_PREFIX_BYTES = 4,  /* of a frame: its length */
-    GL_KEEP_RECORD_BYTES = 12, /* before a record: length and checksum */
-    GL_KEEP_EPOCH_BYTES = 32,  /* an epoch, in hex */
+    GL_KEEPER_FRAME_BYTES_OLD = 4 << 20,
+    GL_KEEPER_NOTE_BYTES = 128,  /* what stands behind a stdout that was cut, at most */
+    GL_KEEPER_PREFIX_BYTES = 4,  /* of a frame: its length */
+    GL_KEEPER_RECORD_BYTES = 12, /* before a record: length and checksum */
+    GL_KEEPER_EPOCH_BYTES = 32,  /* an epoch, in hex */
 };
 
-#define GL_KEEP_TYPES(X)                                                            \
+#define GL_KEEPER_TYPES(X)                                                          \
     X(HELLO, 1)                                                                     \
     X(WELCOME, 2)                                                                   \
     X(REFUSED, 3) /* the connection ends after it */                                \
@@ -72,31 +72,31 @@ enum {
     X(BEGUN, 14) /* journal: a process was started */                               \
     X(SAID, 15)  /* a line of a worker for the runtime */
 
-enum gl_keep_type {
-#define X(name, value) GL_KEEP_##name = value,
-    GL_KEEP_TYPES(X)
+enum gl_keeper_type {
+#define X(name, value) GL_KEEPER_##name = value,
+    GL_KEEPER_TYPES(X)
 #undef X
 };
 
 /* What a keeper can do on its machine, told in WELCOME. */
 enum {
-    GL_KEEP_HAS_CGROUP =
+    GL_KEEPER_HAS_CGROUP =
         1 << 0, /* its processes stand in a control group: none can hide from the next keeper */
-    GL_KEEP_HAS_CHILDREN =
+    GL_KEEPER_HAS_CHILDREN =
         1 << 1, /* it sees orphaned grandchildren without a search (/proc/.../children) */
-    GL_KEEP_HAS_MARKS = 1 << 2, /* it can tell whose they are */
+    GL_KEEPER_HAS_MARKS = 1 << 2, /* it can tell whose they are */
 };
 
 /* Where the output of a result stood: the node checks it, by different rules. */
-enum gl_keep_source {
-    GL_KEEP_NO_OUTPUT,
-    GL_KEEP_FROM_FILE,   /* $GLIA_OUTPUT: must be JSON */
-    GL_KEEP_FROM_LINE,   /* the last line of stdout: counts only if it is a JSON object */
-    GL_KEEP_FROM_WORKER, /* it is `worker`, of which the node makes a document */
+enum gl_keeper_source {
+    GL_KEEPER_NO_OUTPUT,
+    GL_KEEPER_FROM_FILE,   /* $GLIA_OUTPUT: must be JSON */
+    GL_KEEPER_FROM_LINE,   /* the last line of stdout: counts only if it is a JSON object */
+    GL_KEEPER_FROM_WORKER, /* it is `worker`, of which the node makes a document */
 };
 
 /* What a worker has left; bytes as they came, without the lines for the runtime. */
-struct gl_keep_worker {
+struct gl_keeper_worker {
     gl_str out; /* the beginning; with a note behind it if it was cut */
     gl_str err; /* the end */
     bool is_cut;
@@ -104,8 +104,8 @@ struct gl_keep_worker {
 };
 
 /* Any message; which fields mean something depends on the type. */
-struct gl_keep_msg {
-    enum gl_keep_type type;
+struct gl_keeper_msg {
+    enum gl_keeper_type type;
     uint64_t req; /* number of the request, chosen by the node; 0: none */
 
     uint64_t version_min, version_max; /* HELLO; WELCOME: the chosen one, and the keeper's newest */
@@ -126,10 +126,10 @@ struct gl_keep_msg {
     gl_str text; /* REPLY, REFUSED: the sentence */
     int state;   /* REPLY to ATTACH, INFO: enum gl_exec_state */
 
-    struct gl_exec_result result; /* ENDED, REPLY to ATTACH; the output is not checked */
-    int output_source;            /* enum gl_keep_source */
-    struct gl_keep_worker worker; /* the same */
-    gl_str line;                  /* SAID: with its prefix, without its end */
+    struct gl_exec_result result;   /* ENDED, REPLY to ATTACH; the output is not checked */
+    int output_source;              /* enum gl_keeper_source */
+    struct gl_keeper_worker worker; /* the same */
+    gl_str line;                    /* SAID: with its prefix, without its end */
 
     /* BEGUN: enough to find the process again, and no other. */
     gl_str boot;                   /* id of the machine's boot */
@@ -139,46 +139,46 @@ struct gl_keep_msg {
 
 /* ---- frames ---- */
 
-/* Append one frame. The message must fit (asserted): check a START with gl_keep_check_start()
+/* Append one frame. The message must fit (asserted): check a START with gl_keeper_check_start()
  * first. */
-void gl_keep_encode(const struct gl_keep_msg *m, struct gl_buf *out);
+void gl_keeper_encode(const struct gl_keeper_msg *m, struct gl_buf *out);
 
 /* Find the first frame in `bytes`. 0 with *ret_used = 0: more bytes are needed. GL_E_INVALID: no
  * frame can begin like this. */
-int gl_keep_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl_why *reterr_why);
+int gl_keeper_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl_why *reterr_why);
 
 /* Read a message. Lists live in `a`, text is borrowed from `message`. */
-int gl_keep_decode(struct gl_keep_msg *ret, gl_str message, struct gl_arena *a,
-                   struct gl_why *reterr_why);
+int gl_keeper_decode(struct gl_keeper_msg *ret, gl_str message, struct gl_arena *a,
+                     struct gl_why *reterr_why);
 
 /* Take out of a message what somebody who speaks this version would not understand. */
-void gl_keep_lower(struct gl_keep_msg *m, uint64_t version);
+void gl_keeper_lower(struct gl_keeper_msg *m, uint64_t version);
 
 /* ---- records ---- */
 
-void gl_keep_add_record(const struct gl_keep_msg *m, struct gl_buf *out);
+void gl_keeper_add_record(const struct gl_keeper_msg *m, struct gl_buf *out);
 
 /* Find the first record in `bytes`. GL_E_DAMAGED: there is no whole record here (the torn end of a
  * journal). */
-int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
+int gl_keeper_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
 /* How long the record at the beginning of `bytes` says it is, good or damaged; 0: longer than they
  * are, or than any record. */
-size_t gl_keep_record_bytes(gl_str bytes);
+size_t gl_keeper_record_bytes(gl_str bytes);
 
 /* ---- what may be asked for ---- */
 
 /* Names become parts of paths: letters, digits and "_.-" (an attempt also ":[]"), not beginning
  * with '.' or '-'. */
-int gl_keep_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why);
+int gl_keeper_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why);
 /* A relative path without empty parts, "." and "..". */
-int gl_keep_check_file(gl_str name, struct gl_why *reterr_why);
+int gl_keeper_check_file(gl_str name, struct gl_why *reterr_why);
 /* A value that can be kept out of the log: 4 bytes to 64 KiB, no NUL. */
-int gl_keep_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why);
+int gl_keeper_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why);
 /* Everything about a start (its secrets are read) that can be told without looking at the machine.
  */
-int gl_keep_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why);
+int gl_keeper_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why);
 
 /* The version both can speak: the newest common one, or 0. */
-uint64_t gl_keep_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b);
+uint64_t gl_keeper_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b);
 
 #endif

@@ -1,8 +1,8 @@
-#include "keeper/heard.h"
+#include "keeper/worker_lines.h"
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "keeper/caller.h"
+#include "keeper/client.h"
 #include "keeper/redact.h"
 
 enum {
@@ -12,26 +12,26 @@ enum {
 
 /* ---- life ---- */
 
-struct gl_heard *gl_heard_new(struct gl_charge *c, uint32_t out_max)
+struct gl_worker_lines *gl_worker_lines_new(struct gl_attempt *c, uint32_t out_max)
 {
-    struct gl_heard *h = gl_mem_alloc(sizeof(*h));
+    struct gl_worker_lines *h = gl_mem_alloc(sizeof(*h));
     h->charge = c;
     h->out_max = out_max > 0 ? out_max : GL_STDOUT_BYTES;
     gl_list_init(&h->talking);
     gl_list_init(&h->lines);
     gl_list_init(&h->beacons);
     GL_ASSERT(h->out_max > 0);
-    GL_ASSERT(h->state == GL_HEARD_BEGIN);
+    GL_ASSERT(h->state == GL_WORKER_LINE_BEGIN);
     return h;
 }
 
-void gl_heard_free(struct gl_keeper *k, struct gl_heard *h)
+void gl_worker_lines_free(struct gl_keeper *k, struct gl_worker_lines *h)
 {
     if (h == NULL) {
         return;
     }
-    while (gl_heard_first(h) != NULL) {
-        gl_heard_pop(h);
+    while (gl_worker_lines_first(h) != NULL) {
+        gl_worker_lines_pop(h);
     }
     gl_list_remove(&h->talking);
     GL_ASSERT(k->heard_bytes >= h->out.n);
@@ -45,13 +45,13 @@ void gl_heard_free(struct gl_keeper *k, struct gl_heard *h)
 
 /* ---- lines for the runtime ---- */
 
-struct gl_said *gl_heard_first(struct gl_heard *h)
+struct gl_said *gl_worker_lines_first(struct gl_worker_lines *h)
 {
     struct gl_link *l = gl_list_first(&h->lines);
     return l != NULL ? GL_CONTAINER(l, struct gl_said, link) : NULL;
 }
 
-static void forget(struct gl_heard *h, struct gl_said *s)
+static void forget(struct gl_worker_lines *h, struct gl_said *s)
 {
     GL_ASSERT(h->lines_n > 0);
     GL_ASSERT(h->lines_bytes >= s->n);
@@ -62,28 +62,29 @@ static void forget(struct gl_heard *h, struct gl_said *s)
     gl_mem_free(s);
 }
 
-void gl_heard_pop(struct gl_heard *h)
+void gl_worker_lines_pop(struct gl_worker_lines *h)
 {
     GL_ASSERT(h->lines_n > 0);
-    forget(h, gl_heard_first(h));
+    forget(h, gl_worker_lines_first(h));
 }
 
-bool gl_heard_is_full(const struct gl_heard *h)
+bool gl_worker_lines_is_full(const struct gl_worker_lines *h)
 {
     return h->lines_n >= GL_SAID_WAITING_MAX || h->lines_bytes >= GL_SAID_WAITING_BYTES_MAX;
 }
 
-static void drop_one(struct gl_heard *h)
+static void drop_one(struct gl_worker_lines *h)
 {
     struct gl_link *beacon = gl_list_first(&h->beacons);
 
     GL_ASSERT(h->lines_n > 0);
-    forget(h, beacon != NULL ? GL_CONTAINER(beacon, struct gl_said, beacon) : gl_heard_first(h));
+    forget(h, beacon != NULL ? GL_CONTAINER(beacon, struct gl_said, beacon)
+                             : gl_worker_lines_first(h));
     h->dropped_n++;
 }
 
 /* Beacons in a row say the same; in a crowd the last one is enough. */
-static void thin_out(struct gl_heard *h)
+static void thin_out(struct gl_worker_lines *h)
 {
     struct gl_said *last = GL_CONTAINER(h->lines.prev, struct gl_said, link);
     if (h->lines_n > CROWD && !gl_list_empty(&last->beacon)) {
@@ -91,7 +92,7 @@ static void thin_out(struct gl_heard *h)
     }
 }
 
-static void add_said(struct gl_keeper *k, struct gl_heard *h, gl_str text)
+static void add_said(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text)
 {
     bool is_beacon = gl_str_starts(text, GL_S(GL_EXEC_BEACON));
     struct gl_said *s = gl_mem_alloc(sizeof(*s) + text.n);
@@ -108,7 +109,7 @@ static void add_said(struct gl_keeper *k, struct gl_heard *h, gl_str text)
     h->lines_n++;
     h->lines_bytes += s->n;
     /* While the node listens nothing is lost: stdout is not read until it has caught up. */
-    while ((h->is_over || !gl_caller_hears(k)) &&
+    while ((h->is_over || !gl_client_hears(k)) &&
            (h->lines_n > GL_SAID_WAITING_MAX || h->lines_bytes > GL_SAID_WAITING_BYTES_MAX)) {
         drop_one(h);
     }
@@ -130,59 +131,60 @@ static bool is_said(gl_str line)
 }
 
 /* Held back until it is known what the line is. */
-static void begin_line(struct gl_heard *h, gl_str *part, struct gl_buf *plain)
+static void begin_line(struct gl_worker_lines *h, gl_str *part, struct gl_buf *plain)
 {
     size_t room = strlen(GL_EXEC_BEACON) - h->line.n;
     size_t n = part->n < room ? part->n : room;
 
-    GL_ASSERT(h->state == GL_HEARD_BEGIN);
+    GL_ASSERT(h->state == GL_WORKER_LINE_BEGIN);
     GL_ASSERT(h->line.n < strlen(GL_EXEC_BEACON));
     gl_buf_add(&h->line, part->p, n);
     part->p += n;
     part->n -= n;
     gl_str line = gl_buf_view(&h->line);
     if (is_said(line)) {
-        h->state = GL_HEARD_SAID;
+        h->state = GL_WORKER_LINE_SAID;
     } else if (!may_begin(line, GL_S(GL_EXEC_BEACON)) && !may_begin(line, GL_S(GL_EXEC_SAYS))) {
-        h->state = GL_HEARD_PLAIN;
+        h->state = GL_WORKER_LINE_PLAIN;
         gl_buf_str(plain, line);
         gl_buf_reset(&h->line);
     }
 }
 
-static void take_part(struct gl_heard *h, gl_str part, struct gl_buf *plain)
+static void take_part(struct gl_worker_lines *h, gl_str part, struct gl_buf *plain)
 {
-    if (h->state == GL_HEARD_BEGIN && part.n > 0) {
+    if (h->state == GL_WORKER_LINE_BEGIN && part.n > 0) {
         begin_line(h, &part, plain);
     }
-    if (h->state == GL_HEARD_PLAIN) {
+    if (h->state == GL_WORKER_LINE_PLAIN) {
         gl_buf_str(plain, part);
-    } else if (h->state == GL_HEARD_SAID && h->line.n + part.n > GL_SAID_BYTES_MAX) {
-        h->state = GL_HEARD_LONG;
+    } else if (h->state == GL_WORKER_LINE_SAID && h->line.n + part.n > GL_SAID_BYTES_MAX) {
+        h->state = GL_WORKER_LINE_LONG;
         gl_buf_done(&h->line);
-    } else if (h->state == GL_HEARD_SAID) {
+    } else if (h->state == GL_WORKER_LINE_SAID) {
         gl_buf_str(&h->line, part);
     }
     GL_ASSERT(h->line.n <= GL_SAID_BYTES_MAX);
 }
 
-static void end_line(struct gl_keeper *k, struct gl_heard *h, struct gl_buf *plain)
+static void end_line(struct gl_keeper *k, struct gl_worker_lines *h, struct gl_buf *plain)
 {
     gl_str line = gl_buf_view(&h->line);
-    if (h->state == GL_HEARD_SAID) {
+    if (h->state == GL_WORKER_LINE_SAID) {
         line.n -= line.p[line.n - 1] == '\r';
         add_said(k, h, line);
-    } else if (h->state == GL_HEARD_LONG) {
-        gl_heard_err(h, GL_S("-- a line for the runtime has more than 64 KiB: dropped --\n"));
+    } else if (h->state == GL_WORKER_LINE_LONG) {
+        gl_worker_lines_err(h,
+                            GL_S("-- a line for the runtime has more than 64 KiB: dropped --\n"));
     } else {
         gl_buf_str(plain, line);
     }
     gl_buf_reset(&h->line);
-    h->state = GL_HEARD_BEGIN;
+    h->state = GL_WORKER_LINE_BEGIN;
     GL_ASSERT(h->line.n == 0);
 }
 
-static void keep_out(struct gl_keeper *k, struct gl_heard *h, gl_str text)
+static void keep_out(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text)
 {
     size_t room = h->out_max - h->out.n;
     size_t all =
@@ -201,7 +203,8 @@ static void keep_out(struct gl_keeper *k, struct gl_heard *h, gl_str text)
     GL_ASSERT(h->out_bytes >= h->out.n);
 }
 
-void gl_heard_out(struct gl_keeper *k, struct gl_heard *h, gl_str text, struct gl_buf *plain)
+void gl_worker_lines_out(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text,
+                         struct gl_buf *plain)
 {
     size_t begin = plain->n;
     const char *newline;
@@ -209,7 +212,7 @@ void gl_heard_out(struct gl_keeper *k, struct gl_heard *h, gl_str text, struct g
         size_t n = (size_t)(newline - text.p);
         bool was_said;
         take_part(h, (gl_str){.p = text.p, .n = n}, plain);
-        was_said = h->state == GL_HEARD_SAID || h->state == GL_HEARD_LONG;
+        was_said = h->state == GL_WORKER_LINE_SAID || h->state == GL_WORKER_LINE_LONG;
         end_line(k, h, plain);
         if (!was_said) {
             gl_buf_char(plain, '\n');
@@ -221,10 +224,10 @@ void gl_heard_out(struct gl_keeper *k, struct gl_heard *h, gl_str text, struct g
     keep_out(k, h, (gl_str){.p = plain->p + begin, .n = plain->n - begin});
 }
 
-void gl_heard_end_out(struct gl_keeper *k, struct gl_heard *h, struct gl_buf *plain)
+void gl_worker_lines_end_out(struct gl_keeper *k, struct gl_worker_lines *h, struct gl_buf *plain)
 {
     size_t begin = plain->n;
-    if (h->line.n > 0 || h->state == GL_HEARD_LONG) {
+    if (h->line.n > 0 || h->state == GL_WORKER_LINE_LONG) {
         end_line(k, h, plain);
         keep_out(k, h, (gl_str){.p = plain->p + begin, .n = plain->n - begin});
     }
@@ -234,7 +237,7 @@ void gl_heard_end_out(struct gl_keeper *k, struct gl_heard *h, struct gl_buf *pl
 /* ---- stderr ---- */
 
 /* Keep the last bytes of the limit, and no more than twice as many in between. */
-void gl_heard_err(struct gl_heard *h, gl_str text)
+void gl_worker_lines_err(struct gl_worker_lines *h, gl_str text)
 {
     if (text.n > GL_STDERR_BYTES_MAX) {
         text.p += text.n - GL_STDERR_BYTES_MAX;
@@ -266,28 +269,28 @@ static size_t whole_bytes(gl_str s)
     return s.n;
 }
 
-static void note_cut(struct gl_heard *h)
+static void note_cut(struct gl_worker_lines *h)
 {
     GL_ASSERT(h->is_cut);
     h->out.n = whole_bytes(gl_buf_view(&h->out));
     size_t begin = h->out.n;
     gl_buf_fmt(&h->out, "\n-- stdout cut: %zu of %llu bytes kept --\n", begin,
                (unsigned long long)h->out_bytes);
-    GL_ASSERT(h->out.n - begin <= GL_KEEP_NOTE_BYTES);
+    GL_ASSERT(h->out.n - begin <= GL_KEEPER_NOTE_BYTES);
 }
 
-static void note_dropped(struct gl_heard *h)
+static void note_dropped(struct gl_worker_lines *h)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf note = {0};
 
     GL_ASSERT(h->dropped_n > 0);
     gl_buf_fmt(&note, "-- %llu lines for the runtime dropped: nobody took them in time --\n",
                (unsigned long long)h->dropped_n);
-    gl_heard_err(h, gl_buf_view(&note));
+    gl_worker_lines_err(h, gl_buf_view(&note));
 }
 
 /* From the beginning of a line on, if there is one. */
-static void cut_err(struct gl_heard *h)
+static void cut_err(struct gl_worker_lines *h)
 {
     size_t skip = h->err.n - GL_STDERR_BYTES_MAX;
     const char *newline = memchr(h->err.p + skip, '\n', GL_STDERR_BYTES_MAX - 1);
@@ -303,7 +306,7 @@ static void cut_err(struct gl_heard *h)
 
 /* A secret that was a number has left "***" where no JSON can be. Only what looks like a document
  * is touched: all of it, or its last line. */
-static void mend(struct gl_heard *h)
+static void mend(struct gl_worker_lines *h)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf last = {0};
     gl_str text = gl_str_trim(gl_buf_view(&h->out));
@@ -325,7 +328,7 @@ static void mend(struct gl_heard *h)
     GL_ASSERT(h->out.n <= h->out_max);
 }
 
-void gl_heard_end(struct gl_keeper *k, struct gl_heard *h, bool redacted)
+void gl_worker_lines_end(struct gl_keeper *k, struct gl_worker_lines *h, bool redacted)
 {
     GL_ASSERT(h->is_over);
     GL_ASSERT(k->heard_bytes >= h->out.n);
@@ -345,7 +348,8 @@ void gl_heard_end(struct gl_keeper *k, struct gl_heard *h, bool redacted)
     }
 }
 
-void gl_heard_recall(struct gl_keeper *k, struct gl_heard *h, const struct gl_keep_worker *w)
+void gl_worker_lines_recall(struct gl_keeper *k, struct gl_worker_lines *h,
+                            const struct gl_keeper_worker *w)
 {
     GL_ASSERT(h->out.n == 0);
     gl_buf_str(&h->out, w->out);
@@ -355,9 +359,9 @@ void gl_heard_recall(struct gl_keeper *k, struct gl_heard *h, const struct gl_ke
     h->out_bytes = w->out_bytes;
 }
 
-struct gl_keep_worker gl_heard_result(const struct gl_heard *h)
+struct gl_keeper_worker gl_worker_lines_result(const struct gl_worker_lines *h)
 {
-    return (struct gl_keep_worker){
+    return (struct gl_keeper_worker){
         .out = gl_buf_view(&h->out),
         .err = gl_buf_view(&h->err),
         .is_cut = h->is_cut,

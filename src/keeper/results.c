@@ -1,4 +1,4 @@
-#include "keeper/settle.h"
+#include "keeper/results.h"
 
 #include "base/check.h"
 #include "keeper/cgroup.h"
@@ -18,28 +18,28 @@ enum {
 static void rewrite_journal(struct gl_keeper *k)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
-    struct gl_charge *c;
+    struct gl_attempt *c;
     struct gl_why why;
 
     GL_ASSERT(k->journal.syncing == 0);
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        bool ended = c->state == GL_CHARGE_ENDED || c->state == GL_CHARGE_ENDING;
-        struct gl_keep_msg m = ended ? gl_charge_ended(c) : gl_charge_begun(k, c);
-        gl_keep_add_record(&m, &content);
+        bool ended = c->state == GL_ATTEMPT_ENDED || c->state == GL_ATTEMPT_ENDING;
+        struct gl_keeper_msg m = ended ? gl_attempt_ended(c) : gl_attempt_begun(k, c);
+        gl_keeper_add_record(&m, &content);
     }
     if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
         gl_keeper_say("%s; the journal stays as it is", why.text);
         return;
     }
     for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
-        GL_CONTAINER(l, struct gl_charge, link)->noted_at = k->journal.bytes;
+        GL_CONTAINER(l, struct gl_attempt, link)->noted_at = k->journal.bytes;
     }
 }
 
 /* Rewrite the journal when most of it no longer matters; cut it off when nothing does. */
 static void tidy_journal(struct gl_keeper *k)
 {
-    uint64_t live = k->result_bytes + k->running_n * GL_CHARGE_BYTES;
+    uint64_t live = k->result_bytes + k->running_n * GL_ATTEMPT_BYTES;
 
     GL_ASSERT(k->journal.syncing == 0);
     if (gl_map_count(&k->charges) == 0) {
@@ -80,15 +80,15 @@ static void take_synced(struct gl_keeper *k)
 {
     GL_ASSERT(k->journal.synced <= k->journal.bytes);
     while (!gl_list_empty(&k->ending)) {
-        struct gl_charge *c = GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link);
+        struct gl_attempt *c = GL_CONTAINER(gl_list_first(&k->ending), struct gl_attempt, link);
         if (c->noted_at == 0 || c->noted_at > k->journal.synced) {
             break;
         }
-        gl_charge_move(k, c, GL_CHARGE_ENDED);
+        gl_attempt_move(k, c, GL_ATTEMPT_ENDED);
     }
 }
 
-void gl_settle_synced(struct gl_keeper *k)
+void gl_results_synced(struct gl_keeper *k)
 {
     struct gl_why why;
     if (gl_journal_notice(&k->journal, &why) < 0) {
@@ -99,13 +99,13 @@ void gl_settle_synced(struct gl_keeper *k)
     take_synced(k);
 }
 
-void gl_settle_turn(struct gl_keeper *k)
+void gl_results_turn(struct gl_keeper *k)
 {
     struct gl_why why;
     for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
-        struct gl_charge *c = GL_CONTAINER(l, struct gl_charge, link);
+        struct gl_attempt *c = GL_CONTAINER(l, struct gl_attempt, link);
         if (c->noted_at == 0) {
-            struct gl_keep_msg m = gl_charge_ended(c);
+            struct gl_keeper_msg m = gl_attempt_ended(c);
             c->noted_at = gl_journal_add(&k->journal, &m);
         }
     }
@@ -125,12 +125,12 @@ void gl_settle_turn(struct gl_keeper *k)
 
 /* ---- what an earlier keeper wrote ---- */
 
-static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
+static void replay_begun(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
-    struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
+    struct gl_attempt *c = gl_attempt_new(k, &m->start.key, m->start.token, GL_ATTEMPT_RUNNING);
 
-    GL_ASSERT(m->type == GL_KEEP_BEGUN);
-    c->heard = m->start.is_worker ? gl_heard_new(c, 0) : NULL;
+    GL_ASSERT(m->type == GL_KEEPER_BEGUN);
+    c->heard = m->start.is_worker ? gl_worker_lines_new(c, 0) : NULL;
     if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
         c->proc.pid = (pid_t)m->pid;
         c->ticks_min = m->ticks_min;
@@ -138,61 +138,61 @@ static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
     }
 }
 
-static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
+static void replay_ended(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
-    struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_ENDED);
+    struct gl_attempt *c = gl_attempt_new(k, &m->start.key, m->start.token, GL_ATTEMPT_ENDED);
 
-    GL_ASSERT(m->type == GL_KEEP_ENDED);
+    GL_ASSERT(m->type == GL_KEEPER_ENDED);
     c->result = m->result;
     c->result.output = c->result.error = (gl_str){0};
     gl_buf_str(&c->output, m->result.output);
     gl_buf_str(&c->error, m->result.error);
     c->output_source = m->output_source;
-    if (m->output_source == GL_KEEP_FROM_WORKER) {
-        c->heard = gl_heard_new(c, 0);
-        gl_heard_recall(k, c->heard, &m->worker);
+    if (m->output_source == GL_KEEPER_FROM_WORKER) {
+        c->heard = gl_worker_lines_new(c, 0);
+        gl_worker_lines_recall(k, c->heard, &m->worker);
     }
     c->has_left = c->heard == NULL; /* perhaps: then there is something to clear */
-    k->result_bytes += gl_charge_bytes(c);
-    GL_ASSERT(k->result_bytes >= GL_CHARGE_BYTES);
+    k->result_bytes += gl_attempt_bytes(c);
+    GL_ASSERT(k->result_bytes >= GL_ATTEMPT_BYTES);
 }
 
-static void forget_replayed(struct gl_keeper *k, struct gl_charge *c)
+static void forget_replayed(struct gl_keeper *k, struct gl_attempt *c)
 {
-    GL_ASSERT(k->result_bytes >= gl_charge_bytes(c) || c->state != GL_CHARGE_ENDED);
-    if (c->state == GL_CHARGE_ENDED) {
-        k->result_bytes -= gl_charge_bytes(c);
+    GL_ASSERT(k->result_bytes >= gl_attempt_bytes(c) || c->state != GL_ATTEMPT_ENDED);
+    if (c->state == GL_ATTEMPT_ENDED) {
+        k->result_bytes -= gl_attempt_bytes(c);
     }
-    gl_charge_bury(k, c);
+    gl_attempt_bury(k, c);
 }
 
-int gl_settle_replay(void *keeper, const struct gl_keep_msg *m)
+int gl_results_replay(void *keeper, const struct gl_keeper_msg *m)
 {
     struct gl_keeper *k = keeper;
-    if (gl_keep_check_key(&m->start.key, NULL) < 0) {
+    if (gl_keeper_check_key(&m->start.key, NULL) < 0) {
         return 0;
     }
     gl_arena_reset(&k->scratch);
-    (void)gl_charge_raise(k, &m->start.key, m->start.token, NULL); /* the highest one stays */
-    struct gl_charge *c = gl_charge_find(k, &m->start.key);
+    (void)gl_attempt_raise(k, &m->start.key, m->start.token, NULL); /* the highest one stays */
+    struct gl_attempt *c = gl_attempt_find(k, &m->start.key);
     if (c != NULL) {
         forget_replayed(k, c);
     }
-    if (m->type == GL_KEEP_BEGUN) {
+    if (m->type == GL_KEEPER_BEGUN) {
         replay_begun(k, m);
-    } else if (m->type == GL_KEEP_ENDED) {
+    } else if (m->type == GL_KEEPER_ENDED) {
         replay_ended(k, m);
     }
-    gl_charge_free_buried(k);
+    gl_attempt_free_buried(k);
     return 0;
 }
 
-void gl_settle_replayed(struct gl_keeper *k)
+void gl_results_replayed(struct gl_keeper *k)
 {
-    struct gl_charge *c;
+    struct gl_attempt *c;
     bool lost = false;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state == GL_CHARGE_RUNNING) {
+        if (c->state == GL_ATTEMPT_RUNNING) {
             gl_proctree_end_process((uint64_t)c->proc.pid, c->ticks_min, c->ticks_max);
             gl_keeper_say("lost: %.*s", GL_STR_ARG(c->id));
             if (c->heard != NULL) {
@@ -202,7 +202,7 @@ void gl_settle_replayed(struct gl_keeper *k)
             lost = true;
         }
     }
-    gl_charge_free_buried(k);
+    gl_attempt_free_buried(k);
     if (k->before.running && strcmp(k->before.boot, k->boot) == 0) {
         gl_cgroup_end(k->before.cgroup);
         size_t left = gl_proctree_end_marked(k->before.mark);

@@ -1,4 +1,4 @@
-#include "port/keep.h"
+#include "port/keeper_protocol.h"
 
 #include "base/check.h"
 
@@ -18,12 +18,12 @@ enum field_kind {
 struct field {
     uint8_t tag;
     uint8_t kind;
-    uint16_t at;    /* offset in struct gl_keep_msg */
+    uint16_t at;    /* offset in struct gl_keeper_msg */
     uint16_t count; /* offset of the number of elements */
     uint32_t max;   /* bytes of a text, elements of a list */
 };
 
-#define AT(member) (uint16_t) offsetof(struct gl_keep_msg, member)
+#define AT(member) (uint16_t) offsetof(struct gl_keeper_msg, member)
 
 /* Tags are for ever: a tag that is no longer used is not given to another field. */
 static const struct field fields[] = {
@@ -70,7 +70,7 @@ static const struct field fields[] = {
     {41, F_BOOL, AT(start.is_worker), 0, 0},
     {42, F_U32, AT(start.stdout_max), 0, 0},
     {43, F_STR, AT(start.make_folder), 0, 4095},
-    {44, F_STR, AT(worker.out), 0, GL_STDOUT_BYTES_MAX + GL_KEEP_NOTE_BYTES},
+    {44, F_STR, AT(worker.out), 0, GL_STDOUT_BYTES_MAX + GL_KEEPER_NOTE_BYTES},
     {45, F_STR, AT(worker.err), 0, GL_STDERR_BYTES_MAX},
     {46, F_BOOL, AT(worker.is_cut), 0, 0},
     {47, F_U64, AT(worker.out_bytes), 0, 0},
@@ -202,7 +202,7 @@ static void add_file_texts(struct gl_buf *out, uint8_t tag, const struct gl_exec
     close_list(out, begin);
 }
 
-static void add_member(struct gl_buf *out, const struct field *f, const struct gl_keep_msg *m)
+static void add_member(struct gl_buf *out, const struct field *f, const struct gl_keeper_msg *m)
 {
     const char *at = (const char *)m + f->at;
     const char *count = (const char *)m + f->count;
@@ -242,7 +242,7 @@ static void add_member(struct gl_buf *out, const struct field *f, const struct g
     }
 }
 
-static void add_message(const struct gl_keep_msg *m, struct gl_buf *out)
+static void add_message(const struct gl_keeper_msg *m, struct gl_buf *out)
 {
     gl_buf_char(out, (char)m->type);
     for (size_t i = 0; i < GL_COUNT(fields); i++) {
@@ -250,7 +250,7 @@ static void add_message(const struct gl_keep_msg *m, struct gl_buf *out)
     }
 }
 
-void gl_keep_encode(const struct gl_keep_msg *m, struct gl_buf *out)
+void gl_keeper_encode(const struct gl_keeper_msg *m, struct gl_buf *out)
 {
     add_u32(out, 0);
     size_t begin = out->n;
@@ -259,15 +259,15 @@ void gl_keep_encode(const struct gl_keep_msg *m, struct gl_buf *out)
     close_list(out, begin);
 }
 
-void gl_keep_add_record(const struct gl_keep_msg *m, struct gl_buf *out)
+void gl_keeper_add_record(const struct gl_keeper_msg *m, struct gl_buf *out)
 {
-    static const char space[GL_KEEP_RECORD_BYTES] = {0};
+    static const char space[GL_KEEPER_RECORD_BYTES] = {0};
     gl_buf_add(out, space, sizeof(space));
     size_t begin = out->n;
     add_message(m, out);
     size_t bytes = out->n - begin;
     GL_ASSERT(bytes <= GL_FRAME_BYTES_MAX);
-    char *head = out->p + begin - GL_KEEP_RECORD_BYTES;
+    char *head = out->p + begin - GL_KEEPER_RECORD_BYTES;
     put_u32(head, (uint32_t)bytes);
     put_u64(head + 4, gl_str_hash((gl_str){.p = out->p + begin, .n = bytes}));
 }
@@ -322,8 +322,8 @@ static int count_elements(gl_str list, bool files, size_t max, size_t *ret, stru
     return 0;
 }
 
-static int read_texts(gl_str list, const struct field *f, struct gl_keep_msg *m, struct gl_arena *a,
-                      struct gl_why *why)
+static int read_texts(gl_str list, const struct field *f, struct gl_keeper_msg *m,
+                      struct gl_arena *a, struct gl_why *why)
 {
     size_t n = 0;
     int r = count_elements(list, false, f->max, &n, why);
@@ -339,8 +339,8 @@ static int read_texts(gl_str list, const struct field *f, struct gl_keep_msg *m,
     return 0;
 }
 
-static int read_files(gl_str list, const struct field *f, struct gl_keep_msg *m, struct gl_arena *a,
-                      struct gl_why *why)
+static int read_files(gl_str list, const struct field *f, struct gl_keeper_msg *m,
+                      struct gl_arena *a, struct gl_why *why)
 {
     size_t n = 0;
     int r = count_elements(list, true, f->max, &n, why);
@@ -357,7 +357,7 @@ static int read_files(gl_str list, const struct field *f, struct gl_keep_msg *m,
 }
 
 /* They follow the list of files; each is one of theirs. */
-static int read_file_texts(gl_str list, const struct field *f, struct gl_keep_msg *m,
+static int read_file_texts(gl_str list, const struct field *f, struct gl_keeper_msg *m,
                            struct gl_arena *a, struct gl_why *why)
 {
     size_t n = 0;
@@ -377,7 +377,7 @@ static int read_file_texts(gl_str list, const struct field *f, struct gl_keep_ms
     return 0;
 }
 
-static int read_number(gl_str value, const struct field *f, struct gl_keep_msg *m,
+static int read_number(gl_str value, const struct field *f, struct gl_keeper_msg *m,
                        struct gl_why *why)
 {
     if (value.n != 8) {
@@ -404,7 +404,7 @@ static int read_number(gl_str value, const struct field *f, struct gl_keep_msg *
     return 0;
 }
 
-static int read_member(gl_str value, const struct field *f, struct gl_keep_msg *m,
+static int read_member(gl_str value, const struct field *f, struct gl_keeper_msg *m,
                        struct gl_arena *a, struct gl_why *why)
 {
     switch ((enum field_kind)f->kind) {
@@ -444,7 +444,7 @@ static bool is_type(uint8_t byte)
 {
     switch (byte) {
 #define X(name, value) case value:
-        GL_KEEP_TYPES(X)
+        GL_KEEPER_TYPES(X)
 #undef X
         return true;
     default:
@@ -453,7 +453,7 @@ static bool is_type(uint8_t byte)
 }
 
 /* Numbers that stand for words must be words this release knows. */
-static int check_enums(const struct gl_keep_msg *m, struct gl_why *why)
+static int check_enums(const struct gl_keeper_msg *m, struct gl_why *why)
 {
     if (m->state < 0 || m->state >= GL_EXEC_STATE_COUNT) {
         return gl_why(why, GL_E_INVALID, "unknown state %d", m->state);
@@ -461,7 +461,7 @@ static int check_enums(const struct gl_keep_msg *m, struct gl_why *why)
     if ((int)m->result.end < 0 || (int)m->result.end >= GL_EXEC_END_COUNT) {
         return gl_why(why, GL_E_INVALID, "unknown kind of end %d", (int)m->result.end);
     }
-    if (m->output_source < 0 || m->output_source > GL_KEEP_FROM_WORKER) {
+    if (m->output_source < 0 || m->output_source > GL_KEEPER_FROM_WORKER) {
         return gl_why(why, GL_E_INVALID, "unknown source of output %d", m->output_source);
     }
     if (m->status > 0) {
@@ -470,14 +470,14 @@ static int check_enums(const struct gl_keep_msg *m, struct gl_why *why)
     return 0;
 }
 
-int gl_keep_decode(struct gl_keep_msg *ret, gl_str message, struct gl_arena *a,
-                   struct gl_why *reterr_why)
+int gl_keeper_decode(struct gl_keeper_msg *ret, gl_str message, struct gl_arena *a,
+                     struct gl_why *reterr_why)
 {
     gl_str head, value;
     if (!take_bytes(&message, 1, &head) || !is_type((uint8_t)head.p[0])) {
         return gl_why(reterr_why, GL_E_INVALID, "unknown type of message");
     }
-    struct gl_keep_msg m = {.type = (enum gl_keep_type)(uint8_t)head.p[0]};
+    struct gl_keeper_msg m = {.type = (enum gl_keeper_type)(uint8_t)head.p[0]};
     while (message.n > 0) {
         if (!take_bytes(&message, FIELD_BYTES, &head) ||
             !take_bytes(&message, get_u32(head.p + 1), &value)) {
@@ -497,10 +497,10 @@ int gl_keep_decode(struct gl_keep_msg *ret, gl_str message, struct gl_arena *a,
     return 0;
 }
 
-int gl_keep_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl_why *reterr_why)
+int gl_keeper_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl_why *reterr_why)
 {
     *ret_used = 0;
-    if (bytes.n < GL_KEEP_PREFIX_BYTES) {
+    if (bytes.n < GL_KEEPER_PREFIX_BYTES) {
         return 0;
     }
     size_t n = get_u32(bytes.p);
@@ -508,31 +508,31 @@ int gl_keep_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl
         return gl_why(reterr_why, GL_E_INVALID, "a frame of %zu bytes (1 to %d are possible)", n,
                       GL_FRAME_BYTES_MAX);
     }
-    if (bytes.n < GL_KEEP_PREFIX_BYTES + n) {
+    if (bytes.n < GL_KEEPER_PREFIX_BYTES + n) {
         return 0;
     }
-    *ret_message = (gl_str){.p = bytes.p + GL_KEEP_PREFIX_BYTES, .n = n};
-    *ret_used = GL_KEEP_PREFIX_BYTES + n;
+    *ret_message = (gl_str){.p = bytes.p + GL_KEEPER_PREFIX_BYTES, .n = n};
+    *ret_used = GL_KEEPER_PREFIX_BYTES + n;
     return 0;
 }
 
-size_t gl_keep_record_bytes(gl_str bytes)
+size_t gl_keeper_record_bytes(gl_str bytes)
 {
-    if (bytes.n < GL_KEEP_RECORD_BYTES) {
+    if (bytes.n < GL_KEEPER_RECORD_BYTES) {
         return 0;
     }
     size_t n = get_u32(bytes.p);
-    bool fits = n > 0 && n <= GL_FRAME_BYTES_MAX && n <= bytes.n - GL_KEEP_RECORD_BYTES;
-    return fits ? GL_KEEP_RECORD_BYTES + n : 0;
+    bool fits = n > 0 && n <= GL_FRAME_BYTES_MAX && n <= bytes.n - GL_KEEPER_RECORD_BYTES;
+    return fits ? GL_KEEPER_RECORD_BYTES + n : 0;
 }
 
-int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used)
+int gl_keeper_record(gl_str bytes, gl_str *ret_message, size_t *ret_used)
 {
-    size_t used = gl_keep_record_bytes(bytes);
+    size_t used = gl_keeper_record_bytes(bytes);
     if (used == 0) {
         return GL_E_DAMAGED;
     }
-    gl_str message = {.p = bytes.p + GL_KEEP_RECORD_BYTES, .n = used - GL_KEEP_RECORD_BYTES};
+    gl_str message = {.p = bytes.p + GL_KEEPER_RECORD_BYTES, .n = used - GL_KEEPER_RECORD_BYTES};
     if (get_u64(bytes.p + 4) != gl_str_hash(message)) {
         return GL_E_DAMAGED;
     }
@@ -541,16 +541,16 @@ int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used)
     return 0;
 }
 
-uint64_t gl_keep_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b)
+uint64_t gl_keeper_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b)
 {
     uint64_t newest = max_a < max_b ? max_a : max_b;
     return newest >= min_a && newest >= min_b ? newest : 0;
 }
 
-void gl_keep_lower(struct gl_keep_msg *m, uint64_t version)
+void gl_keeper_lower(struct gl_keeper_msg *m, uint64_t version)
 {
-    if (version < GL_KEEP_VERSION_WORKERS && m->output_source == GL_KEEP_FROM_WORKER) {
-        m->output_source = GL_KEEP_NO_OUTPUT;
-        m->worker = (struct gl_keep_worker){0};
+    if (version < GL_KEEPER_VERSION_WORKERS && m->output_source == GL_KEEPER_FROM_WORKER) {
+        m->output_source = GL_KEEPER_NO_OUTPUT;
+        m->worker = (struct gl_keeper_worker){0};
     }
 }

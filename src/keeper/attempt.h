@@ -1,4 +1,4 @@
-/* charge.h - the attempts in the keeper's charge, and the floor under the tokens of each job.
+/* attempt.h - the attempts in the keeper's charge, and the floor under the tokens of each job.
  *
  * An attempt is in charge from the moment its process starts (or could not) until its result is
  * acknowledged.
@@ -8,26 +8,26 @@
  *
  * A floor is the highest token anyone came with for a job: lower ones are refused. It is remembered
  * as long as the job has attempts here, and then while there is room. */
-#ifndef GL_KEEPER_CHARGE_H
-#define GL_KEEPER_CHARGE_H
+#ifndef GL_KEEPER_ATTEMPT_H
+#define GL_KEEPER_ATTEMPT_H
 
 #include "keeper/capture.h"
-#include "keeper/heard.h"
 #include "keeper/keeper.h"
+#include "keeper/worker_lines.h"
 
-#define GL_CHARGE_STATES(X)                                                      \
-    X(RUNNING, "running", GL_BIT(GL_CHARGE_CLEARING) | GL_BIT(GL_CHARGE_ENDING)) \
-    X(CLEARING, "clearing", GL_BIT(GL_CHARGE_ENDING))                            \
-    X(ENDING, "ending", GL_BIT(GL_CHARGE_ENDED))                                 \
+#define GL_ATTEMPT_STATES(X)                                                       \
+    X(RUNNING, "running", GL_BIT(GL_ATTEMPT_CLEARING) | GL_BIT(GL_ATTEMPT_ENDING)) \
+    X(CLEARING, "clearing", GL_BIT(GL_ATTEMPT_ENDING))                             \
+    X(ENDING, "ending", GL_BIT(GL_ATTEMPT_ENDED))                                  \
     X(ENDED, "ended", 0)
 
-enum gl_charge_state {
-#define X(name, word, next) GL_CHARGE_##name,
-    GL_CHARGE_STATES(X)
+enum gl_attempt_state {
+#define X(name, word, next) GL_ATTEMPT_##name,
+    GL_ATTEMPT_STATES(X)
 #undef X
 };
 
-enum { GL_CHARGE_BYTES = 512 /* of a record of one attempt, without its output; a guess */ };
+enum { GL_ATTEMPT_BYTES = 512 /* of a record of one attempt, without its output; a guess */ };
 
 struct gl_floor {
     struct gl_link link; /* in floors_idle while charges_n == 0 */
@@ -35,25 +35,25 @@ struct gl_floor {
     size_t charges_n;
     bool has_folder;      /* its folder is there */
     bool has_left;        /* something is in it besides folders on the shelf */
-    uint32_t shelved_n;   /* those: see shelf.h */
+    uint32_t shelved_n;   /* those: see dir_cache.h */
     struct gl_link empty; /* in floors_empty while its folder can be given away */
     gl_str key;           /* "context/job" */
     char text[];
 };
 
-struct gl_charge;
+struct gl_attempt;
 
 /* A process we are the parent of. */
 struct gl_proc {
     pid_t pid;
-    struct gl_charge *charge; /* NULL: nobody knows whose it is */
-    struct gl_link link;      /* in the charge's `adopted`; unused for the attempt's own process */
-    bool direct;              /* the attempt's own process, not an orphaned descendant */
+    struct gl_attempt *charge; /* NULL: nobody knows whose it is */
+    struct gl_link link;       /* in the charge's `adopted`; unused for the attempt's own process */
+    bool direct;               /* the attempt's own process, not an orphaned descendant */
 };
 
-struct gl_charge {
+struct gl_attempt {
     struct gl_link link; /* in clearing, ending, unsaid, said or buried */
-    enum gl_charge_state state;
+    enum gl_attempt_state state;
     struct gl_attempt_key key;
     gl_str id; /* "context/job/attempt" */
     uint64_t token;
@@ -65,8 +65,8 @@ struct gl_charge {
     uint64_t ticks_min, ticks_max;
     int wait_status;
     struct gl_capture capture;
-    struct gl_heard *heard;       /* of a worker; else NULL */
-    struct gl_redactor *redactor; /* while it runs, if it has secrets */
+    struct gl_worker_lines *heard; /* of a worker; else NULL */
+    struct gl_redactor *redactor;  /* while it runs, if it has secrets */
 
     struct gl_timer timer;
     gl_ms deadline, kill_at, beacon_at, clear_at; /* INT64_MAX: none */
@@ -89,30 +89,30 @@ struct gl_charge {
 };
 
 /* Compare with the floor of the job and raise it. GL_E_STALE: the token is lower. */
-int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
-                    struct gl_why *reterr_why);
+int gl_attempt_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
+                     struct gl_why *reterr_why);
 
-struct gl_charge *gl_charge_find(struct gl_keeper *k, const struct gl_attempt_key *key);
+struct gl_attempt *gl_attempt_find(struct gl_keeper *k, const struct gl_attempt_key *key);
 /* The key must be valid, unknown, and its floor raised. */
-struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key *key,
-                                uint64_t token, enum gl_charge_state state);
+struct gl_attempt *gl_attempt_new(struct gl_keeper *k, const struct gl_attempt_key *key,
+                                  uint64_t token, enum gl_attempt_state state);
 /* Forget it. Freed when the turn is over. */
-void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c);
-void gl_charge_free_buried(struct gl_keeper *k);
-void gl_charge_free_all(struct gl_keeper *k);
+void gl_attempt_bury(struct gl_keeper *k, struct gl_attempt *c);
+void gl_attempt_free_buried(struct gl_keeper *k);
+void gl_attempt_free_all(struct gl_keeper *k);
 
 /* Something about the job's folder has changed: can it be given away? */
-void gl_charge_review(struct gl_keeper *k, struct gl_floor *f);
+void gl_attempt_review(struct gl_keeper *k, struct gl_floor *f);
 
 /* The only writer of c->state. */
-void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_state next);
+void gl_attempt_move(struct gl_keeper *k, struct gl_attempt *c, enum gl_attempt_state next);
 
 /* About what the record of its end takes in the journal. */
-size_t gl_charge_bytes(const struct gl_charge *c);
+size_t gl_attempt_bytes(const struct gl_attempt *c);
 
 /* The journal's record of its beginning; borrows from both. */
-struct gl_keep_msg gl_charge_begun(const struct gl_keeper *k, const struct gl_charge *c);
+struct gl_keeper_msg gl_attempt_begun(const struct gl_keeper *k, const struct gl_attempt *c);
 /* The ENDED message of a charge whose result is complete; borrows from it. */
-struct gl_keep_msg gl_charge_ended(const struct gl_charge *c);
+struct gl_keeper_msg gl_attempt_ended(const struct gl_attempt *c);
 
 #endif
