@@ -3,7 +3,7 @@
  *     {"bundle":{...}}     first: release, time, what was redacted (cli/mask.h)
  *     {"setting":{...}}    each setting, its value and source
  *     {"log":"..."}        the end of the node's own log
- *     {"segment":{...}}    then the lines of one segment of the recording (node/flight.h)
+ *     {"segment":{...}}    then the lines of one segment of the recording (node/flight_recorder.h)
  *
  * It reads the files of the data folder, whether a node runs there or not. */
 #ifndef GL_CLI_DEBUG_DUMP_H

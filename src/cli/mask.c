@@ -710,8 +710,8 @@ static void write_inbox_line(struct gl_mask *m, const struct gl_json *j, gl_jnod
     write_object(m, j, value, rules, w);
 }
 
-/* All other kinds of lines have no values in them: they are what node/flight.h and the snapshot of
- * the core say of queues, slots and limits. One that is not known is not shown. */
+/* All other kinds of lines have no values in them: they are what node/flight_recorder.h and the
+ * snapshot of the core say of queues, slots and limits. One that is not known is not shown. */
 static const struct rule kinds[] = {
     {"event", write_event},        {"decided", write_whole},
     {"flow", write_flow_line},     {"job", write_job_line},

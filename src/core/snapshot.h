@@ -1,8 +1,9 @@
 /* snapshot.h - the core's whole memory between two steps, as text, and back.
  *
  * A core that was restored behaves exactly like the one that was saved: given the same events it
- * decides the same. That is what makes a recording of events worth something (node/flight.h), and
- * the simulator proves it by throwing cores away and restoring them in the middle of histories.
+ * decides the same. That is what makes a recording of events worth something
+ * (node/flight_recorder.h), and the simulator proves it by throwing cores away and restoring them
+ * in the middle of histories.
  *
  * The text is one JSON object per line, {"<kind>":{...}}: first the core, its pools and flows, then
  * its limits, its jobs, each followed by what belongs to it, and the queues. What follows from

@@ -255,11 +255,11 @@ static void measure(struct gl_node *n, struct gl_buf *out)
 {
     const struct commits *m = own(n);
 
-    gl_figures_histogram(out, "glia_store_commit_seconds",
+    gl_metrics_histogram(out, "glia_store_commit_seconds",
                          "One transaction, from the core to the answer.", &m->time);
-    gl_figures_counter(out, "glia_store_commits_total", "Transactions that committed.",
+    gl_metrics_counter(out, "glia_store_commits_total", "Transactions that committed.",
                        m->committed_n);
-    gl_figures_counter(out, "glia_store_commits_refused_total", "Transactions that did not.",
+    gl_metrics_counter(out, "glia_store_commits_refused_total", "Transactions that did not.",
                        m->refused_n);
 }
 

@@ -4,9 +4,9 @@
  * there is one for every event. */
 #include "base/check.h"
 #include "core/snapshot.h"
-#include "node/flight.h"
+#include "node/agent_input.h"
+#include "node/flight_recorder.h"
 #include "node/node_state.h"
-#include "node/turns.h"
 
 enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10 };
 
@@ -16,7 +16,7 @@ struct feed {
     bool is_on;            /* the core is handling an event ... */
     struct gl_link queued; /* ... and these come after it: struct queued_event */
     uint64_t events_n;
-    struct gl_flight flight; /* in use if there is a port for it */
+    struct gl_flight_recorder flight; /* in use if there is a port for it */
 };
 
 static struct feed *own(const struct gl_node *n)
@@ -90,7 +90,7 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         break;
     case GL_FX_RESOLVE:
         if (e->wants != 0) {
-            gl_turns_resolve(n, e);
+            gl_agent_input_resolve(n, e);
         } else {
             gl_lookup_resolve(n, e);
         }
@@ -100,16 +100,16 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         gl_starts_begin(n, e);
         break;
     case GL_FX_ATTACH:
-        gl_probes_attach(n, e);
+        gl_exec_events_attach(n, e);
         break;
     case GL_FX_STOP:
-        gl_probes_stop(n, e);
+        gl_exec_events_stop(n, e);
         break;
     case GL_FX_ACK:
-        gl_probes_ack(n, e);
+        gl_exec_events_ack(n, e);
         break;
     case GL_FX_LIST:
-        gl_probes_list(n);
+        gl_exec_events_list(n);
         break;
     case GL_FX_REPLY:
         gl_requests_reply(n, e);
@@ -193,12 +193,12 @@ static void feed_one(struct gl_node *n, struct gl_event *ev)
         n->config.on_handling(n->config.owner, ev->job);
     }
     if (n->ports.record != NULL) {
-        gl_flight_event(&own(n)->flight, n->core, ev);
+        gl_flight_recorder_event(&own(n)->flight, n->core, ev);
     }
     own(n)->events_n++;
     gl_core_step(n->core, ev, &b->effects);
     if (n->ports.record != NULL) {
-        gl_flight_decided(&own(n)->flight, &b->effects);
+        gl_flight_recorder_decided(&own(n)->flight, &b->effects);
     }
     if (n->config.on_handling != NULL) {
         n->config.on_handling(n->config.owner, (gl_str){0});
@@ -259,7 +259,7 @@ static void init(struct gl_node *n)
     gl_list_init(&m->all);
     gl_list_init(&m->idle);
     if (n->ports.record != NULL) {
-        gl_flight_init(&m->flight, n->ports.record, n->config.trace, n->config.name);
+        gl_flight_recorder_init(&m->flight, n->ports.record, n->config.trace, n->config.name);
     }
 }
 
@@ -274,14 +274,14 @@ static void done(struct gl_node *n)
     for (struct gl_link *l; (l = gl_list_first(&m->idle)) != NULL;) {
         batch_free(GL_CONTAINER(l, struct gl_batch, link));
     }
-    gl_flight_done(&m->flight);
+    gl_flight_recorder_done(&m->flight);
     GL_ASSERT(gl_list_empty(&m->all));
     GL_ASSERT(gl_list_empty(&m->idle));
 }
 
 static void measure(struct gl_node *n, struct gl_buf *out)
 {
-    gl_figures_counter(out, "glia_core_events_total", "Events the core has handled.",
+    gl_metrics_counter(out, "glia_core_events_total", "Events the core has handled.",
                        own(n)->events_n);
 }
 

@@ -8,11 +8,11 @@
 
 /* Time comes to them in this order. */
 const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
-    [GL_PART_SESSIONS] = &gl_sessions_part, [GL_PART_COMMITS] = &gl_commits_part,
-    [GL_PART_REQUESTS] = &gl_requests_part, [GL_PART_STARTS] = &gl_starts_part,
-    [GL_PART_HOLDS] = &gl_holds_part,       [GL_PART_BLOBS] = &gl_blobs_part,
-    [GL_PART_PROBES] = &gl_probes_part,     [GL_PART_REFUSALS] = &gl_refusals_part,
-    [GL_PART_LIVE] = &gl_live_part,         [GL_PART_FEED] = &gl_feed_part,
+    [GL_PART_SESSIONS] = &gl_sessions_part,  [GL_PART_COMMITS] = &gl_commits_part,
+    [GL_PART_REQUESTS] = &gl_requests_part,  [GL_PART_STARTS] = &gl_starts_part,
+    [GL_PART_HOLDS] = &gl_submit_wait_part,  [GL_PART_BLOBS] = &gl_blobs_part,
+    [GL_PART_PROBES] = &gl_exec_events_part, [GL_PART_REFUSALS] = &gl_refusals_part,
+    [GL_PART_LIVE] = &gl_live_part,          [GL_PART_FEED] = &gl_feed_part,
 };
 
 static void begin_parts(struct gl_node *n)
@@ -212,7 +212,7 @@ bool gl_node_is_quarantined(const struct gl_node *n, gl_str job)
 
 struct gl_exec_events gl_node_exec_events(struct gl_node *n)
 {
-    return gl_probes_events(n);
+    return gl_exec_events_events(n);
 }
 
 void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)

@@ -106,12 +106,12 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);
 void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e);
 struct gl_attempt_key gl_starts_key(struct gl_arena *a, const struct gl_effect *e);
 
-/* ---- probes.c ---- */
-void gl_probes_attach(struct gl_node *n, const struct gl_effect *e);
-void gl_probes_stop(struct gl_node *n, const struct gl_effect *e);
-void gl_probes_ack(struct gl_node *n, const struct gl_effect *e);
-void gl_probes_list(struct gl_node *n);
-struct gl_exec_events gl_probes_events(struct gl_node *n);
+/* ---- exec_events.c ---- */
+void gl_exec_events_attach(struct gl_node *n, const struct gl_effect *e);
+void gl_exec_events_stop(struct gl_node *n, const struct gl_effect *e);
+void gl_exec_events_ack(struct gl_node *n, const struct gl_effect *e);
+void gl_exec_events_list(struct gl_node *n);
+struct gl_exec_events gl_exec_events_events(struct gl_node *n);
 
 /* ---- lookup.c ---- */
 struct gl_lookup_wish { /* what is asked for, and by whom; copied */
@@ -137,24 +137,24 @@ void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e);
 /* Are its arguments and variables such as a program can get? */
 int gl_starts_check(const struct gl_exec_start *x, struct gl_why *why);
 
-/* ---- earlier.c ---- */
+/* ---- run_ids.c ---- */
 /* A submission or a retry under a run id or request key that is taken: is it the same one? */
-void gl_earlier_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key);
+void gl_run_ids_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key);
 /* Refuse a submission, unless its request key shows that it was accepted before: what is refused
  * now may have been fine then, and a caller who hears "refused" would submit it under a new key. */
-void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why);
-void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
+void gl_run_ids_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why);
+void gl_run_ids_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 
-/* ---- figures.c ---- */
+/* ---- metrics.c ---- */
 /* Since when the store takes no commits, and why; "" : it does, or it does not answer at all. */
-gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a);
-void gl_figures_node(struct gl_node *n, struct gl_buf *out);
-void gl_figures_metrics(struct gl_node *n, struct gl_buf *out);
+gl_str gl_metrics_shut(const struct gl_node *n, struct gl_arena *a);
+void gl_metrics_node(struct gl_node *n, struct gl_buf *out);
+void gl_metrics_metrics(struct gl_node *n, struct gl_buf *out);
 /* For the parts that have figures of their own. */
-void gl_figures_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value);
-void gl_figures_histogram(struct gl_buf *out, const char *name, const char *help,
+void gl_metrics_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value);
+void gl_metrics_histogram(struct gl_buf *out, const char *name, const char *help,
                           const struct gl_histogram *h);
-void gl_figures_claims(struct gl_buf *out, const struct gl_claim_counts *c);
+void gl_metrics_claims(struct gl_buf *out, const struct gl_claim_counts *c);
 
 /* ---- requests.c ---- */
 struct gl_requests_again { /* a submission of what is in the store already */
@@ -183,13 +183,14 @@ bool gl_requests_are_inside(const struct gl_node *n);
 bool gl_requests_are_answered(const struct gl_node *n); /* those that are to be */
 bool gl_requests_have_watchers(const struct gl_node *n);
 
-/* ---- holds.c ---- */
+/* ---- submit_wait.c ---- */
 /* Must this submission wait for the files of its flow? Then gl_requests_take() follows. */
-bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
-                        const struct gl_requests_again *again);
+bool gl_submit_wait_for_files(struct gl_node *n, struct gl_request *rq,
+                              const struct gl_requests_again *again);
 /* Counts one more try of this submission. False: it has been tried often enough. */
-bool gl_holds_may_again(struct gl_request *rq);
+bool gl_submit_wait_may_again(struct gl_request *rq);
 /* It was refused by the guard on record `kind`/`id`. True: it is tried once more. */
-bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow);
+bool gl_submit_wait_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id,
+                          gl_str flow);
 
 #endif

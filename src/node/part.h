@@ -54,7 +54,7 @@ struct gl_node_part {
 extern const struct gl_node_part *const gl_node_parts[GL_PARTS];
 
 extern const struct gl_node_part gl_sessions_part, gl_commits_part, gl_requests_part,
-    gl_starts_part, gl_holds_part, gl_blobs_part, gl_probes_part, gl_refusals_part, gl_live_part,
-    gl_feed_part;
+    gl_starts_part, gl_submit_wait_part, gl_blobs_part, gl_exec_events_part, gl_refusals_part,
+    gl_live_part, gl_feed_part;
 
 #endif

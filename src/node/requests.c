@@ -116,7 +116,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
         return;
     }
     if (e->code != 0) {
-        gl_earlier_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
+        gl_run_ids_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
         return;
     }
     gl_jw_init(&w, &body);
@@ -175,14 +175,14 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         kind = tx->guards[refused].kind;
     }
     if ((gl_str_is(kind, "run") || gl_str_is(kind, "request")) && !n->stopping) {
-        gl_earlier_compare(n, rq, gl_str_is(kind, "request"));
+        gl_run_ids_compare(n, rq, gl_str_is(kind, "request"));
         return;
     }
     if (code == GL_E_CONFLICT && may_ask_again(n, rq)) {
         gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
         return;
     }
-    if (kind.n > 0 && gl_holds_again(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
+    if (kind.n > 0 && gl_submit_wait_again(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
         return;
     }
     if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
@@ -262,7 +262,7 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
         gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
         return;
     }
-    if (!gl_holds_for_files(n, rq, again)) {
+    if (!gl_submit_wait_for_files(n, rq, again)) {
         gl_requests_take(n, rq, again);
     }
 }
@@ -277,7 +277,7 @@ static void on_retry(void *owner, int code, gl_str job, const char *why)
     if (code != 0) {
         gl_requests_answer(n, rq, code, why, NULL);
     } else {
-        gl_earlier_retry(n, rq, job);
+        gl_run_ids_retry(n, rq, job);
     }
     gl_node_rearm(n);
 }
@@ -654,7 +654,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
         claim(n, rq);
         break;
     case GL_KIND_NODE:
-        describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_figures_metrics : gl_figures_node);
+        describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_metrics_metrics : gl_metrics_node);
         break;
     case GL_KIND_CLEANUP:
         cleanup(n, rq);
@@ -770,7 +770,7 @@ static bool is_busy(const struct gl_node *n)
 
 static void measure(struct gl_node *n, struct gl_buf *out)
 {
-    gl_figures_claims(out, gl_core_claim_counts(n->core));
+    gl_metrics_claims(out, gl_core_claim_counts(n->core));
 }
 
 bool gl_requests_are_inside(const struct gl_node *n)

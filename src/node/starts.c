@@ -12,10 +12,10 @@
 #include "base/limits.h"
 #include "model/job.h"
 #include "model/text/ref.h"
+#include "node/agent_input.h"
 #include "node/blobs.h"
 #include "node/refusals.h"
-#include "node/spill.h"
-#include "node/turns.h"
+#include "node/worker_files.h"
 
 struct starts {
     struct gl_map by_key; /* those that are being prepared */
@@ -455,7 +455,7 @@ static int compose(struct start *s, struct gl_why *why)
 
     GL_ASSERT(s->message.n > 0);
     GL_ASSERT(s->turn != NULL);
-    t.message = gl_turns_message(s->turn, s->message, &s->chain.arena, why);
+    t.message = gl_agent_input_message(s->turn, s->message, &s->chain.arena, why);
     return t.message.n == 0
                ? GL_E_INVALID
                : gl_worker_compose(&s->chain.node->config.worker, &t, &s->chain.arena, &s->x, why);
@@ -502,9 +502,9 @@ static void unit_goes(struct start *s)
         gl_chain_drop(&s->chain);
         return;
     }
-    s->payloads_n = gl_spill_sort(&s->x, &s->chain.arena);
-    if (gl_spill_files(s->chain.node, (struct gl_exec_file *)s->x.files, s->x.files_n,
-                       &s->chain.arena, on_spilled, s)) {
+    s->payloads_n = gl_worker_files_sort(&s->x, &s->chain.arena);
+    if (gl_worker_files_files(s->chain.node, (struct gl_exec_file *)s->x.files, s->x.files_n,
+                              &s->chain.arena, on_spilled, s)) {
         fetch_files(s);
     }
 }
@@ -536,8 +536,8 @@ static void begin_unit(struct start *s)
     if (s->message.n > 0) {
         unit_goes(s);
     } else {
-        gl_turns_read(s->chain.node, s->x.key.context, s->x.key.job, s->turn->letter,
-                      gl_str_is(s->step->driver, "worker"), on_message, s);
+        gl_agent_input_read(s->chain.node, s->x.key.context, s->x.key.job, s->turn->letter,
+                            gl_str_is(s->step->driver, "worker"), on_message, s);
     }
 }
 
@@ -559,7 +559,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     s->key = key;
     gl_map_add(&own(n)->by_key, s->key, s);
     if (e->turn != NULL) {
-        s->turn = gl_turns_copy(&s->chain.arena, e->turn);
+        s->turn = gl_agent_input_copy(&s->chain.arena, e->turn);
         begin_unit(s);
         return;
     }

@@ -133,7 +133,8 @@ static void make_room(struct gl_recorder *r, uint64_t bytes)
     gl_arena_done(&a);
 }
 
-/* How long a segment that begins with so many bytes gets: node/flight.c decides about that. */
+/* How long a segment that begins with so many bytes gets: node/flight_recorder.c decides about
+ * that. */
 static uint64_t expected_bytes(const struct gl_recorder *r, size_t begins_with)
 {
     uint64_t events = (uint64_t)begins_with * GL_RECORD_EVENTS_PER_SNAPSHOT;

@@ -176,11 +176,12 @@ static void keep_flows_of(struct replay *r, gl_str snapshot)
 
 static int on_recording(struct replay *r, const struct gl_json *j, gl_jnode value)
 {
-    struct gl_flight_head head;
+    struct gl_flight_recorder_head head;
     const char *start = r->rest.p;
     size_t first = r->number;
     gl_str line, snapshot;
-    int rc = gl_schema_read(&gl_flight_head_schema, j, value, false, &r->line, &head, NULL);
+    int rc =
+        gl_schema_read(&gl_flight_recorder_head_schema, j, value, false, &r->line, &head, NULL);
 
     if (rc != 0) {
         return bad(r, GL_E_DAMAGED, "the head of a recording is damaged");

@@ -1,4 +1,4 @@
-/* replay.h - a recording of a node (node/flight.h), told again.
+/* replay.h - a recording of a node (node/flight_recorder.h), told again.
  *
  * Each segment begins with a snapshot of the core: it is restored, the events are fed to it, and
  * what it decides is compared with what was decided then. Effects go nowhere. The text is a
@@ -14,13 +14,14 @@
 
 #include "base/err.h"
 #include "base/when.h"
-#include "node/flight.h"
+#include "node/flight_recorder.h"
 
 struct sim_replay_options {
     uint64_t until; /* stop behind the event of this number; 0: at the end */
     gl_str job;     /* tell only about jobs whose ids begin so; "" : about all */
     bool read_only; /* read everything, but feed nothing to the core */
-    bool is_bare;   /* it comes straight from node/flight.h: what no check follows counts, too */
+    bool is_bare;   /* it comes straight from node/flight_recorder.h: what no check follows counts,
+                       too */
     /* What happens, line by line; NULL: nobody wants to know. */
     void (*print)(void *owner, const char *line);
     void *owner;

@@ -17,7 +17,7 @@ struct box {
     struct gl_record_port port;
     struct gl_buf text;
     struct gl_trace trace;
-    struct gl_flight flight;
+    struct gl_flight_recorder flight;
     struct gl_core *core;
     struct gl_arena arena;
     gl_ms now;
@@ -153,9 +153,9 @@ static void feed(struct box *b, struct gl_event ev)
 
     ev.now = ++b->now;
     ev.context = GL_S("default");
-    gl_flight_event(&b->flight, b->core, &ev);
+    gl_flight_recorder_event(&b->flight, b->core, &ev);
     gl_core_step(b->core, &ev, &out);
-    gl_flight_decided(&b->flight, &out);
+    gl_flight_recorder_decided(&b->flight, &out);
     for (size_t i = 0; i < out.n; i++) {
         on_effect(b, &out.items[i]);
     }
@@ -186,7 +186,7 @@ static void box_begin(struct box *b, size_t segment_bytes, gl_ms ttl_ms)
                                       .begin_bytes_max = 1 << 20,
                                       .begin = on_begin,
                                       .add = on_add};
-    gl_flight_init(&b->flight, &b->port, &b->trace, GL_S("node"));
+    gl_flight_recorder_init(&b->flight, &b->port, &b->trace, GL_S("node"));
     b->core = gl_core_new(&(struct gl_core_config){.context = GL_S("default"),
                                                    .pools = &pool,
                                                    .pools_n = 1,
@@ -224,7 +224,7 @@ static void run_a_job(struct box *b, const char *id)
 static void box_close(struct box *b)
 {
     gl_core_free(b->core);
-    gl_flight_done(&b->flight);
+    gl_flight_recorder_done(&b->flight);
     gl_buf_done(&b->text);
     gl_arena_done(&b->arena);
 }

@@ -1,4 +1,4 @@
-/* figures.c - what the node says of itself: for people, for /readyz, for Prometheus. */
+/* metrics.c - what the node says of itself: for people, for /readyz, for Prometheus. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -8,7 +8,7 @@ enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* beyond the time of a 
 
 /* ---- ready? ---- */
 
-gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a)
+gl_str gl_metrics_shut(const struct gl_node *n, struct gl_arena *a)
 {
     char text[GL_WHEN_BYTES];
     gl_ms since;
@@ -44,7 +44,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
     }
     if (gl_sessions_mood(n) == GL_STORE_SHUT) {
         *ret_reason = GL_R_STORE_READ_ONLY;
-        return gl_figures_shut(n, a).p;
+        return gl_metrics_shut(n, a).p;
     }
     if (n->now - gl_sessions_renewed_at(n) > (n->ports.store->ops->shared
                                                   ? gl_sessions_ttl(n) / 3 + SHARED_SILENT_MS
@@ -85,7 +85,7 @@ static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-void gl_figures_node(struct gl_node *n, struct gl_buf *out)
+void gl_metrics_node(struct gl_node *n, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     int code = 0;
@@ -141,7 +141,7 @@ static void number(struct gl_buf *out, const char *name, const char *type, const
     gl_buf_fmt(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
-void gl_figures_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value)
+void gl_metrics_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value)
 {
     number(out, name, "counter", help, value);
 }
@@ -151,7 +151,7 @@ static void gauge(struct gl_buf *out, const char *name, const char *help, uint64
     number(out, name, "gauge", help, value);
 }
 
-void gl_figures_histogram(struct gl_buf *out, const char *name, const char *help,
+void gl_metrics_histogram(struct gl_buf *out, const char *name, const char *help,
                           const struct gl_histogram *h)
 {
     uint64_t n = 0;
@@ -189,7 +189,7 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
 
 static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
 {
-    gl_figures_counter(out, "glia_jobs_submitted_total", "Jobs taken by this node.",
+    gl_metrics_counter(out, "glia_jobs_submitted_total", "Jobs taken by this node.",
                        c->jobs_submitted);
     head(out, "glia_jobs_ended_total", "counter", "Jobs that ended, by how they did.");
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"completed\"} %llu\n",
@@ -198,13 +198,13 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
                (unsigned long long)c->jobs_failed);
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"cancelled\"} %llu\n",
                (unsigned long long)c->jobs_cancelled);
-    gl_figures_counter(out, "glia_attempts_started_total", "Attempts decided by this node.",
+    gl_metrics_counter(out, "glia_attempts_started_total", "Attempts decided by this node.",
                        c->attempts_started);
-    gl_figures_counter(out, "glia_attempts_succeeded_total", "Attempts that completed their step.",
+    gl_metrics_counter(out, "glia_attempts_succeeded_total", "Attempts that completed their step.",
                        c->attempts_succeeded);
-    gl_figures_counter(out, "glia_attempts_failed_total", "Attempts that failed.",
+    gl_metrics_counter(out, "glia_attempts_failed_total", "Attempts that failed.",
                        c->attempts_failed);
-    gl_figures_counter(out, "glia_attempts_lost_total", "Attempts whose outcome is unknown.",
+    gl_metrics_counter(out, "glia_attempts_lost_total", "Attempts whose outcome is unknown.",
                        c->attempts_lost);
     head(out, "glia_persons_asked_total", "counter",
          "How often a step or a job began to wait for a person.");
@@ -214,25 +214,25 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
                (unsigned long long)c->approvals_asked);
 }
 
-void gl_figures_claims(struct gl_buf *out, const struct gl_claim_counts *c)
+void gl_metrics_claims(struct gl_buf *out, const struct gl_claim_counts *c)
 {
-    gl_figures_counter(out, "glia_claims_acquired_total", "Claims given, stolen ones too.",
+    gl_metrics_counter(out, "glia_claims_acquired_total", "Claims given, stolen ones too.",
                        c->acquired);
-    gl_figures_counter(out, "glia_claims_steals_total",
+    gl_metrics_counter(out, "glia_claims_steals_total",
                        "Claims given although the try before did not end well.", c->steals);
-    gl_figures_counter(out, "glia_claims_busy_total", "Claims refused because somebody has them.",
+    gl_metrics_counter(out, "glia_claims_busy_total", "Claims refused because somebody has them.",
                        c->busy);
-    gl_figures_counter(out, "glia_claims_renewed_total", "Renewals of claims.", c->renewed);
-    gl_figures_counter(out, "glia_claims_renew_failed_total", "Renewals that were refused.",
+    gl_metrics_counter(out, "glia_claims_renewed_total", "Renewals of claims.", c->renewed);
+    gl_metrics_counter(out, "glia_claims_renew_failed_total", "Renewals that were refused.",
                        c->renew_failed);
-    gl_figures_counter(out, "glia_claims_completed_total", "Claims that were completed.",
+    gl_metrics_counter(out, "glia_claims_completed_total", "Claims that were completed.",
                        c->completed);
-    gl_figures_counter(out, "glia_claims_failed_total", "Claims whose holder failed.", c->failed);
-    gl_figures_counter(out, "glia_claims_expired_total", "Claims marked as expired by reclaim.",
+    gl_metrics_counter(out, "glia_claims_failed_total", "Claims whose holder failed.", c->failed);
+    gl_metrics_counter(out, "glia_claims_expired_total", "Claims marked as expired by reclaim.",
                        c->expired);
 }
 
-void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
+void gl_metrics_metrics(struct gl_node *n, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const struct gl_core_counts *c = gl_core_counts(n->core);
@@ -247,10 +247,10 @@ void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
     gauge(out, "glia_jobs_in_memory", "Jobs held in memory.", f.jobs_hot);
     gauge(out, "glia_jobs_quarantined", "Jobs held because they crashed the node.", f.quarantined);
     pools(out, &f);
-    gl_figures_histogram(out, "glia_step_schedule_to_start_seconds",
+    gl_metrics_histogram(out, "glia_step_schedule_to_start_seconds",
                          "From the moment a step could run to the decision of its attempt.",
                          &c->schedule_to_start);
-    gl_figures_histogram(out, "glia_step_run_seconds",
+    gl_metrics_histogram(out, "glia_step_run_seconds",
                          "From the decision of an attempt to its end.", &c->run);
     for (size_t i = 0; i < GL_PARTS; i++) {
         if (gl_node_parts[i]->measure != NULL) {

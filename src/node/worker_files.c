@@ -1,6 +1,6 @@
-/* spill.c - a worker's large files go through the context's blobs, not through the executor's
- * protocol: a message of some MiB stands in three of them. */
-#include "node/spill.h"
+/* worker_files.c - a worker's large files go through the context's blobs, not through the
+ * executor's protocol: a message of some MiB stands in three of them. */
+#include "node/worker_files.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -9,17 +9,17 @@
 
 enum { LARGE = 64 << 10 };
 
-struct gl_spill {
+struct gl_worker_files {
     struct gl_chain chain;
     struct gl_exec_file *files;
     size_t files_n, at;
     char hex[GL_SHA256_HEX];
     struct gl_arena *arena; /* of who asked */
-    gl_spill_done *done;
+    gl_worker_files_done *done;
     void *owner;
 };
 
-static void finish(struct gl_spill *p, int code, const char *why)
+static void finish(struct gl_worker_files *p, int code, const char *why)
 {
     GL_ASSERT(code != 0 || p->at == p->files_n);
     p->done(p->owner, code, why);
@@ -32,13 +32,14 @@ static void on_failed(void *chain, int code, const char *why)
     finish(chain, GL_E_UNAVAILABLE, why);
 }
 
-static const struct gl_chain_kind spills = {.bytes = sizeof(struct gl_spill), .failed = on_failed};
+static const struct gl_chain_kind spills = {.bytes = sizeof(struct gl_worker_files),
+                                            .failed = on_failed};
 
-static void next(struct gl_spill *p);
+static void next(struct gl_worker_files *p);
 
 static void on_sealed(struct gl_blob_req *req)
 {
-    struct gl_spill *p = req->owner;
+    struct gl_worker_files *p = req->owner;
     struct gl_exec_file *f = &p->files[p->at];
 
     GL_ASSERT(p->at < p->files_n);
@@ -50,13 +51,13 @@ static void on_sealed(struct gl_blob_req *req)
 
 static void on_written(struct gl_blob_req *req)
 {
-    struct gl_spill *p = req->owner;
+    struct gl_worker_files *p = req->owner;
 
     GL_ASSERT(p->at < p->files_n);
     gl_chain_seal(&p->chain, gl_str_of(p->hex), on_sealed);
 }
 
-static void next(struct gl_spill *p)
+static void next(struct gl_worker_files *p)
 {
     GL_ASSERT(p->at <= p->files_n);
     while (p->at < p->files_n && p->files[p->at].text.n <= LARGE) {
@@ -71,7 +72,7 @@ static void next(struct gl_spill *p)
     GL_ASSERT(p->at < p->files_n);
 }
 
-size_t gl_spill_sort(struct gl_exec_start *x, struct gl_arena *arena)
+size_t gl_worker_files_sort(struct gl_exec_start *x, struct gl_arena *arena)
 {
     struct gl_exec_file *to = GL_NEW_ARRAY(arena, struct gl_exec_file, x->files_n);
     size_t n = 0, blobs_n;
@@ -93,10 +94,10 @@ size_t gl_spill_sort(struct gl_exec_start *x, struct gl_arena *arena)
     return blobs_n;
 }
 
-bool gl_spill_files(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
-                    struct gl_arena *arena, gl_spill_done *done, void *owner)
+bool gl_worker_files_files(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
+                           struct gl_arena *arena, gl_worker_files_done *done, void *owner)
 {
-    struct gl_spill *p;
+    struct gl_worker_files *p;
     bool any = false;
 
     for (size_t i = 0; i < files_n; i++) {

@@ -1,4 +1,4 @@
-#include "node/flight.h"
+#include "node/flight_recorder.h"
 
 #include "base/check.h"
 #include "core/snapshot.h"
@@ -10,33 +10,33 @@ enum {
     WAIT_BYTES = 80,
 };
 
-#define F(member, type) GL_FIELD(gl_flight_head, member, type, 0, "")
+#define F(member, type) GL_FIELD(gl_flight_recorder_head, member, type, 0, "")
 
 static const struct gl_field head_fields[] = {
-    GL_FIELD(gl_flight_head, format, U32, GL_FF_REQUIRED, ""),
+    GL_FIELD(gl_flight_recorder_head, format, U32, GL_FF_REQUIRED, ""),
     F(node, STR),
     F(release, STR),
     F(at, I64),
-    GL_FIELD(gl_flight_head, lines, U64, GL_FF_REQUIRED, ""),
+    GL_FIELD(gl_flight_recorder_head, lines, U64, GL_FF_REQUIRED, ""),
 };
 #undef F
 
-const struct gl_schema gl_flight_head_schema = {
+const struct gl_schema gl_flight_recorder_head_schema = {
     .name = "recording",
     .doc = "The first line of a recording.",
-    .bytes = sizeof(struct gl_flight_head),
+    .bytes = sizeof(struct gl_flight_recorder_head),
     .fields = head_fields,
     .fields_n = GL_COUNT(head_fields),
 };
 
-void gl_flight_init(struct gl_flight *f, struct gl_record_port *to, struct gl_trace *inner,
-                    gl_str node)
+void gl_flight_recorder_init(struct gl_flight_recorder *f, struct gl_record_port *to,
+                             struct gl_trace *inner, gl_str node)
 {
-    *f = (struct gl_flight){.to = to, .node = node};
+    *f = (struct gl_flight_recorder){.to = to, .node = node};
     gl_digest_init(&f->digest, inner);
 }
 
-static void write_decided(struct gl_flight *f)
+static void write_decided(struct gl_flight_recorder *f)
 {
     static const char digits[] = "0123456789abcdef";
     char *p;
@@ -56,7 +56,7 @@ static void write_decided(struct gl_flight *f)
     gl_buf_c(&f->text, "\"}\n");
 }
 
-static void pass_on(struct gl_flight *f)
+static void pass_on(struct gl_flight_recorder *f)
 {
     if (f->text.n > 0) {
         f->bytes += f->text.n;
@@ -68,7 +68,7 @@ static void pass_on(struct gl_flight *f)
     GL_ASSERT(f->recording || !f->owes);
 }
 
-void gl_flight_done(struct gl_flight *f)
+void gl_flight_recorder_done(struct gl_flight_recorder *f)
 {
     if (f->recording) {
         write_decided(f);
@@ -80,19 +80,19 @@ void gl_flight_done(struct gl_flight *f)
 
 /* ---- segments ---- */
 
-static void write_head(struct gl_flight *f, gl_ms now, gl_str snapshot, struct gl_buf *out)
+static void write_head(struct gl_flight_recorder *f, gl_ms now, gl_str snapshot, struct gl_buf *out)
 {
-    struct gl_flight_head head = {
+    struct gl_flight_recorder_head head = {
         .format = GL_FLIGHT_FORMAT, .node = f->node, .release = GL_S(GL_VERSION), .at = now};
 
     for (size_t i = 0; i < snapshot.n; i++) {
         head.lines += snapshot.p[i] == '\n';
     }
-    gl_snapshot_put(out, "recording", &gl_flight_head_schema, &head);
+    gl_snapshot_put(out, "recording", &gl_flight_recorder_head_schema, &head);
 }
 
 /* Not even trying is cheaper. */
-static bool is_hopeless(const struct gl_flight *f, const struct gl_core *c)
+static bool is_hopeless(const struct gl_flight_recorder *f, const struct gl_core *c)
 {
     struct gl_core_figures figures;
 
@@ -101,7 +101,7 @@ static bool is_hopeless(const struct gl_flight *f, const struct gl_core *c)
            f->to->begin_bytes_max;
 }
 
-static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
+static void begin(struct gl_flight_recorder *f, const struct gl_core *c, gl_ms now)
 {
     struct gl_buf snapshot = {0}, all = {0};
     bool fits = !is_hopeless(f, c) && gl_core_save(c, f->to->begin_bytes_max, &snapshot);
@@ -130,7 +130,8 @@ static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
 /* ---- events ---- */
 
 /* A flow goes once into a segment: it is in the snapshot, or it came before the core knew it. */
-static void write_flow(struct gl_flight *f, const struct gl_core *c, gl_str hash, gl_str text)
+static void write_flow(struct gl_flight_recorder *f, const struct gl_core *c, gl_str hash,
+                       gl_str text)
 {
     struct gl_jw w;
 
@@ -149,7 +150,8 @@ static void write_flow(struct gl_flight *f, const struct gl_core *c, gl_str hash
 }
 
 /* The context is the core's, which does not look at it; the flow stands apart. */
-static void write_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
+static void write_event(struct gl_flight_recorder *f, const struct gl_core *c,
+                        const struct gl_event *ev)
 {
     struct gl_event less = *ev;
     gl_str hash, *flow = gl_event_flow(&less, &hash);
@@ -165,7 +167,8 @@ static void write_event(struct gl_flight *f, const struct gl_core *c, const stru
     gl_buf_str(&f->text, GL_S("}\n"));
 }
 
-void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
+void gl_flight_recorder_event(struct gl_flight_recorder *f, const struct gl_core *c,
+                              const struct gl_event *ev)
 {
     GL_ASSERT(ev->type < GL_EV_COUNT);
     if (f->recording && f->bytes >= f->bytes_max) {
@@ -184,7 +187,7 @@ void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct 
     }
 }
 
-void gl_flight_decided(struct gl_flight *f, const struct gl_effects *effects)
+void gl_flight_recorder_decided(struct gl_flight_recorder *f, const struct gl_effects *effects)
 {
     GL_ASSERT(!f->owes || f->recording);
     f->decided = gl_digest_end(&f->digest, effects);

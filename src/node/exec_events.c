@@ -1,4 +1,4 @@
-/* probes.c - what the executor is asked about attempts that it may have, and what it tells. */
+/* exec_events.c - what the executor is asked about attempts that it may have, and what it tells. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -74,7 +74,7 @@ static void on_stopped(struct gl_exec_req *req)
 
 /* A start of the same attempt that has not left yet would overtake nothing but the truth: "never"
  * would be answered, and then it would start. */
-void gl_probes_attach(struct gl_node *n, const struct gl_effect *e)
+void gl_exec_events_attach(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e);
 
@@ -85,7 +85,7 @@ void gl_probes_attach(struct gl_node *n, const struct gl_effect *e)
                                p->token, p->epoch);
 }
 
-void gl_probes_stop(struct gl_node *n, const struct gl_effect *e)
+void gl_exec_events_stop(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e);
 
@@ -96,7 +96,7 @@ void gl_probes_stop(struct gl_node *n, const struct gl_effect *e)
                              e->grace_ms);
 }
 
-void gl_probes_ack(struct gl_node *n, const struct gl_effect *e)
+void gl_exec_events_ack(struct gl_node *n, const struct gl_effect *e)
 {
     struct gl_attempt_key key = {.context = e->context, .job = e->job, .attempt = e->attempt};
 
@@ -129,7 +129,7 @@ static void on_list(struct gl_exec_req *req)
     GL_ASSERT(ev.listed.infos.n <= req->infos_n);
 }
 
-void gl_probes_list(struct gl_node *n)
+void gl_exec_events_list(struct gl_node *n)
 {
     n->ports.exec->ops->list(n->ports.exec, gl_chain_call_exec(&own(n)->listing, n, on_list, n));
 }
@@ -195,7 +195,7 @@ static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t toke
     gl_node_rearm(owner);
 }
 
-struct gl_exec_events gl_probes_events(struct gl_node *n)
+struct gl_exec_events gl_exec_events_events(struct gl_node *n)
 {
     return (struct gl_exec_events){
         .owner = n,
@@ -207,4 +207,4 @@ struct gl_exec_events gl_probes_events(struct gl_node *n)
     };
 }
 
-const struct gl_node_part gl_probes_part = {.bytes = sizeof(struct probes)};
+const struct gl_node_part gl_exec_events_part = {.bytes = sizeof(struct probes)};

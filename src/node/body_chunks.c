@@ -1,6 +1,6 @@
-/* pieces.c - a large body is read piece by piece. What a worker is given goes into a file of our
- * folder on the way, so that no more than a piece of it is ever in memory. */
-#include "node/pieces.h"
+/* body_chunks.c - a large body is read piece by piece. What a worker is given goes into a file of
+ * our folder on the way, so that no more than a piece of it is ever in memory. */
+#include "node/body_chunks.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -16,7 +16,7 @@ struct gl_body_move {
     bool is_over; /* whoever asked has been told */
     uint64_t piece;
     struct gl_buf text; /* all of it so far; to a blob: the last piece */
-    gl_pieces_done *done;
+    gl_body_chunks_done *done;
     void *owner;
 };
 
@@ -183,7 +183,7 @@ static void begin(struct gl_body_move *m)
 /* ---- the ways in ---- */
 
 static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
-                 bool to_blob, gl_pieces_done *done, void *owner)
+                 bool to_blob, gl_body_chunks_done *done, void *owner)
 {
     struct gl_body_move *same = find_same(n, ref, false);
     struct gl_body_move *m = gl_chain_new(n, &moves, context);
@@ -201,14 +201,14 @@ static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_
     }
 }
 
-void gl_pieces_to_blob(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
-                       gl_pieces_done *done, void *owner)
+void gl_body_chunks_to_blob(struct gl_node *n, gl_str context, gl_str job,
+                            const struct gl_body_ref *ref, gl_body_chunks_done *done, void *owner)
 {
     move(n, context, job, ref, true, done, owner);
 }
 
-void gl_pieces_read(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
-                    gl_pieces_done *done, void *owner)
+void gl_body_chunks_read(struct gl_node *n, gl_str context, gl_str job,
+                         const struct gl_body_ref *ref, gl_body_chunks_done *done, void *owner)
 {
     move(n, context, job, ref, false, done, owner);
 }

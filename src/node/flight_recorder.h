@@ -1,4 +1,4 @@
-/* flight.h - the flight recorder: everything the core is told, and what it made of it.
+/* flight_recorder.h - the flight recorder: everything the core is told, and what it made of it.
  *
  * A segment begins with a snapshot of the core (core/snapshot.h), so it can be replayed by itself:
  * restore the snapshot, feed the events, compare the digests (core/digest.h). That is what glia
@@ -15,8 +15,8 @@
  *                                  before it
  *
  * It never slows the node: what the port does not take at once is not recorded. */
-#ifndef GL_NODE_FLIGHT_H
-#define GL_NODE_FLIGHT_H
+#ifndef GL_NODE_FLIGHT_RECORDER_H
+#define GL_NODE_FLIGHT_RECORDER_H
 
 #include "core/core.h"
 #include "core/digest.h"
@@ -24,7 +24,7 @@
 
 enum { GL_FLIGHT_FORMAT = 2 };
 
-struct gl_flight {
+struct gl_flight_recorder {
     struct gl_digest digest;   /* its tap is the core's trace */
     struct gl_record_port *to; /* borrowed */
     gl_str node;               /* borrowed */
@@ -38,22 +38,23 @@ struct gl_flight {
     uint64_t decided;
 };
 
-void gl_flight_init(struct gl_flight *f, struct gl_record_port *to, struct gl_trace *inner,
-                    gl_str node);
-void gl_flight_done(struct gl_flight *f); /* says what is still to be said */
+void gl_flight_recorder_init(struct gl_flight_recorder *f, struct gl_record_port *to,
+                             struct gl_trace *inner, gl_str node);
+void gl_flight_recorder_done(struct gl_flight_recorder *f); /* says what is still to be said */
 
 /* Around each step of the core. */
-void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev);
-void gl_flight_decided(struct gl_flight *f, const struct gl_effects *effects);
+void gl_flight_recorder_event(struct gl_flight_recorder *f, const struct gl_core *c,
+                              const struct gl_event *ev);
+void gl_flight_recorder_decided(struct gl_flight_recorder *f, const struct gl_effects *effects);
 
 /* The first line of a segment. */
-struct gl_flight_head {
+struct gl_flight_recorder_head {
     uint32_t format;
     gl_str node, release;
     gl_ms at;
     uint64_t lines; /* of the snapshot */
 };
 
-extern const struct gl_schema gl_flight_head_schema;
+extern const struct gl_schema gl_flight_recorder_head_schema;
 
 #endif

@@ -1,11 +1,11 @@
-/* turns.c - what agents need when they handle a message: the message itself, if it is too large to
- * be kept in memory, an agent's own record, what an aggregator has got so far. */
-#include "node/turns.h"
+/* agent_input.c - what agents need when they handle a message: the message itself, if it is too
+ * large to be kept in memory, an agent's own record, what an aggregator has got so far. */
+#include "node/agent_input.h"
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "node/body_chunks.h"
 #include "node/node_state.h"
-#include "node/pieces.h"
 #include "node/workers.h"
 
 enum {
@@ -17,7 +17,7 @@ enum {
 
 /* ---- the message a worker is given ---- */
 
-struct gl_turn *gl_turns_copy(struct gl_arena *a, const struct gl_turn *t)
+struct gl_turn *gl_agent_input_copy(struct gl_arena *a, const struct gl_turn *t)
 {
     struct gl_turn *copy = GL_NEW(a, struct gl_turn);
     gl_str *texts[] = {
@@ -40,8 +40,8 @@ struct gl_turn *gl_turns_copy(struct gl_arena *a, const struct gl_turn *t)
 }
 
 /* As it was sent, with what the ledger says of this attempt. */
-gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
-                        struct gl_why *reterr_why)
+gl_str gl_agent_input_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
+                              struct gl_why *reterr_why)
 {
     struct gl_message_ledger ledger = t->ledger, sent;
     struct gl_message m;
@@ -79,7 +79,7 @@ struct reading {
     struct gl_body_ref ref;        /* the body that is being read */
     struct gl_buf joined, counted; /* a message with its body; bodies, separated by commas */
     uint64_t counted_n;
-    gl_turns_done *done;
+    gl_agent_input_done *done;
     void *owner;
 };
 
@@ -260,7 +260,7 @@ static bool add_message(struct reading *r, gl_str message)
 
     GL_ASSERT(message.n > 0);
     if (has_ref(r, message, &is_plain)) {
-        gl_pieces_read(r->chain.node, r->chain.context, r->job, &r->ref, on_counted_body, r);
+        gl_body_chunks_read(r->chain.node, r->chain.context, r->job, &r->ref, on_counted_body, r);
         return true;
     }
     add_counted(r, body_of(r, message));
@@ -392,9 +392,9 @@ static void read_body(struct reading *r, bool is_plain)
     GL_ASSERT(r->ref.bytes > 0);
     GL_ASSERT(r->message.n > 0);
     if (r->to_blob && is_plain && b != NULL && b->write != NULL) {
-        gl_pieces_to_blob(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
+        gl_body_chunks_to_blob(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
     } else {
-        gl_pieces_read(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
+        gl_body_chunks_read(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
     }
 }
 
@@ -454,7 +454,7 @@ static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job
     return r;
 }
 
-void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
+void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
 {
     struct reading *r = reading_new(n, e->context, e->job);
 
@@ -475,8 +475,8 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
     }
 }
 
-void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter, bool to_blob,
-                   gl_turns_done *done, void *owner)
+void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
+                         bool to_blob, gl_agent_input_done *done, void *owner)
 {
     struct reading *r = reading_new(n, context, job);
 

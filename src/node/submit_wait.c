@@ -1,5 +1,5 @@
-/* holds.c - submissions that wait: until the files of their flow are in the store, or to be tried
- * once more because what they relied on has been removed meanwhile. */
+/* submit_wait.c - submissions that wait: until the files of their flow are in the store, or to be
+ * tried once more because what they relied on has been removed meanwhile. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -55,8 +55,8 @@ static void on_kept(void *owner, int code, const char *why)
     gl_chain_drop(&h->chain);
 }
 
-bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
-                        const struct gl_requests_again *again)
+bool gl_submit_wait_for_files(struct gl_node *n, struct gl_request *rq,
+                              const struct gl_requests_again *again)
 {
     gl_str flow = again != NULL ? again->flow : rq->submission.compiled;
     char hex[GL_SHA256_HEX];
@@ -87,15 +87,16 @@ bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
 /* ---- once more ---- */
 
 /* How often was this one refused? */
-bool gl_holds_may_again(struct gl_request *rq)
+bool gl_submit_wait_may_again(struct gl_request *rq)
 {
     return rq->node.holds++ < TRIES_MAX;
 }
 
-bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow)
+bool gl_submit_wait_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id,
+                          gl_str flow)
 {
     if ((!gl_str_is(kind, "flow") && !gl_str_is(kind, "blob")) || n->stopping ||
-        !gl_holds_may_again(rq)) {
+        !gl_submit_wait_may_again(rq)) {
         return false;
     }
     GL_MARK(n->config.trace, "holds.removed_meanwhile");
@@ -119,7 +120,7 @@ static void try_again(struct hold *h)
     if (n->stopping) {
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     } else if (rq->verb == GL_VERB_RETRY) {
-        gl_earlier_retry(n, rq, gl_str_dup(&h->chain.arena, gl_str_of(rq->job_id)));
+        gl_run_ids_retry(n, rq, gl_str_dup(&h->chain.arena, gl_str_of(rq->job_id)));
     } else {
         gl_requests_submit(n, rq, NULL);
     }
@@ -155,5 +156,5 @@ static void on_time(struct gl_node *n)
     }
 }
 
-const struct gl_node_part gl_holds_part = {
+const struct gl_node_part gl_submit_wait_part = {
     .bytes = sizeof(struct holds), .init = init, .due = due, .on_time = on_time};

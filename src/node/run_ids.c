@@ -1,4 +1,4 @@
-/* earlier.c - jobs that were there before: the same run id or request key, and retries.
+/* run_ids.c - jobs that were there before: the same run id or request key, and retries.
  *
  * A run id is an idempotency key. Who submits under one that is taken gets the job that has it, if
  * it was the same submission: same flow, same inputs, or a retry of the same job from the same
@@ -72,7 +72,7 @@ static bool is_the_same(struct earlier *e)
     if (strcmp(e->kind, "request") == 0 && !has_same_names(e)) {
         return false;
     }
-    if (e->rq->verb == GL_VERB_RETRY) { /* gl_earlier_retry() has noted which job is meant */
+    if (e->rq->verb == GL_VERB_RETRY) { /* gl_run_ids_retry() has noted which job is meant */
         return gl_str_is(e->retry_of, e->rq->job_id) &&
                gl_str_eq(e->retry_from, e->rq->submission.from);
     }
@@ -180,7 +180,7 @@ static void submit_anew(struct earlier *e)
         return;
     }
     GL_MARK(n->config.trace, "earlier.removed_meanwhile");
-    if (!gl_holds_may_again(e->rq)) { /* a name that its job, damaged, has left behind */
+    if (!gl_submit_wait_may_again(e->rq)) { /* a name that its job, damaged, has left behind */
         finish(e, GL_E_EXISTS,
                "the run id or request key names a job that no longer exists; use another one",
                NULL);
@@ -191,7 +191,7 @@ static void submit_anew(struct earlier *e)
         return;
     }
     if (e->rq->verb == GL_VERB_RETRY) {
-        gl_earlier_retry(n, e->rq, gl_str_dup(&e->chain.arena, gl_str_of(e->rq->job_id)));
+        gl_run_ids_retry(n, e->rq, gl_str_dup(&e->chain.arena, gl_str_of(e->rq->job_id)));
     } else {
         gl_requests_submit(n, e->rq, NULL);
     }
@@ -296,12 +296,12 @@ static struct earlier *earlier_new(struct gl_node *n, struct gl_request *rq)
     return e;
 }
 
-void gl_earlier_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key)
+void gl_run_ids_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key)
 {
     look_up(earlier_new(n, rq), by_request_key);
 }
 
-void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why)
+void gl_run_ids_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why)
 {
     struct earlier *e;
 
@@ -316,7 +316,7 @@ void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const
     look_up(e, rq->submission.request_key.n > 0);
 }
 
-void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
+void gl_run_ids_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
 {
     struct earlier *e = earlier_new(n, rq);
 
