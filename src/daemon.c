@@ -641,9 +641,9 @@ bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why)
     return is_ready;
 }
 
-enum gl_store_mood gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why)
+enum gl_store_health gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why)
 {
-    enum gl_store_mood mood;
+    enum gl_store_health mood;
 
     pthread_mutex_lock(&d->mutex);
     mood = d->mood;

@@ -70,7 +70,7 @@ bool gl_daemon_beats(struct gl_daemon *d);
 /* Does it take work? *ret_why: what stood in the way last; its code is 0 if nothing did. */
 bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why);
 /* Does the store take what it is told, since the node was ready first? If not, why. */
-enum gl_store_mood gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why);
+enum gl_store_health gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why);
 /* How many sessions it has opened: one, unless others have taken it for dead. */
 uint64_t gl_daemon_births(struct gl_daemon *d);
 

@@ -49,7 +49,7 @@ static void on_session(void *owner, uint64_t incarnation)
     d->away_since = 0;
     pthread_mutex_lock(&d->mutex);
     d->is_away = false;
-    d->mood = GL_STORE_HEARD;
+    d->mood = GL_STORE_OK;
     d->silence = (struct gl_why){0};
     d->births++;
     d->why.code = 0;
@@ -105,22 +105,22 @@ static void on_news(void *owner, const char *line)
     gl_textlog_write(&d->log, "%s", line);
 }
 
-static void on_mood(void *owner, enum gl_store_mood mood, const char *why)
+static void on_mood(void *owner, enum gl_store_health mood, const char *why)
 {
     static const char *const bad[] = {
-        [GL_STORE_SILENT] = "does not answer", [GL_STORE_SHUT] = "takes no commits"};
+        [GL_STORE_UNREACHABLE] = "does not answer", [GL_STORE_READ_ONLY] = "takes no commits"};
     struct gl_daemon *d = owner;
 
-    if (mood != GL_STORE_HEARD) {
+    if (mood != GL_STORE_OK) {
         gl_textlog_write(&d->log, "%s %s: %s", d->called, bad[mood], why);
     } else {
         gl_textlog_write(&d->log, "%s %s again", d->called,
-                         d->mood == GL_STORE_SHUT ? "takes commits" : "answers");
+                         d->mood == GL_STORE_READ_ONLY ? "takes commits" : "answers");
     }
     pthread_mutex_lock(&d->mutex);
     d->mood = mood;
     d->silence = (struct gl_why){0};
-    if (mood != GL_STORE_HEARD) {
+    if (mood != GL_STORE_OK) {
         (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "%s %s: %s", d->called, bad[mood], why);
     }
     pthread_mutex_unlock(&d->mutex);

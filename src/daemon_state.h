@@ -90,20 +90,20 @@ struct gl_daemon {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t moved;
     enum gl_daemon_stage stage;
-    struct gl_why why;       /* what stands in the way of being ready */
-    enum gl_store_mood mood; /* of the store, since there is a session ... */
-    struct gl_why silence;   /* ... and what that means, if it is not heard */
-    uint64_t births;         /* sessions opened so far */
-    bool is_away;            /* the store has not answered yet */
-    bool is_open;            /* everything is there, so that it can be closed */
-    bool is_obeying;         /* passive, and not yet done with its command */
-    bool is_wanted;          /* another node wants the folder ... */
-    bool is_leaving;         /* ... and gets it: `leaver` ends this one */
-    bool is_stopping;        /* too late for that */
-    bool is_lost;            /* someone else may own our jobs */
-    bool is_beating;         /* the loop has not yet run `beat` */
-    bool is_draining;        /* the same of `drain` */
-    uint64_t running;        /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
+    struct gl_why why;         /* what stands in the way of being ready */
+    enum gl_store_health mood; /* of the store, since there is a session ... */
+    struct gl_why silence;     /* ... and what that means, if it is not heard */
+    uint64_t births;           /* sessions opened so far */
+    bool is_away;              /* the store has not answered yet */
+    bool is_open;              /* everything is there, so that it can be closed */
+    bool is_obeying;           /* passive, and not yet done with its command */
+    bool is_wanted;            /* another node wants the folder ... */
+    bool is_leaving;           /* ... and gets it: `leaver` ends this one */
+    bool is_stopping;          /* too late for that */
+    bool is_lost;              /* someone else may own our jobs */
+    bool is_beating;           /* the loop has not yet run `beat` */
+    bool is_draining;          /* the same of `drain` */
+    uint64_t running;          /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
 };
 
 /* ---- daemon.c ---- */

@@ -1,8 +1,8 @@
 /* query_human.c - what waits for a person: steps, by the index "human", and questions of workers,
  * by what somebody has read in their files (port/asks.h). */
-#include "api/asked.h"
 #include "api/query_parts.h"
 #include "api/render.h"
+#include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -65,7 +65,8 @@ static void write_run(struct gl_query *q, struct gl_asks_run *run, const struct 
     }
     run->job_id = gl_str_dup(&q->arena, record->id);
     for (size_t i = 0; i < run->n; i++) {
-        gl_asked_write(&q->w, run->job_id, run->run_id, &run->open[i], job.wake == GL_WAKE_RUNNING);
+        gl_worker_question_write(&q->w, run->job_id, run->run_id, &run->open[i],
+                                 job.wake == GL_WAKE_RUNNING);
     }
     q->asks_open_n -= run->n;
 }

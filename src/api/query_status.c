@@ -9,11 +9,11 @@
  * another thread (port/work.h). What only the node's memory knows is asked for in between, for a
  * bounded number of steps (facts). Pages, and scans of large jobs, wait for each other, so that
  * however many clients ask, they need the memory of one. */
-#include "api/asked.h"
 #include "api/live_facts.h"
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "api/scan.h"
+#include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -160,7 +160,7 @@ static void tell(struct status *s)
 
     s->view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
     s->view.nodes = q->nodes.engine != NULL ? &q->nodes : NULL;
-    s->view.asks = gl_asked_of(q->context->asks, &s->view, &q->arena);
+    s->view.asks = gl_worker_question_of(q->context->asks, &s->view, &q->arena);
     s->view.context = q->tenant;
     gl_facts_collect(&s->facts, &q->arena, &s->view, q->context->live);
     work(s,

@@ -1,8 +1,8 @@
 #include "api/reason.h"
 
-#include "api/asked.h"
 #include "api/damage.h"
 #include "api/reason_parts.h"
+#include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/bundle/agent.h"
@@ -699,7 +699,7 @@ struct gl_because gl_reason_job(struct gl_arena *a, const struct gl_view *v,
     struct gl_because b = {0};
     gl_str text = explain_job(a, v, live, &b), early = deferred(v, &b),
            place = gl_reason_where(a, v, &b);
-    gl_str asked = gl_asked_sentence(a, v), waiting = gl_reason_inbox(a, v, &b),
+    gl_str asked = gl_worker_question_sentence(a, v), waiting = gl_reason_inbox(a, v, &b),
            store = shut(a, v, live, &b);
 
     if (asked.n > 0) {

@@ -1,7 +1,7 @@
 #include "api/render.h"
 
-#include "api/asked.h"
 #include "api/damage.h"
+#include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/bundle/agent.h"
@@ -279,7 +279,7 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     write_troubles(v, live, w);
     if (v->flow->bundle != NULL) {
         gl_render_bundle(a, v, w);
-        gl_asked_write_job(v, w);
+        gl_worker_question_write_job(v, w);
     }
     gl_jw_put_object(w, "workflow_state");
     gl_jw_put_c(w, "status", gl_job_status_words[v->job.status]);
@@ -383,7 +383,7 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
     gl_jw_put_str(w, "run_id", v->job.run_id);
     gl_jw_put_c(w, "status", gl_job_status_words[v->job.status]);
     write_job_why(a, v, live, w);
-    gl_asked_write_job(v, w);
+    gl_worker_question_write_job(v, w);
     gl_jw_put_array(w, "steps");
     if (step.n > 0) {
         why_line(a, v, number, item, live, w);

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "port/store.h"
 
 enum { DATA_BYTES_MAX = 3000 }; /* leaves room for the names we append: paths are limited to 4096 */
@@ -217,14 +217,14 @@ int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint
 /* "; did you mean --run-id?", or nothing. */
 static const char *near_option(struct gl_cli *cli, gl_str name)
 {
-    struct gl_near near;
+    struct gl_suggest near;
 
-    gl_near_init(&near, name);
+    gl_suggest_init(&near, name);
     for (size_t i = 0; i < gl_cli_common_n; i++) {
-        gl_near_offer(&near, gl_str_of(gl_cli_common[i].name));
+        gl_suggest_offer(&near, gl_str_of(gl_cli_common[i].name));
     }
     for (size_t i = 0; cli->command != NULL && i < GL_CLI_OPTIONS_MAX; i++) {
-        gl_near_offer(&near, gl_str_of(cli->command->options[i].name));
+        gl_suggest_offer(&near, gl_str_of(cli->command->options[i].name));
     }
     return near.best.n == 0
                ? ""
@@ -481,15 +481,15 @@ static gl_str first_of(gl_str group)
 /* The most similar command; "" if none is similar. */
 static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
 {
-    struct gl_near near;
+    struct gl_suggest near;
     gl_str wanted;
 
-    gl_near_init(&near, first);
+    gl_suggest_init(&near, first);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         gl_str rest;
 
         if (!gl_cli_commands[i].is_hidden) {
-            gl_near_offer(&near, group_of(&gl_cli_commands[i], &rest));
+            gl_suggest_offer(&near, group_of(&gl_cli_commands[i], &rest));
         }
     }
     first = gl_cli_is_group(first) ? first : near.best;
@@ -497,7 +497,7 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
         return gl_cli_is_group(first) ? first_of(first) : first;
     }
     wanted = gl_str_fmt(&cli->arena, "%.*s %.*s", GL_STR_ARG(first), GL_STR_ARG(second));
-    gl_near_init(&near, wanted);
+    gl_suggest_init(&near, wanted);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         gl_str name = gl_str_of(gl_cli_commands[i].name), rest;
 
@@ -505,7 +505,7 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
             return name;
         }
         if (gl_str_eq(group_of(&gl_cli_commands[i], &rest), first)) {
-            gl_near_offer(&near, name);
+            gl_suggest_offer(&near, name);
         }
     }
     return near.best;

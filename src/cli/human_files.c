@@ -1,6 +1,6 @@
 #include "cli/human_files.h"
 
-#include "api/asked.h"
+#include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/output/overview.h"
@@ -245,9 +245,9 @@ static void report_request(struct gl_human_watch *w, gl_str id, gl_str prompt,
 {
     struct gl_cli *cli = w->connection->cli;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    gl_str command = gl_term_safe(&a, gl_asked_command(&a, w->job, id, decisions));
+    gl_str command = gl_term_safe(&a, gl_worker_question_command(&a, w->job, id, decisions));
 
-    gl_str others = gl_term_safe(&a, gl_asked_others(&a, decisions));
+    gl_str others = gl_term_safe(&a, gl_worker_question_others(&a, decisions));
 
     gl_progress_clear(w->progress);
     gl_cli_note(cli, "request %.*s waits for a person: %.*s; to answer: %s%.*s",
@@ -279,7 +279,7 @@ static void report_file(struct gl_human_watch *w)
 
         if (!r->is_answered && is_new(w, r->request_id, r->again_n) && n++ < REPORTED_MAX) {
             report_request(w, r->request_id, gl_human_files_describe(w->connection->cli, r),
-                           gl_asked_decisions(r));
+                           gl_worker_question_decisions(r));
         }
     }
     report_more(w, n);

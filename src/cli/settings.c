@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "base/when.h"
 #include "model/text/yaml.h"
 #include "os/fs.h"
@@ -520,16 +520,16 @@ static void take_member(struct settings_reader *r, gl_jnode key)
 {
     gl_str name = gl_json_str(&r->j, key, r->a), text;
     gl_jnode value = gl_json_value(key);
-    struct gl_near near;
+    struct gl_suggest near;
 
-    gl_near_init(&near, name);
+    gl_suggest_init(&near, name);
     for (size_t i = 0; i < GL_SET_COUNT; i++) {
         const struct gl_setting_spec *spec = &gl_settings_table[i];
         struct gl_setting *s = &r->to->values[i];
         const char *what;
 
         if (!gl_str_is(name, spec->name)) {
-            gl_near_offer(&near, gl_str_of(spec->name));
+            gl_suggest_offer(&near, gl_str_of(spec->name));
             continue;
         }
         if (gl_json_is(value, GL_JSON_NULL) || !text_of(r, spec, value, &text)) {

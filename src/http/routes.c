@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "http/http_text.h"
 #include "port/store.h"
 
@@ -25,12 +25,12 @@ static void suggest(struct gl_http_call *c, gl_str name)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf hint = {0};
     const struct gl_schema *s = gl_verbs[c->rq.verb].takes;
-    struct gl_near near;
+    struct gl_suggest near;
 
-    gl_near_init(&near, name);
+    gl_suggest_init(&near, name);
     for (size_t i = 0; i < s->fields_n; i++) {
         if ((s->fields[i].flags & GL_FF_QUERY) != 0) {
-            gl_near_offer(&near, gl_str_of(s->fields[i].name));
+            gl_suggest_offer(&near, gl_str_of(s->fields[i].name));
             gl_buf_fmt(&hint, "%s%s", hint.n > 0 ? ", " : "allowed: ", s->fields[i].name);
         }
     }

@@ -14,7 +14,7 @@ gl_str gl_metrics_shut(const struct gl_node *n, struct gl_arena *a)
     gl_ms since;
     gl_str why;
 
-    if (gl_sessions_mood(n) != GL_STORE_SHUT || !gl_core_is_shut(n->core, &since, &why)) {
+    if (gl_sessions_mood(n) != GL_STORE_READ_ONLY || !gl_core_is_shut(n->core, &since, &why)) {
         return (gl_str){0};
     }
     return gl_str_fmt(a, "the store has not taken a commit since %.*s: %.*s",
@@ -42,7 +42,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
         *ret_reason = GL_R_EXECUTOR_DOWN;
         return "the executor cannot be reached: steps do not start";
     }
-    if (gl_sessions_mood(n) == GL_STORE_SHUT) {
+    if (gl_sessions_mood(n) == GL_STORE_READ_ONLY) {
         *ret_reason = GL_R_STORE_READ_ONLY;
         return gl_metrics_shut(n, a).p;
     }

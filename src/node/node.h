@@ -68,7 +68,7 @@ struct gl_node_config {
     /* What an operator will ask about afterwards: who died, what was taken over. A line. */
     void (*on_news)(void *owner, const char *line);
     /* The store does not take our renewals, or no commits, or takes them again (`why` is ""). */
-    void (*on_mood)(void *owner, enum gl_store_mood mood, const char *why);
+    void (*on_mood)(void *owner, enum gl_store_health mood, const char *why);
     void (*on_ready)(void *owner); /* session open, executor up, first sweep under way */
     void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
     void (*on_session_lost)(void *owner,

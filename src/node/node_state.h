@@ -59,7 +59,7 @@ void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 
 /* ---- sessions.c ---- */
 /* How is the store to us? */
-enum gl_store_mood gl_sessions_mood(const struct gl_node *n);
+enum gl_store_health gl_sessions_mood(const struct gl_node *n);
 /* That may have changed, or the session may be lost: whoever wants to know is told if it is so. */
 void gl_sessions_tell(struct gl_node *n);
 /* The connection to the store is another one. */

@@ -28,12 +28,12 @@ struct sessions {
     bool has_looked;               /* no migration into the store is under way */
     struct gl_session_info opened; /* by the store; ours once the rates have been read */
     gl_ms valid_until;
-    gl_ms renewed_at;        /* when the store last took a write of ours for the session */
-    struct gl_buf about;     /* what others may know */
-    bool is_silent;          /* the store has not taken the last renewal ... */
-    struct gl_why silence;   /* ... and why */
-    enum gl_store_mood mood; /* as it was told last */
-    bool has_left;           /* we have said that we leave */
+    gl_ms renewed_at;          /* when the store last took a write of ours for the session */
+    struct gl_buf about;       /* what others may know */
+    bool is_silent;            /* the store has not taken the last renewal ... */
+    struct gl_why silence;     /* ... and why */
+    enum gl_store_health mood; /* as it was told last */
+    bool has_left;             /* we have said that we leave */
     bool lost_told;
     gl_str lost_why;
     uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
@@ -261,17 +261,17 @@ void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req)
 }
 
 /* Renewals that are refused for want of room are no silence. */
-enum gl_store_mood gl_sessions_mood(const struct gl_node *n)
+enum gl_store_health gl_sessions_mood(const struct gl_node *n)
 {
     gl_ms since;
     gl_str why;
     bool is_shut = gl_core_is_shut(n->core, &since, &why);
     bool is_silent = own(n)->is_silent && !(is_shut && own(n)->silence.needs_help);
 
-    return is_silent ? GL_STORE_SILENT : is_shut ? GL_STORE_SHUT : GL_STORE_HEARD;
+    return is_silent ? GL_STORE_UNREACHABLE : is_shut ? GL_STORE_READ_ONLY : GL_STORE_OK;
 }
 
-static void tell_mood(struct gl_node *n, enum gl_store_mood mood)
+static void tell_mood(struct gl_node *n, enum gl_store_health mood)
 {
     GL_ASSERT(mood != own(n)->mood);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -282,16 +282,16 @@ static void tell_mood(struct gl_node *n, enum gl_store_mood mood)
     (void)gl_core_is_shut(n->core, &since, &why); /* that is the mood */
     if (n->config.on_mood != NULL) {
         n->config.on_mood(n->config.owner, mood,
-                          mood == GL_STORE_SILENT ? own(n)->silence.text
-                          : mood == GL_STORE_SHUT ? gl_str_c(&a, why)
-                                                  : "");
+                          mood == GL_STORE_UNREACHABLE ? own(n)->silence.text
+                          : mood == GL_STORE_READ_ONLY ? gl_str_c(&a, why)
+                                                       : "");
     }
 }
 
 /* Not from inside a step of the core: who is told may stop the node. */
 void gl_sessions_tell(struct gl_node *n)
 {
-    enum gl_store_mood mood = gl_sessions_mood(n);
+    enum gl_store_health mood = gl_sessions_mood(n);
 
     if (n->lost && !own(n)->lost_told) {
         own(n)->lost_told = true;

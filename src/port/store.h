@@ -183,10 +183,10 @@ struct gl_store_events {
 };
 
 /* How a store is to the node that uses it. */
-enum gl_store_mood {
-    GL_STORE_HEARD,  /* it takes what it is told */
-    GL_STORE_SILENT, /* it does not answer */
-    GL_STORE_SHUT,   /* it answers, and does not write any more: its disk is full, say */
+enum gl_store_health {
+    GL_STORE_OK,          /* it takes what it is told */
+    GL_STORE_UNREACHABLE, /* it does not answer */
+    GL_STORE_READ_ONLY,   /* it answers, and does not write any more: its disk is full, say */
 };
 
 /* ---- requests ---- */

@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/near.h"
 #include "base/str.h"
+#include "base/suggest.h"
 
 static void check_str(gl_str got, const char *text, int line)
 {
@@ -320,7 +320,7 @@ static void the_narrow_distance_agrees_with_the_full_one(void **state)
         gl_str a = {x, (seed >> 8) % 9}, b = {y, (seed >> 12) % 9};
         unsigned full = slow_distance(a, b);
         for (unsigned max = 0; max <= 3; max++) {
-            assert_int_equal(gl_near_distance(a, b, max), full <= max ? full : max + 1);
+            assert_int_equal(gl_suggest_distance(a, b, max), full <= max ? full : max + 1);
         }
     }
 }
@@ -328,10 +328,10 @@ static void the_narrow_distance_agrees_with_the_full_one(void **state)
 static gl_str nearest(const char *wanted)
 {
     static const char *const words[] = {"needs", "env", "timeout", "retry", "sh", "run"};
-    struct gl_near near;
-    gl_near_init(&near, gl_str_of(wanted));
+    struct gl_suggest near;
+    gl_suggest_init(&near, gl_str_of(wanted));
     for (size_t i = 0; i < GL_COUNT(words); i++) {
-        gl_near_offer(&near, gl_str_of(words[i]));
+        gl_suggest_offer(&near, gl_str_of(words[i]));
     }
     return near.best;
 }

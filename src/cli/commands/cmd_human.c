@@ -1,5 +1,5 @@
 /* cmd_human.c - glia human: lists and answers steps and worker requests that wait for a person. */
-#include "api/asked.h"
+#include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/human_files.h"
@@ -130,7 +130,7 @@ static void write_request(struct gl_jw *w, const struct human_list *l,
     struct gl_jw inner;
 
     gl_jw_init(&inner, &one);
-    gl_asked_write(&inner, f->job, f->run_id, r, !request_has_no_listener(l, f));
+    gl_worker_question_write(&inner, f->job, f->run_id, r, !request_has_no_listener(l, f));
     if (r->expires_at != 0) {
         one.n--; /* the brace: one more member */
         gl_buf_fmt(&one, ",\"expired\":%s}",

@@ -33,7 +33,7 @@ struct serve {
     struct gl_lock claim;
     int signals_fd;
     bool was_ready;              /* when we last looked */
-    enum gl_store_mood mood;     /* the same, of the store */
+    enum gl_store_health mood;   /* the same, of the store */
     uint64_t births;             /* the same */
     char reported[GL_WHY_BYTES]; /* why it was not ready then */
     gl_ms stuck_at;              /* when something was first seen to; 0: nothing is */
@@ -201,17 +201,17 @@ static gl_ms tick_of(const struct serve *s, gl_ms usual)
 static void report_store_health(struct serve *s)
 {
     struct gl_why why;
-    enum gl_store_mood mood = gl_daemon_mood(s->daemon, &why);
+    enum gl_store_health mood = gl_daemon_mood(s->daemon, &why);
 
     if (mood == s->mood) {
         return;
     }
-    if (mood != GL_STORE_HEARD) {
+    if (mood != GL_STORE_OK) {
         gl_cli_note(s->cli, "%s; running steps continue, trying again", why.text);
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
     } else {
         gl_cli_note(s->cli, "the store %s again",
-                    s->mood == GL_STORE_SHUT ? "accepts commits" : "answers");
+                    s->mood == GL_STORE_READ_ONLY ? "accepts commits" : "answers");
         gl_notify_send(&s->notify, "STATUS=Serving %s", s->cli->data);
     }
     s->mood = mood;

@@ -1,7 +1,7 @@
 #include "core/flow/signals.h"
 
 #include "base/check.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/snapshot.h"
@@ -101,9 +101,9 @@ static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_
 }
 
 /* A slip of the pen must not be kept for a step that does not exist. */
-static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_near *near)
+static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_suggest *near)
 {
-    gl_near_init(near, name);
+    gl_suggest_init(near, name);
     for (uint32_t i = 0; i < flow->steps.n; i++) {
         gl_str signal = gl_flow_step(flow, i)->signal;
 
@@ -111,14 +111,14 @@ static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_near *ne
             return true;
         }
         if (signal.n > 0) {
-            gl_near_offer(near, signal);
+            gl_suggest_offer(near, signal);
         }
     }
     return false;
 }
 
 static void refuse_unknown(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
-                           const struct gl_near *near)
+                           const struct gl_suggest *near)
 {
     GL_ASSERT(ev->command.verb == GL_CMD_SIGNAL);
     if (near->best.n > 0) {
@@ -136,7 +136,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
 {
     struct gl_step *st = find_waiting(j, ev->command.step);
     gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
-    struct gl_near near;
+    struct gl_suggest near;
 
     GL_ASSERT(ev->type == GL_EV_COMMAND);
     GL_ASSERT(ev->command.verb == GL_CMD_SIGNAL);

@@ -26,11 +26,11 @@ static bool find_rule(gl_str word, uint8_t *ret)
 
 static const char *near_rule(struct gl_manifest *m, gl_str word)
 {
-    struct gl_near near;
+    struct gl_suggest near;
 
-    gl_near_init(&near, word);
+    gl_suggest_init(&near, word);
     for (size_t i = 0; i < GL_RULE_COUNT; i++) {
-        gl_near_offer(&near, gl_str_of(gl_rule_words[i]));
+        gl_suggest_offer(&near, gl_str_of(gl_rule_words[i]));
     }
     return gl_flow_read_suggestion(&m->r, &near);
 }

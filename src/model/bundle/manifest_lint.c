@@ -67,14 +67,14 @@ static void look_at(struct gl_manifest *m, gl_jnode obj, const char *of)
     rows = rows_of(of);
     for (gl_jnode e = gl_json_first(m->r.j, obj); e; e = gl_json_after(m->r.j, obj, e)) {
         gl_str key = gl_json_str(m->r.j, e, m->r.a);
-        struct gl_near near;
+        struct gl_suggest near;
 
         if (m->typo_notes_n >= TYPO_NOTES_MAX || key.n < NAME_BYTES_MIN || is_read(rows, of, key)) {
             continue;
         }
-        gl_near_init(&near, key);
+        gl_suggest_init(&near, key);
         for (size_t i = 0; i < rows.n; i++) {
-            gl_near_offer(&near, gl_str_of(rows.first[i].name));
+            gl_suggest_offer(&near, gl_str_of(rows.first[i].name));
         }
         if (near.best.n > 0) {
             gl_manifest_note(m, "%.*s is not read%s", GL_STR_ARG(gl_manifest_path(m, e)),
@@ -175,7 +175,7 @@ gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char 
         for (size_t i = 0; i < gl_manifest_fields_n && !is_known; i++) {
             is_known = gl_str_is(name, gl_manifest_fields[i].name);
         }
-        if (!is_known && name.n >= NAME_BYTES_MIN && gl_near_distance(name, wanted, 2) <= 2) {
+        if (!is_known && name.n >= NAME_BYTES_MIN && gl_suggest_distance(name, wanted, 2) <= 2) {
             return name;
         }
     }
@@ -188,9 +188,9 @@ gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char 
 static bool is_taken(const struct gl_route *routes, const uint32_t *of, size_t n, gl_str type,
                      gl_str *ret_near)
 {
-    struct gl_near near;
+    struct gl_suggest near;
 
-    gl_near_init(&near, type);
+    gl_suggest_init(&near, type);
     for (size_t i = 0; i < n; i++) {
         gl_str edge = routes[of[i]].type;
 
@@ -198,7 +198,7 @@ static bool is_taken(const struct gl_route *routes, const uint32_t *of, size_t n
             return true;
         }
         if (i < TYPES_LOOKED_AT) {
-            gl_near_offer(&near, edge);
+            gl_suggest_offer(&near, edge);
         }
     }
     *ret_near = near.best;

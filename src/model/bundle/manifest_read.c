@@ -117,15 +117,15 @@ void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
 
 const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *known, gl_str word)
 {
-    struct gl_near near;
+    struct gl_suggest near;
 
     if (!gl_flow_read_error_has_room(&m->r)) {
         return "";
     }
-    gl_near_init(&near, word);
+    gl_suggest_init(&near, word);
     for (size_t i = 0; i < known->entries_n && i < SUGGESTED_MAX; i++) {
         if (known->entries[i].value != NULL) {
-            gl_near_offer(&near, known->entries[i].key);
+            gl_suggest_offer(&near, known->entries[i].key);
         }
     }
     return gl_flow_read_suggestion(&m->r, &near);
@@ -279,7 +279,7 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
     gl_str word = gl_json_str(m->r.j, n, m->r.a);
     int found = gl_schema_word(words, word);
     struct gl_buf list = {0};
-    struct gl_near near;
+    struct gl_suggest near;
 
     if (n == NULL) {
         return false;
@@ -292,9 +292,9 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
         wrong_type(m, n, "a word");
         return false;
     }
-    gl_near_init(&near, word);
+    gl_suggest_init(&near, word);
     for (size_t i = 0; words[i] != NULL; i++) {
-        gl_near_offer(&near, gl_str_of(words[i]));
+        gl_suggest_offer(&near, gl_str_of(words[i]));
         gl_buf_fmt(&list, "%s%s", i > 0 ? ", " : "", words[i]);
     }
     gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_WORD, "`%.*s` is not %s%.*s%s",

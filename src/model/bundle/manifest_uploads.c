@@ -87,7 +87,7 @@ static gl_str base_name(gl_str path)
 
 static const char *near_payload(struct gl_manifest *m, gl_str path)
 {
-    struct gl_near near;
+    struct gl_suggest near;
     gl_str inside, prefix = GL_S("payloads/");
 
     if (gl_str_starts(path, prefix)) {
@@ -99,10 +99,10 @@ static const char *near_payload(struct gl_manifest *m, gl_str path)
     if (!gl_flow_read_error_has_room(&m->r)) {
         return "";
     }
-    gl_near_init(&near, path);
+    gl_suggest_init(&near, path);
     for (size_t i = 0; i < m->given->payloads.n; i++) {
-        gl_near_offer(&near, payload_at(m, i)->path);
-        gl_near_offer(&near, gl_str_cut(payload_at(m, i)->path, '/', &(gl_str){0}));
+        gl_suggest_offer(&near, payload_at(m, i)->path);
+        gl_suggest_offer(&near, gl_str_cut(payload_at(m, i)->path, '/', &(gl_str){0}));
     }
     return gl_flow_read_suggestion(&m->r, &near);
 }

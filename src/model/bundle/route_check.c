@@ -1,7 +1,7 @@
 /* route_check.c - checks a condition, and reports all errors at once. */
 #include <stdio.h>
 
-#include "base/near.h"
+#include "base/suggest.h"
 #include "model/bundle/route_parts.h"
 
 static bool is_text_root(enum gl_route_root r)
@@ -73,11 +73,11 @@ static void check_expr(struct check *c, gl_jnode n)
 
 static const char *near_op(struct check *c, gl_str word)
 {
-    struct gl_near near;
+    struct gl_suggest near;
 
-    gl_near_init(&near, word);
+    gl_suggest_init(&near, word);
     for (size_t i = 0; gl_route_op_words[i] != NULL; i++) {
-        gl_near_offer(&near, gl_str_of(gl_route_op_words[i]));
+        gl_suggest_offer(&near, gl_str_of(gl_route_op_words[i]));
     }
     return near.best.n > 0
                ? gl_str_c(&c->a, gl_str_fmt(&c->a, "; did you mean `%.*s`?", GL_STR_ARG(near.best)))

@@ -124,10 +124,10 @@ static void check_name(struct shell_scan *s, size_t i)
     if (at(s, i + 2 + word.n) != '.' || !gl_flow_check_env_name(word)) {
         return;
     }
-    struct gl_near near;
-    gl_near_init(&near, word);
+    struct gl_suggest near;
+    gl_suggest_init(&near, word);
     for (size_t k = 0; k < GL_COUNT(roots); k++) {
-        gl_near_offer(&near, gl_str_of(roots[k]));
+        gl_suggest_offer(&near, gl_str_of(roots[k]));
     }
     gl_flow_read_error_in(
         c->r, c->n, c->at, c->text, i, GL_REASON_REFERENCE_INVALID,

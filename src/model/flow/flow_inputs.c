@@ -1,6 +1,6 @@
 /* flow_inputs.c - what a job is given, against what its flow declares. */
 #include "base/check.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "model/flow/flow_check.h"
 #include "model/text/ref.h"
 
@@ -63,13 +63,13 @@ static void complain(struct giving *g, int reason, gl_str name, const char *what
 
 static bool is_declared(struct giving *g, gl_str name)
 {
-    struct gl_near near;
-    gl_near_init(&near, name);
+    struct gl_suggest near;
+    gl_suggest_init(&near, name);
     for (size_t i = 0; i < g->f->inputs.n; i++) {
         if (gl_str_eq(input_of(g->f, i)->name, name)) {
             return true;
         }
-        gl_near_offer(&near, input_of(g->f, i)->name);
+        gl_suggest_offer(&near, input_of(g->f, i)->name);
     }
     complain(g, GL_R_INPUT_UNKNOWN, name,
              near.best.n ? gl_str_fmt(g->a, "there is no such input; did you mean `%.*s`?",

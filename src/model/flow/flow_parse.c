@@ -110,11 +110,11 @@ static void read_steps(struct flow_parser *p, gl_jnode n)
 /* "; did you mean `x`?", or nothing. */
 static const char *near_step(struct flow_parser *p, gl_str id)
 {
-    struct gl_near near;
-    gl_near_init(&near, id);
+    struct gl_suggest near;
+    gl_suggest_init(&near, id);
     size_t looked_at = p->f->steps.n < SUGGESTED_STEPS_MAX ? p->f->steps.n : SUGGESTED_STEPS_MAX;
     for (uint32_t i = 0; gl_flow_read_error_has_room(&p->r) && i < looked_at; i++) {
-        gl_near_offer(&near, gl_flow_step(p->f, i)->id);
+        gl_suggest_offer(&near, gl_flow_step(p->f, i)->id);
     }
     return gl_flow_read_suggestion(&p->r, &near);
 }

@@ -130,7 +130,7 @@ void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_
     }
 }
 
-const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_near *near)
+const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_suggest *near)
 {
     return near->best.n ? gl_str_fmt(r->a, "; did you mean `%.*s`?", GL_STR_ARG(near->best)).p : "";
 }
@@ -195,16 +195,16 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
                           struct gl_flow_path at)
 {
     gl_str name = gl_json_str(r->j, key, r->a);
-    struct gl_near near;
-    gl_near_init(&near, name);
+    struct gl_suggest near;
+    gl_suggest_init(&near, name);
     for (size_t i = 0; i < gl_flow_fields_n; i++) {
         if (strcmp(gl_flow_fields[i].of, of) == 0) {
-            gl_near_offer(&near, gl_str_of(gl_flow_fields[i].name));
+            gl_suggest_offer(&near, gl_str_of(gl_flow_fields[i].name));
         }
     }
     for (size_t i = 0; !near.best.n && i < GL_COUNT(foreign_names); i++) {
         gl_str ours = gl_str_of(foreign_names[i].ours), theirs = gl_str_of(foreign_names[i].theirs);
-        if (gl_near_distance(name, theirs, theirs.n > 4) <= (theirs.n > 4) &&
+        if (gl_suggest_distance(name, theirs, theirs.n > 4) <= (theirs.n > 4) &&
             gl_flow_read_is_field(of, ours)) {
             near.best = ours;
         }
@@ -329,8 +329,8 @@ bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
                        const char *const *words, const char *const *aliases, uint8_t *ret)
 {
     gl_str word = gl_json_str(r->j, n, r->a);
-    struct gl_near near;
-    gl_near_init(&near, word);
+    struct gl_suggest near;
+    gl_suggest_init(&near, word);
     struct gl_buf list = {0};
     bool found = false;
     for (uint8_t i = 0; words[i] && !found; i++) {
@@ -338,7 +338,7 @@ bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
             gl_json_is(n, GL_JSON_STRING) &&
             (gl_str_is(word, words[i]) || (aliases && aliases[i] && gl_str_is(word, aliases[i])));
         *ret = found ? i : *ret;
-        gl_near_offer(&near, gl_str_of(words[i]));
+        gl_suggest_offer(&near, gl_str_of(words[i]));
         gl_buf_fmt(&list, "%s%s", i ? ", " : "", words[i]);
     }
     if (!found) {

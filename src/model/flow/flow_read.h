@@ -7,7 +7,7 @@
 #define GL_MODEL_FLOW_FLOW_READ_H
 
 #include "base/map.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "model/flow/flow.h"
 
 struct gl_flow_reader {
@@ -50,7 +50,7 @@ void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_
 /* Will the next error be kept? If not, do not spend time on a suggestion. */
 bool gl_flow_read_error_has_room(const struct gl_flow_reader *r);
 /* "; did you mean `x`?", or nothing. */
-const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_near *near);
+const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_suggest *near);
 bool gl_flow_read_is_field(const char *of, gl_str name); /* listed in gl_flow_fields */
 /* A field that gl_flow_fields does not list for `of`. */
 void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of,

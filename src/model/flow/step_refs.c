@@ -6,13 +6,13 @@ static void unknown_input(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_p
 {
     const struct gl_flow_input *inputs = r->flow->inputs.items;
     gl_str name = ref->path.items[0];
-    struct gl_near near;
-    gl_near_init(&near, name);
+    struct gl_suggest near;
+    gl_suggest_init(&near, name);
     for (size_t i = 0; i < r->flow->inputs.n; i++) {
         if (gl_str_eq(inputs[i].name, name)) {
             return;
         }
-        gl_near_offer(&near, inputs[i].name);
+        gl_suggest_offer(&near, inputs[i].name);
     }
     gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_UNKNOWN_INPUT,
                           "the flow has no input `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(name)),

@@ -104,13 +104,13 @@ static void read_decisions(struct gl_flow_reader *r, struct gl_step_reading *s, 
 static void check_on_timeout(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n,
                              struct gl_flow_path at)
 {
-    struct gl_near near;
-    gl_near_init(&near, s->spec->on_timeout);
+    struct gl_suggest near;
+    gl_suggest_init(&near, s->spec->on_timeout);
     for (size_t i = 0; i < s->spec->decisions.n; i++) {
         if (gl_str_eq(s->spec->decisions.items[i], s->spec->on_timeout)) {
             return;
         }
-        gl_near_offer(&near, s->spec->decisions.items[i]);
+        gl_suggest_offer(&near, s->spec->decisions.items[i]);
     }
     gl_flow_read_error(r, n, at, GL_REASON_NOT_A_DECISION, "`%.*s` is not one of the decisions%s",
                        GL_STR_ARG(gl_flow_read_clip(s->spec->on_timeout)),

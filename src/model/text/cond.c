@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "model/text/cond_tree.h"
 
 /* One token at a time, looked at before it is eaten. */
@@ -236,10 +236,10 @@ static void read_ref(struct cond_parser *p, struct gl_cond_value *v)
 static void unknown_word(struct cond_parser *p)
 {
     gl_str word = token(p);
-    struct gl_near near;
-    gl_near_init(&near, word);
+    struct gl_suggest near;
+    gl_suggest_init(&near, word);
     for (unsigned i = 0; words[i]; i++) {
-        gl_near_offer(&near, gl_str_of(words[i]));
+        gl_suggest_offer(&near, gl_str_of(words[i]));
     }
     word.n = word.n < 60 ? word.n : 60;
     bool is_path = gl_str_starts(word, GL_S("steps.")) || gl_str_starts(word, GL_S("inputs.")) ||

@@ -1,7 +1,7 @@
 #include "model/text/ref.h"
 
 #include "base/check.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "model/flow/flow_check.h"
 
 enum { SEGMENTS_MAX = 64, CLIP_BYTES = 80, SUGGESTED_KEYS_MAX = 1000 };
@@ -129,11 +129,11 @@ static int read_root(struct ref_reading *r, enum gl_ref_root *ret)
 static int check_part(struct ref_reading *r, const struct gl_ref *ref, const char *const *parts)
 {
     gl_str part = ref->path.items[0];
-    struct gl_near near;
-    gl_near_init(&near, part);
+    struct gl_suggest near;
+    gl_suggest_init(&near, part);
     struct gl_buf list = {0};
     for (unsigned i = 0; parts[i]; i++) {
-        gl_near_offer(&near, gl_str_of(parts[i]));
+        gl_suggest_offer(&near, gl_str_of(parts[i]));
         gl_buf_fmt(&list, "%s%s", i ? ", " : "", parts[i]);
         if (gl_str_is(part, parts[i])) {
             gl_buf_done(&list);
@@ -359,13 +359,13 @@ static gl_jnode element(const struct gl_json *j, gl_jnode list, gl_str number)
 static int missing_in_object(const struct gl_ref *ref, size_t depth, const struct gl_json *j,
                              gl_jnode object, struct gl_arena *a, struct gl_why *why)
 {
-    struct gl_near near;
+    struct gl_suggest near;
     gl_str name = ref->path.items[depth];
     size_t looked_at = 0;
-    gl_near_init(&near, name);
+    gl_suggest_init(&near, name);
     for (gl_jnode key = gl_json_first(j, object); key && looked_at < SUGGESTED_KEYS_MAX;
          key = gl_json_after(j, object, key), looked_at++) {
-        gl_near_offer(&near, gl_json_str(j, key, a));
+        gl_suggest_offer(&near, gl_json_str(j, key, a));
     }
     return gl_why(why, GL_R_VALUE_NO_MEMBER, "`${%.*s}` leads nowhere: there is no `%.*s`%s%.*s%s",
                   GL_STR_ARG(clip(ref->text)), GL_STR_ARG(clip(name)),

@@ -1,4 +1,4 @@
-#include "base/near.h"
+#include "base/suggest.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -10,7 +10,7 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-unsigned gl_near_distance(gl_str a, gl_str b, unsigned max)
+unsigned gl_suggest_distance(gl_str a, gl_str b, unsigned max)
 {
     GL_ASSERT(max <= BAND_MAX);
     size_t difference = a.n > b.n ? a.n - b.n : b.n - a.n;
@@ -44,15 +44,15 @@ unsigned gl_near_distance(gl_str a, gl_str b, unsigned max)
     return rows[a.n % 3][b.n];
 }
 
-void gl_near_init(struct gl_near *n, gl_str wanted)
+void gl_suggest_init(struct gl_suggest *n, gl_str wanted)
 {
     /* One more than what is accepted: of short words nearly everything is two letters away. */
-    *n = (struct gl_near){.wanted = wanted, .distance = wanted.n <= 3 ? 2 : 3};
+    *n = (struct gl_suggest){.wanted = wanted, .distance = wanted.n <= 3 ? 2 : 3};
 }
 
-void gl_near_offer(struct gl_near *n, gl_str candidate)
+void gl_suggest_offer(struct gl_suggest *n, gl_str candidate)
 {
-    unsigned d = gl_near_distance(n->wanted, candidate, n->distance - 1);
+    unsigned d = gl_suggest_distance(n->wanted, candidate, n->distance - 1);
     if (d < n->distance && d < candidate.n) {
         n->best = candidate;
         n->distance = d ? d : 1;

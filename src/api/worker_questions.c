@@ -1,4 +1,4 @@
-#include "api/asked.h"
+#include "api/worker_questions.h"
 
 #include "base/check.h"
 #include "model/bundle/agent.h"
@@ -23,8 +23,8 @@ static gl_ms working_since(const struct gl_view *v)
     return since;
 }
 
-const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct gl_view *v,
-                                      struct gl_arena *a)
+const struct gl_asks_run *gl_worker_question_of(const struct gl_asks *asks, const struct gl_view *v,
+                                                struct gl_arena *a)
 {
     const struct gl_asks_run *r;
 
@@ -40,12 +40,12 @@ const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct g
     return is_elsewhere(v) && !gl_ask_is_since(r->asked_at, working_since(v)) ? NULL : r;
 }
 
-bool gl_asked_listens(const struct gl_view *v)
+bool gl_worker_question_listens(const struct gl_view *v)
 {
     return gl_ask_is_since(v->asks->asked_at, working_since(v));
 }
 
-struct gl_strs gl_asked_decisions(const struct gl_ask *r)
+struct gl_strs gl_worker_question_decisions(const struct gl_ask *r)
 {
     static const gl_str usual[] = {{"approve", 7}, {"reject", 6}};
 
@@ -88,7 +88,8 @@ static gl_str quoted(struct gl_arena *a, gl_str word)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, struct gl_strs decisions)
+gl_str gl_worker_question_command(struct gl_arena *a, gl_str job, gl_str request_id,
+                                  struct gl_strs decisions)
 {
     bool is_option = request_id.n > 0 && request_id.p[0] == '-';
     gl_str id = quoted(a, request_id);
@@ -100,7 +101,7 @@ gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, struc
                                   GL_STR_ARG(id), GL_STR_ARG(word));
 }
 
-gl_str gl_asked_others(struct gl_arena *a, struct gl_strs decisions)
+gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -128,7 +129,7 @@ static gl_str until(struct gl_arena *a, const struct gl_ask *r)
                             GL_STR_ARG(has_default ? r->default_decision : (gl_str){0}));
 }
 
-gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
+gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v)
 {
     const struct gl_asks_run *run = v->asks;
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -138,15 +139,15 @@ gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
     }
     if (run->n > 0) {
         const struct gl_ask *r = &run->open[0];
-        struct gl_strs words = gl_asked_decisions(r);
+        struct gl_strs words = gl_worker_question_decisions(r);
 
         /* The command has quotes of its own, so it stands in none. */
         gl_buf_fmt(&out,
                    "; request '%.*s' waits for a person%s%.*s%.*s; answer with: glia %.*s%.*s",
                    GL_STR_ARG(r->request_id), r->prompt.n > 0 ? ": " : "", GL_STR_ARG(r->prompt),
                    GL_STR_ARG(until(a, r)),
-                   GL_STR_ARG(gl_asked_command(a, v->job.job_id, r->request_id, words)),
-                   GL_STR_ARG(gl_asked_others(a, words)));
+                   GL_STR_ARG(gl_worker_question_command(a, v->job.job_id, r->request_id, words)),
+                   GL_STR_ARG(gl_worker_question_others(a, words)));
     }
     if (run->n == 0 && run->open_n > 0) { /* there are very many such runs */
         gl_buf_fmt(&out, "; %llu request%s of its workers wait%s for a person: 'glia human list'",
@@ -156,7 +157,7 @@ gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
         gl_buf_fmt(&out, "; %llu more wait%s, too: 'glia human list' shows them",
                    (unsigned long long)(run->open_n - 1), run->open_n == 2 ? "s" : "");
     }
-    if (run->n > 0 && !gl_asked_listens(v)) {
+    if (run->n > 0 && !gl_worker_question_listens(v)) {
         gl_buf_c(&out, "; " GL_ASKED_NOBODY);
     }
     if (run->trouble.n > 0) {
@@ -178,8 +179,8 @@ static void write_decisions(struct gl_jw *w, const struct gl_ask *r)
     gl_jw_end(w);
 }
 
-void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
-                    bool listens)
+void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
+                              bool listens)
 {
     char when[GL_WHEN_BYTES];
 
@@ -214,10 +215,10 @@ static void write_elsewhere(const struct gl_view *v, struct gl_jw *w)
     }
 }
 
-void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w)
+void gl_worker_question_write_job(const struct gl_view *v, struct gl_jw *w)
 {
     const struct gl_asks_run *run = v->asks;
-    bool listens = run != NULL && gl_asked_listens(v);
+    bool listens = run != NULL && gl_worker_question_listens(v);
 
     if (is_elsewhere(v) && !gl_job_status_is_terminal(v->job.status)) {
         write_elsewhere(v, w);
@@ -228,7 +229,7 @@ void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w)
     gl_jw_put_u64(w, "human_requests", run->open_n);
     gl_jw_put_array(w, "requests");
     for (size_t i = 0; i < run->n; i++) {
-        gl_asked_write(w, v->job.job_id, v->job.run_id, &run->open[i], listens);
+        gl_worker_question_write(w, v->job.job_id, v->job.run_id, &run->open[i], listens);
     }
     gl_jw_end(w);
     if (run->trouble.n > 0) {
