@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "app/stores.h"
 #include "exec/keeper_exec.h"
 #include "exec/module_exec.h"
 #include "exec/noop_exec.h"
 #include "node/node_state.h"
 #include "os/random.h"
 #include "os/recorder.h"
-#include "stores.h"
 
 #define RECORD_BYTES (32u << 20) /* as a node has it */
 

@@ -6,9 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "app/daemon.h"
 #include "base/check.h"
 #include "base/limits.h"
-#include "daemon.h"
 #include "os/fs.h"
 #include "port/storeurl.h"
 

@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/offline.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "build.h"
 #include "cli/cli.h"
-#include "offline.h"
 #include "os/archive.h"
 #include "os/fs.h"
 #include "os/paths.h"

@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/offline.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "cli/commands/doctor_check.h"
 #include "cli/output/overview.h"
 #include "cli/output/table.h"
-#include "offline.h"
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/paths.h"

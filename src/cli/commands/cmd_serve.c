@@ -6,11 +6,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "app/daemon.h"
 #include "base/check.h"
 #include "cli/cli.h"
 #include "cli/connect/connect.h"
 #include "cli/connect/http_client.h"
-#include "daemon.h"
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/notify.h"

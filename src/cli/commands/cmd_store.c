@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "app/offline.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/connect/connect.h"
 #include "cli/output/table.h"
-#include "offline.h"
 #include "os/paths.h"
 #include "os/tree.h"
 #include "port/storeurl.h"

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "app/daemon.h"
+#include "app/offline.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "cli/connect/await_reply.h"
-#include "daemon.h"
-#include "offline.h"
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/paths.h"

@@ -1,9 +1,9 @@
 #include "cli/output/job_result.h"
 
+#include "app/daemon.h"
 #include "base/check.h"
 #include "cli/connect/api_reply.h"
 #include "cli/output/overview.h"
-#include "daemon.h"
 #include "os/logfs.h"
 
 enum { LOG_BYTES = 128 << 10 };

@@ -5,8 +5,8 @@
  *   gl_daemon_stop()    leave the folder to the next; running steps stay with the keeper
  *
  * daemon.c names the concrete adapters; only offline.c and stores.c do so besides. */
-#ifndef GL_DAEMON_H
-#define GL_DAEMON_H
+#ifndef GL_APP_DAEMON_H
+#define GL_APP_DAEMON_H
 
 #include "api/request.h"
 #include "port/store.h"

@@ -1,11 +1,12 @@
 /* daemon_state.h - the memory of the node in this process, shared by daemon.c and daemon_node.c. */
-#ifndef GL_DAEMON_STATE_H
-#define GL_DAEMON_STATE_H
+#ifndef GL_APP_DAEMON_STATE_H
+#define GL_APP_DAEMON_STATE_H
 
 #include <pthread.h>
 
+#include "app/daemon.h"
+#include "app/stores.h"
 #include "base/trace.h"
-#include "daemon.h"
 #include "node/node.h"
 #include "node/workers.h"
 #include "os/blob_thread.h"
@@ -21,7 +22,6 @@
 #include "os/tidyfs.h"
 #include "os/workthread.h"
 #include "port/asks.h"
-#include "stores.h"
 
 struct gl_daemon_human;
 struct gl_http;

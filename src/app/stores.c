@@ -1,4 +1,4 @@
-#include "stores.h"
+#include "app/stores.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

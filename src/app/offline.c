@@ -1,4 +1,4 @@
-#include "offline.h"
+#include "app/offline.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -6,6 +6,7 @@
 
 #include "api/migrate.h"
 #include "api/query.h"
+#include "app/stores.h"
 #include "exec/keeper_spawn.h"
 #include "os/lock.h"
 #include "os/loop.h"
@@ -15,7 +16,6 @@
 #include "port/storeurl.h"
 #include "store/sqlite/sqlite.h"
 #include "store/sqlite/sqlite_backup.h"
-#include "stores.h"
 
 int gl_offline_backup(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                       uint64_t *ret_unfinished, struct gl_why *reterr_why)

@@ -2,10 +2,10 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "app/daemon_state.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "daemon_state.h"
 #include "exec/keeper_exec.h"
 #include "exec/module_exec.h"
 #include "exec/mux_exec.h"

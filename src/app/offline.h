@@ -2,8 +2,8 @@
  * disturbing one: the second place, besides daemon.c, that names adapters (stores.c is the third).
  *
  * store/sqlite/sqlite_backup.h says what backup and hold do. */
-#ifndef GL_OFFLINE_H
-#define GL_OFFLINE_H
+#ifndef GL_APP_OFFLINE_H
+#define GL_APP_OFFLINE_H
 
 #include "api/request.h"
 #include "port/findings.h"

@@ -7,8 +7,8 @@
  * the store told. With SQLite the store is in the folder, and nothing need be remembered.
  *
  * Like daemon.c and offline.c, stores.c names adapters. */
-#ifndef GL_STORES_H
-#define GL_STORES_H
+#ifndef GL_APP_STORES_H
+#define GL_APP_STORES_H
 
 #include "base/err.h"
 #include "base/str.h"

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "app/daemon_state.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "daemon_state.h"
 #include "model/job.h"
 #include "os/human_file.h"
 #include "os/human_timeouts.h"

@@ -1,4 +1,4 @@
-#include "daemon.h"
+#include "app/daemon.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/daemon_state.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "daemon_state.h"
 #include "http/http.h"
 #include "os/fs.h"
 #include "os/harden.h"
