@@ -135,7 +135,7 @@ struct gl_request {
     /* The node's own use while under way. */
     struct {
         void *watcher;
-        uint32_t conflicts, holds; /* how often it was tried again, and why */
+        uint32_t conflicts, resubmits; /* how often it was tried again, and why */
     } node;
 };
 

@@ -31,11 +31,11 @@ enum { READY_SECONDS_MAX = 10 };
 
 /* ---- stages ---- */
 
-void gl_daemon_move_on(struct gl_daemon *d, enum gl_daemon_stage stage)
+void gl_daemon_set_stage(struct gl_daemon *d, enum gl_daemon_stage stage)
 {
     pthread_mutex_lock(&d->mutex);
     d->stage = stage;
-    pthread_cond_broadcast(&d->moved);
+    pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -56,9 +56,9 @@ void gl_daemon_give_up(struct gl_daemon *d, int code, const char *why)
 {
     gl_daemon_note(d, code, why);
     pthread_mutex_lock(&d->mutex);
-    d->is_lost = true;
+    d->has_given_up = true;
     pthread_mutex_unlock(&d->mutex);
-    gl_daemon_move_on(d, GL_STAGE_FAILED);
+    gl_daemon_set_stage(d, GL_STAGE_FAILED);
 }
 
 /* Wait until the node is ready or cannot be; one that stays need not be ready, if its store is away
@@ -71,8 +71,9 @@ static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += READY_SECONDS_MAX;
     pthread_mutex_lock(&d->mutex);
-    while (d->stage == GL_STAGE_STARTING && !(d->is_away && d->config.stays) && err != ETIMEDOUT) {
-        err = pthread_cond_timedwait(&d->moved, &d->mutex, &until);
+    while (d->stage == GL_STAGE_STARTING && !(d->is_unreachable && d->config.stays) &&
+           err != ETIMEDOUT) {
+        err = pthread_cond_timedwait(&d->changed, &d->mutex, &until);
     }
     if (d->stage == GL_STAGE_STARTING && d->config.stays && d->store->ops->shared) {
         err = 0;
@@ -90,16 +91,16 @@ static void wait_stopped(struct gl_daemon *d)
 {
     pthread_mutex_lock(&d->mutex);
     while (d->stage != GL_STAGE_STOPPED) {
-        pthread_cond_wait(&d->moved, &d->mutex);
+        pthread_cond_wait(&d->changed, &d->mutex);
     }
     pthread_mutex_unlock(&d->mutex);
 }
 
 /* ---- what clients ask ---- */
 
-static void on_ask(void *owner, struct gl_request *rq)
+static void on_request(void *owner, struct gl_request *rq)
 {
-    gl_daemon_ask(owner, rq);
+    gl_daemon_request(owner, rq);
 }
 
 static void on_http_log(void *owner, const char *line)
@@ -109,14 +110,14 @@ static void on_http_log(void *owner, const char *line)
     gl_textlog_write(&d->log, "http: %s", line);
 }
 
-static void *leave(void *owner);
+static void *yield_folder(void *owner);
 
 /* With the mutex held. A command that a passive node has half carried out would have to be asked
  * again. */
-static void leave_if_wanted(struct gl_daemon *d)
+static void yield_if_asked(struct gl_daemon *d)
 {
-    if (d->is_wanted && d->is_open && !d->is_stopping && !d->is_leaving && !d->is_obeying) {
-        d->is_leaving = pthread_create(&d->leaver, NULL, leave, d) == 0;
+    if (d->is_yield_asked && d->is_open && !d->is_stopping && !d->is_yielding && !d->has_command) {
+        d->is_yielding = pthread_create(&d->yielder, NULL, yield_folder, d) == 0;
     }
 }
 
@@ -127,16 +128,16 @@ static void on_yield(void *owner)
     struct gl_daemon *d = owner;
 
     pthread_mutex_lock(&d->mutex);
-    d->is_wanted = true;
-    leave_if_wanted(d);
+    d->is_yield_asked = true;
+    yield_if_asked(d);
     pthread_mutex_unlock(&d->mutex);
 }
 
-void gl_daemon_obeyed(struct gl_daemon *d)
+void gl_daemon_command_done(struct gl_daemon *d)
 {
     pthread_mutex_lock(&d->mutex);
-    d->is_obeying = false;
-    leave_if_wanted(d);
+    d->has_command = false;
+    yield_if_asked(d);
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -144,7 +145,7 @@ static void on_open(struct gl_daemon *d)
 {
     pthread_mutex_lock(&d->mutex);
     d->is_open = true;
-    leave_if_wanted(d);
+    yield_if_asked(d);
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -203,7 +204,8 @@ static int open_folder(struct gl_daemon *d, struct gl_why *reterr_why)
         err = gl_tcp_listen(gl_str_of(config->listen), &d->tcp_fd, d->address, &d->is_local,
                             reterr_why);
     }
-    return err == 0 ? gl_crash_counter_open(&d->mark, d->data, NULL, &d->arena, reterr_why) : err;
+    return err == 0 ? gl_crash_counter_open(&d->crashes, d->data, NULL, &d->arena, reterr_why)
+                    : err;
 }
 
 /* Nothing that happens depends on it: a node without a recorder is a node. */
@@ -226,7 +228,7 @@ static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
                                       .allow_loss = d->config.allow_loss,
                                       .identity = d->memory.identity,
                                       .vfs = open_vfs(d)};
-    int err = gl_stores_recall(d->data, &d->memory, reterr_why);
+    int err = gl_stores_load(d->data, &d->memory, reterr_why);
 
     err = err != 0 ? err : gl_stores_match(d->data, d->config.store, &d->memory, reterr_why);
     err = err != 0 ? err : gl_loop_new(&d->loop, reterr_why);
@@ -248,7 +250,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
         .token = d->token,
         .yield = d->config.stays ? NULL : on_yield,
         .loop = d->loop,
-        .ask = on_ask,
+        .ask = on_request,
         .log = on_http_log,
         .owner = d,
         .blob = &d->blobs.blob,
@@ -339,11 +341,11 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
         return err;
     }
     open_recorder(d);
-    gl_daemon_listen(d);
+    gl_daemon_listen_to_store(d);
     if (!d->config.passive) {
         gl_daemon_human_open(d);
     }
-    err = gl_daemon_make(d, reterr_why);
+    err = gl_daemon_make_node(d, reterr_why);
     if (err == 0) {
         err = pthread_create(&d->thread, NULL, run, d);
         if (err != 0) {
@@ -378,8 +380,9 @@ static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *conf
         d->config.orphan_grace_ms = GL_ORPHAN_GRACE_MS;
     }
     d->data = d->config.data;
-    d->shown = gl_str_c(&d->arena, gl_storeurl_safe(&d->arena, gl_str_of(d->config.store)));
-    d->called = gl_str_fmt(&d->arena, "the store%s%s", d->shown[0] != '\0' ? " " : "", d->shown).p;
+    d->store_url = gl_str_c(&d->arena, gl_storeurl_safe(&d->arena, gl_str_of(d->config.store)));
+    d->store_label =
+        gl_str_fmt(&d->arena, "the store%s%s", d->store_url[0] != '\0' ? " " : "", d->store_url).p;
 }
 
 int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *config,
@@ -392,14 +395,14 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 
     d->lock.fd = d->socket_fd = d->tcp_fd = -1;
     d->running = UINT64_MAX;
-    d->is_obeying = config->passive;
+    d->has_command = config->passive;
     d->log.fd = -1;
     copy_config(d, config);
     gl_harden_memory();
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->moved, &attr);
+    pthread_cond_init(&d->changed, &attr);
     pthread_condattr_destroy(&attr);
     /* Threads inherit the mask: signals are the business of main. */
     sigfillset(&all);
@@ -421,7 +424,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 
 static void stop_node(struct gl_loop_task *t)
 {
-    gl_daemon_end(t->owner);
+    gl_daemon_stop_node(t->owner);
 }
 
 static void stop_loop(struct gl_loop_task *t)
@@ -437,8 +440,8 @@ static void on_store_closed(void *owner)
 
     d->store = NULL;
     /* Not at once: what an adapter has let go is freed by the loop in its next turn. */
-    d->rebirth = (struct gl_loop_task){.run = stop_loop, .owner = d};
-    gl_loop_post(d->loop, &d->rebirth);
+    d->restart = (struct gl_loop_task){.run = stop_loop, .owner = d};
+    gl_loop_post(d->loop, &d->restart);
 }
 
 static void on_tidy_closed(void *owner)
@@ -500,7 +503,7 @@ static void close_threads(struct gl_daemon *d)
         return;
     }
     if (!d->has_thread) {
-        d->is_deaf = true; /* else the node has stopped, and that was set on its thread */
+        d->is_detached = true; /* else the node has stopped, and that was set on its thread */
     }
     post(d, close_ports);
     if (d->has_thread) {
@@ -511,7 +514,7 @@ static void close_threads(struct gl_daemon *d)
 }
 
 /* Everything but the memory of `d` itself. The lock goes last: then the next may come. */
-static void shut(struct gl_daemon *d)
+static void close_all(struct gl_daemon *d)
 {
     if (d->socket != NULL) {
         (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
@@ -530,7 +533,7 @@ static void shut(struct gl_daemon *d)
         vfs_cut_free(d->cut);
     }
 #endif
-    gl_crash_counter_close(&d->mark);
+    gl_crash_counter_close(&d->crashes);
     gl_fs_closep(&d->socket_fd);
     gl_fs_closep(&d->tcp_fd);
     if (d->lock.fd >= 0) {
@@ -540,29 +543,29 @@ static void shut(struct gl_daemon *d)
     gl_lock_drop(&d->lock);
 }
 
-static void *leave(void *owner)
+static void *yield_folder(void *owner)
 {
-    shut(owner);
+    close_all(owner);
     return NULL;
 }
 
 void gl_daemon_stop(struct gl_daemon *d)
 {
-    bool is_leaving;
+    bool is_yielding;
 
     if (d == NULL) {
         return;
     }
     pthread_mutex_lock(&d->mutex);
     d->is_stopping = true;
-    is_leaving = d->is_leaving;
+    is_yielding = d->is_yielding;
     pthread_mutex_unlock(&d->mutex);
-    if (is_leaving) {
-        (void)pthread_join(d->leaver, NULL);
+    if (is_yielding) {
+        (void)pthread_join(d->yielder, NULL);
     } else {
-        shut(d);
+        close_all(d);
     }
-    pthread_cond_destroy(&d->moved);
+    pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->mutex);
     gl_arena_done(&d->arena);
     gl_mem_free(d);
@@ -570,14 +573,14 @@ void gl_daemon_stop(struct gl_daemon *d)
 
 /* ---- what its owner wants to know ---- */
 
-bool gl_daemon_is_leaving(struct gl_daemon *d)
+bool gl_daemon_is_yielding(struct gl_daemon *d)
 {
-    bool is_leaving;
+    bool is_yielding;
 
     pthread_mutex_lock(&d->mutex);
-    is_leaving = d->is_leaving;
+    is_yielding = d->is_yielding;
     pthread_mutex_unlock(&d->mutex);
-    return is_leaving;
+    return is_yielding;
 }
 
 static void on_drain(struct gl_loop_task *t)
@@ -606,25 +609,25 @@ uint64_t gl_daemon_drain(struct gl_daemon *d)
     return running;
 }
 
-static void on_beat(struct gl_loop_task *t)
+static void on_ping(struct gl_loop_task *t)
 {
     struct gl_daemon *d = t->owner;
 
     pthread_mutex_lock(&d->mutex);
-    d->is_beating = false;
+    d->is_pinged = false;
     pthread_mutex_unlock(&d->mutex);
 }
 
-bool gl_daemon_beats(struct gl_daemon *d)
+bool gl_daemon_is_responsive(struct gl_daemon *d)
 {
     bool is_alive;
 
     pthread_mutex_lock(&d->mutex);
-    is_alive = !d->is_beating;
+    is_alive = !d->is_pinged;
     if (is_alive) {
-        d->is_beating = true;
-        d->beat = (struct gl_loop_task){.run = on_beat, .owner = d};
-        gl_loop_post(d->loop, &d->beat);
+        d->is_pinged = true;
+        d->ping = (struct gl_loop_task){.run = on_ping, .owner = d};
+        gl_loop_post(d->loop, &d->ping);
     }
     pthread_mutex_unlock(&d->mutex);
     return is_alive;
@@ -641,25 +644,25 @@ bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why)
     return is_ready;
 }
 
-enum gl_store_health gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why)
+enum gl_store_health gl_daemon_store_health(struct gl_daemon *d, struct gl_why *ret_why)
 {
-    enum gl_store_health mood;
+    enum gl_store_health health;
 
     pthread_mutex_lock(&d->mutex);
-    mood = d->mood;
-    *ret_why = d->silence;
+    health = d->health;
+    *ret_why = d->health_why;
     pthread_mutex_unlock(&d->mutex);
-    return mood;
+    return health;
 }
 
-uint64_t gl_daemon_births(struct gl_daemon *d)
+uint64_t gl_daemon_sessions_opened(struct gl_daemon *d)
 {
-    uint64_t births;
+    uint64_t sessions_opened;
 
     pthread_mutex_lock(&d->mutex);
-    births = d->births;
+    sessions_opened = d->sessions_opened;
     pthread_mutex_unlock(&d->mutex);
-    return births;
+    return sessions_opened;
 }
 
 const char *gl_daemon_warning(const struct gl_daemon *d)
@@ -672,7 +675,7 @@ const char *gl_daemon_lost(struct gl_daemon *d)
     const char *why;
 
     pthread_mutex_lock(&d->mutex);
-    why = d->is_lost ? d->why.text : NULL;
+    why = d->has_given_up ? d->why.text : NULL;
     pthread_mutex_unlock(&d->mutex);
     return why;
 }
@@ -685,6 +688,6 @@ const char *gl_daemon_address(const struct gl_daemon *d, bool *ret_is_local)
 
 size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret)
 {
-    *ret = d->mark.quarantined;
-    return d->mark.quarantined_n;
+    *ret = d->crashes.quarantined;
+    return d->crashes.quarantined_n;
 }

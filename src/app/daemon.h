@@ -52,11 +52,11 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 void gl_daemon_stop(struct gl_daemon *d);
 
 /* What a passive node was there for is done: from here on it makes way, too. */
-void gl_daemon_obeyed(struct gl_daemon *d);
+void gl_daemon_command_done(struct gl_daemon *d);
 
 /* Another node has asked for the folder, and gets it: this one ends by itself. What is left to do
  * is gl_daemon_stop(). */
-bool gl_daemon_is_leaving(struct gl_daemon *d);
+bool gl_daemon_is_yielding(struct gl_daemon *d);
 
 /* From here on submissions are refused and nothing starts. Does not wait: it returns how many
  * attempts ran when the control thread last looked (UINT64_MAX: it has not yet) and asks it to look
@@ -65,14 +65,14 @@ uint64_t gl_daemon_drain(struct gl_daemon *d);
 
 /* Has the control thread got round to its work since the last call? A pulse for whoever watches
  * over this process. */
-bool gl_daemon_beats(struct gl_daemon *d);
+bool gl_daemon_is_responsive(struct gl_daemon *d);
 
 /* Does it take work? *ret_why: what stood in the way last; its code is 0 if nothing did. */
 bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why);
 /* Does the store take what it is told, since the node was ready first? If not, why. */
-enum gl_store_health gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why);
+enum gl_store_health gl_daemon_store_health(struct gl_daemon *d, struct gl_why *ret_why);
 /* How many sessions it has opened: one, unless others have taken it for dead. */
-uint64_t gl_daemon_births(struct gl_daemon *d);
+uint64_t gl_daemon_sessions_opened(struct gl_daemon *d);
 
 /* Why this node cannot go on, although nobody told it to stop; NULL: it goes on. */
 const char *gl_daemon_lost(struct gl_daemon *d);

@@ -34,17 +34,17 @@ struct gl_daemon_human {
     char run_text[GL_NAME_BYTES_MAX + 1];
 
     pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t moved;
+    pthread_cond_t changed;
     bool is_stopping;
     bool is_asked; /* the control thread has the request */
-    enum gl_human_run told;
+    enum gl_human_run run;
     char job[GL_ULID_BYTES + 1]; /* then: the run's */
     char since[GL_WHEN_BYTES];   /* GL_HUMAN_RUN_REMOTE: see gl_human_file_is_current() */
 };
 
 /* ---- asking ---- */
 
-static enum gl_human_run judge(struct gl_daemon_human *h, const struct gl_request *rq)
+static enum gl_human_run classify(struct gl_daemon_human *h, const struct gl_request *rq)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_json j;
@@ -73,19 +73,19 @@ static enum gl_human_run judge(struct gl_daemon_human *h, const struct gl_reques
     return gl_json_get(&j, root, "requests_node") != NULL ? GL_HUMAN_RUN_REMOTE : GL_HUMAN_RUN_LIVE;
 }
 
-static void on_told(struct gl_request *rq)
+static void on_status(struct gl_request *rq)
 {
     struct gl_daemon_human *h = rq->owner;
-    enum gl_human_run told = judge(h, rq);
+    enum gl_human_run run = classify(h, rq);
 
     pthread_mutex_lock(&h->mutex);
-    h->told = told;
+    h->run = run;
     h->is_asked = false;
-    pthread_cond_broadcast(&h->moved);
+    pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->mutex);
 }
 
-static void ask_now(struct gl_loop_task *t)
+static void post_request(struct gl_loop_task *t)
 {
     struct gl_daemon_human *h = t->owner;
 
@@ -93,31 +93,31 @@ static void ask_now(struct gl_loop_task *t)
                                 .context = h->daemon->config.context,
                                 .job = h->run_id,
                                 .status.brief = !h->daemon->store->ops->shared, /* then: whose? */
-                                .done = on_told,
+                                .done = on_status,
                                 .owner = h};
-    gl_daemon_ask(h->daemon, &h->rq);
+    gl_daemon_request(h->daemon, &h->rq);
 }
 
 /* What is known of the job, and what lies here. */
-static enum gl_human_run placed(const char *root, gl_str run_id, enum gl_human_run told,
-                                const char *job, const char *since)
+static enum gl_human_run check_folder(const char *root, gl_str run_id, enum gl_human_run run,
+                                      const char *job, const char *since)
 {
-    if (told != GL_HUMAN_RUN_LIVE && told != GL_HUMAN_RUN_REMOTE) {
-        return told;
+    if (run != GL_HUMAN_RUN_LIVE && run != GL_HUMAN_RUN_REMOTE) {
+        return run;
     }
     /* Its first worker has not started yet: what lies there is an earlier job's. */
     if (!gl_run_owner_is_job(root, run_id, gl_str_of(job))) {
         return GL_HUMAN_RUN_FOREIGN;
     }
-    return told == GL_HUMAN_RUN_REMOTE && !gl_human_file_is_current(root, run_id, gl_str_of(since))
+    return run == GL_HUMAN_RUN_REMOTE && !gl_human_file_is_current(root, run_id, gl_str_of(since))
                ? GL_HUMAN_RUN_OTHER_FILE
-               : told;
+               : run;
 }
 
 static enum gl_human_run ask(void *owner, gl_str run_id)
 {
     struct gl_daemon_human *h = owner;
-    enum gl_human_run told = GL_HUMAN_RUN_UNKNOWN;
+    enum gl_human_run run = GL_HUMAN_RUN_UNKNOWN;
     char job[GL_ULID_BYTES + 1] = "", since[GL_WHEN_BYTES] = "";
 
     if (run_id.n >= sizeof(h->run_text)) {
@@ -125,22 +125,22 @@ static enum gl_human_run ask(void *owner, gl_str run_id)
     }
     memcpy(h->run_text, run_id.p, run_id.n);
     h->run_id = (gl_str){.p = h->run_text, .n = run_id.n};
-    h->task = (struct gl_loop_task){.run = ask_now, .owner = h};
+    h->task = (struct gl_loop_task){.run = post_request, .owner = h};
     pthread_mutex_lock(&h->mutex);
     h->is_asked = true;
     pthread_mutex_unlock(&h->mutex);
     gl_loop_post(h->daemon->loop, &h->task);
     pthread_mutex_lock(&h->mutex);
     while (h->is_asked && !h->is_stopping) {
-        pthread_cond_wait(&h->moved, &h->mutex);
+        pthread_cond_wait(&h->changed, &h->mutex);
     }
     if (!h->is_asked) {
-        told = h->told;
+        run = h->run;
         memcpy(job, h->job, sizeof(job));
         memcpy(since, h->since, sizeof(since));
     }
     pthread_mutex_unlock(&h->mutex);
-    return placed(h->timeouts.root, run_id, told, job, since);
+    return check_folder(h->timeouts.root, run_id, run, job, since);
 }
 
 static void on_line(void *owner, const char *line)
@@ -161,21 +161,21 @@ static gl_ms clock_ms(clockid_t clock)
 }
 
 /* True: go on. */
-static bool rest(struct gl_daemon_human *h, gl_ms ms)
+static bool wait_pause(struct gl_daemon_human *h, gl_ms ms)
 {
     struct timespec until;
-    bool goes_on;
+    bool is_running;
     int err = 0;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
     pthread_mutex_lock(&h->mutex);
     while (!h->is_stopping && err == 0) {
-        err = pthread_cond_timedwait(&h->moved, &h->mutex, &until);
+        err = pthread_cond_timedwait(&h->changed, &h->mutex, &until);
     }
-    goes_on = !h->is_stopping;
+    is_running = !h->is_stopping;
     pthread_mutex_unlock(&h->mutex);
-    return goes_on;
+    return is_running;
 }
 
 static void *watch(void *owner)
@@ -185,7 +185,7 @@ static void *watch(void *owner)
     bool is_first = true;
 
     (void)pthread_setname_np(pthread_self(), "glia-human"); /* for people who look */
-    while (rest(h, pause)) {
+    while (wait_pause(h, pause)) {
         gl_ms began = clock_ms(CLOCK_MONOTONIC);
 
         gl_human_timeouts_scan(&h->timeouts, clock_ms(CLOCK_REALTIME));
@@ -211,7 +211,7 @@ void gl_daemon_human_open(struct gl_daemon *d)
     pthread_mutex_init(&h->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->moved, &attr);
+    pthread_cond_init(&h->changed, &attr);
     pthread_condattr_destroy(&attr);
     h->is_stopping = true; /* nobody is there to be stopped */
     d->human = h;
@@ -240,7 +240,7 @@ void gl_daemon_human_stop(struct gl_daemon *d)
     pthread_mutex_lock(&h->mutex);
     is_there = !h->is_stopping;
     h->is_stopping = true;
-    pthread_cond_broadcast(&h->moved);
+    pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->mutex);
     atomic_store(&h->timeouts.stops, true);
     if (is_there) {
@@ -256,7 +256,7 @@ void gl_daemon_human_free(struct gl_daemon *d)
         return;
     }
     gl_human_timeouts_done(&h->timeouts);
-    pthread_cond_destroy(&h->moved);
+    pthread_cond_destroy(&h->changed);
     pthread_mutex_destroy(&h->mutex);
     gl_mem_free(h);
     d->human = NULL;

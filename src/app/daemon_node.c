@@ -32,7 +32,7 @@ static void remember(struct gl_daemon *d)
 {
     struct gl_why why;
 
-    if (gl_stores_remember(d->data, &d->memory, &why) != 0) {
+    if (gl_stores_save(d->data, &d->memory, &why) != 0) {
         gl_textlog_write(&d->log, "which store this folder belongs to cannot be noted: %s",
                          why.text);
     }
@@ -45,13 +45,13 @@ static void on_session(void *owner, uint64_t incarnation)
     gl_textlog_write(&d->log, "the session is open, incarnation %llu",
                      (unsigned long long)incarnation);
     d->has_session = true;
-    d->born_at = now_of(d);
-    d->away_since = 0;
+    d->session_at = now_of(d);
+    d->unreachable_since = 0;
     pthread_mutex_lock(&d->mutex);
-    d->is_away = false;
-    d->mood = GL_STORE_OK;
-    d->silence = (struct gl_why){0};
-    d->births++;
+    d->is_unreachable = false;
+    d->health = GL_STORE_OK;
+    d->health_why = (struct gl_why){0};
+    d->sessions_opened++;
     d->why.code = 0;
     pthread_mutex_unlock(&d->mutex);
     if (d->store->ops->shared && gl_stores_rename(d->data, &d->memory, d->name)) {
@@ -61,7 +61,7 @@ static void on_session(void *owner, uint64_t incarnation)
 }
 
 /* Will asking again help, without anybody doing anything here? */
-static bool is_passing(const struct gl_daemon *d, int code)
+static bool is_transient(const struct gl_daemon *d, int code)
 {
     return d->store->ops->shared &&
            (code == GL_E_UNAVAILABLE || code == GL_E_UNKNOWN || code == GL_E_IO);
@@ -86,42 +86,43 @@ static void on_trouble(void *owner, int code, const char *why)
         give_up_store(d, why);
         return;
     }
-    if (!is_passing(d, gl_err_code(code))) {
+    if (!is_transient(d, gl_err_code(code))) {
         gl_daemon_give_up(d, code, why);
         return;
     }
-    d->away_since = d->away_since == 0 ? now_of(d) : d->away_since;
+    d->unreachable_since = d->unreachable_since == 0 ? now_of(d) : d->unreachable_since;
     gl_daemon_note(d, code, why);
     pthread_mutex_lock(&d->mutex);
-    d->is_away = true;
-    pthread_cond_broadcast(&d->moved);
+    d->is_unreachable = true;
+    pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
 
-static void on_news(void *owner, const char *line)
+static void on_notice(void *owner, const char *line)
 {
     struct gl_daemon *d = owner;
 
     gl_textlog_write(&d->log, "%s", line);
 }
 
-static void on_mood(void *owner, enum gl_store_health mood, const char *why)
+static void on_store_health(void *owner, enum gl_store_health health, const char *why)
 {
     static const char *const bad[] = {
         [GL_STORE_UNREACHABLE] = "does not answer", [GL_STORE_READ_ONLY] = "takes no commits"};
     struct gl_daemon *d = owner;
 
-    if (mood != GL_STORE_OK) {
-        gl_textlog_write(&d->log, "%s %s: %s", d->called, bad[mood], why);
+    if (health != GL_STORE_OK) {
+        gl_textlog_write(&d->log, "%s %s: %s", d->store_label, bad[health], why);
     } else {
-        gl_textlog_write(&d->log, "%s %s again", d->called,
-                         d->mood == GL_STORE_READ_ONLY ? "takes commits" : "answers");
+        gl_textlog_write(&d->log, "%s %s again", d->store_label,
+                         d->health == GL_STORE_READ_ONLY ? "takes commits" : "answers");
     }
     pthread_mutex_lock(&d->mutex);
-    d->mood = mood;
-    d->silence = (struct gl_why){0};
-    if (mood != GL_STORE_OK) {
-        (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "%s %s: %s", d->called, bad[mood], why);
+    d->health = health;
+    d->health_why = (struct gl_why){0};
+    if (health != GL_STORE_OK) {
+        (void)gl_why(&d->health_why, GL_E_UNAVAILABLE, "%s %s: %s", d->store_label, bad[health],
+                     why);
     }
     pthread_mutex_unlock(&d->mutex);
 }
@@ -132,12 +133,12 @@ static void on_ready(void *owner)
 
     gl_textlog_write(&d->log, "ready, process %ld", (long)getpid());
     if (d->config.stays) {
-        gl_node_show(d->node);
+        gl_node_publish(d->node);
     }
-    gl_daemon_move_on(d, GL_STAGE_READY);
+    gl_daemon_set_stage(d, GL_STAGE_READY);
 }
 
-static void begin_anew(struct gl_loop_task *t);
+static void restart_node(struct gl_loop_task *t);
 
 /* Others own our jobs now, or will soon. What the next life may still have is its own business. */
 static void on_session_lost(void *owner, const char *why)
@@ -149,16 +150,16 @@ static void on_session_lost(void *owner, const char *why)
         return;
     }
     gl_daemon_note(d, GL_E_GONE, why);
-    gl_daemon_move_on(d, GL_STAGE_STARTING);
-    d->rebirth = (struct gl_loop_task){.run = begin_anew, .owner = d};
-    gl_loop_post(d->loop, &d->rebirth); /* not from inside the node */
+    gl_daemon_set_stage(d, GL_STAGE_STARTING);
+    d->restart = (struct gl_loop_task){.run = restart_node, .owner = d};
+    gl_loop_post(d->loop, &d->restart); /* not from inside the node */
 }
 
 static void on_handling(void *owner, gl_str job)
 {
     struct gl_daemon *d = owner;
 
-    gl_crash_counter_set(&d->mark, job);
+    gl_crash_counter_set(&d->crashes, job);
     if (job.n > 0) {
         GL_FAILPOINT("daemon.handling");
     }
@@ -178,7 +179,7 @@ static void on_up(void *owner, gl_str epoch)
     struct gl_daemon *d = owner;
 
     gl_textlog_write(&d->log, "the keeper is there, epoch %.*s", GL_STR_ARG(epoch));
-    if (!d->is_deaf) {
+    if (!d->is_detached) {
         d->events.up(d->events.owner, epoch);
     }
 }
@@ -188,7 +189,7 @@ static void on_down(void *owner, const char *why)
     struct gl_daemon *d = owner;
 
     gl_daemon_note(d, GL_E_UNAVAILABLE, why);
-    if (!d->is_deaf) {
+    if (!d->is_detached) {
         d->events.down(d->events.owner, why);
     }
 }
@@ -198,7 +199,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
 {
     struct gl_daemon *d = owner;
 
-    if (!d->is_deaf) { /* else it is told again to the next node */
+    if (!d->is_detached) { /* else it is told again to the next node */
         d->events.ended(d->events.owner, key, token, result);
     }
 }
@@ -207,7 +208,7 @@ static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t to
 {
     struct gl_daemon *d = owner;
 
-    if (!d->is_deaf) {
+    if (!d->is_detached) {
         d->events.beacon(d->events.owner, key, token);
     }
 }
@@ -216,7 +217,7 @@ static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t toke
 {
     struct gl_daemon *d = owner;
 
-    if (!d->is_deaf) {
+    if (!d->is_detached) {
         d->events.said(d->events.owner, key, token, line);
     }
 }
@@ -227,7 +228,7 @@ static void on_woken(void *owner, gl_str context, gl_str word)
 {
     struct gl_daemon *d = owner;
 
-    if (!d->is_deaf) {
+    if (!d->is_detached) {
         struct gl_store_events events = gl_node_store_events(d->node);
 
         events.woken(events.owner, context, word);
@@ -238,8 +239,8 @@ static void on_changed(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "%s is there again (it was away: %s)", d->called, why);
-    if (!d->is_deaf) {
+    gl_textlog_write(&d->log, "%s is there again (it was away: %s)", d->store_label, why);
+    if (!d->is_detached) {
         struct gl_store_events events = gl_node_store_events(d->node);
 
         events.changed(events.owner, why);
@@ -247,24 +248,24 @@ static void on_changed(void *owner, const char *why)
 }
 
 /* The maker itself refuses a store that has not the identity it was opened with. */
-static void on_met(void *owner, gl_str identity)
+static void on_identity(void *owner, gl_str identity)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the store is %s, identity %.*s", d->shown, GL_STR_ARG(identity));
-    if (gl_str_is(identity, d->memory.identity) && strcmp(d->shown, d->memory.url) == 0) {
+    gl_textlog_write(&d->log, "the store is %s, identity %.*s", d->store_url, GL_STR_ARG(identity));
+    if (gl_str_is(identity, d->memory.identity) && strcmp(d->store_url, d->memory.url) == 0) {
         return;
     }
-    gl_stores_note(&d->memory, d->config.store, identity);
+    gl_stores_set(&d->memory, d->config.store, identity);
     remember(d);
 }
 
-void gl_daemon_listen(struct gl_daemon *d)
+void gl_daemon_listen_to_store(struct gl_daemon *d)
 {
     struct gl_store_events events = {
-        .owner = d, .woken = on_woken, .met = on_met, .changed = on_changed};
+        .owner = d, .woken = on_woken, .met = on_identity, .changed = on_changed};
 
-    d->is_deaf = true; /* until there is a node */
+    d->is_detached = true; /* until there is a node */
     if (d->store->ops->shared) {
         d->store->ops->listen(d->store, &events);
     }
@@ -356,7 +357,7 @@ static void make_node(struct gl_daemon *d)
         .context = d->config.context,
         .stack = gl_str_of(d->config.stack),
         .env_scope = gl_str_of(d->config.env_scope),
-        .store = gl_str_of(d->shown),
+        .store = gl_str_of(d->store_url),
         .warning = gl_str_of(d->warning.text),
         .session_ttl_ms = d->config.session_ttl_ms,
         .orphan_grace_ms = d->config.orphan_grace_ms,
@@ -375,13 +376,13 @@ static void make_node(struct gl_daemon *d)
                  .jobs = d->config.keep_jobs,
                  .bytes = d->config.keep_bytes,
                  .work_ms = d->config.keep_workspaces_ms},
-        .quarantined = d->mark.quarantined,
-        .quarantined_n = d->mark.quarantined_n,
+        .quarantined = d->crashes.quarantined,
+        .quarantined_n = d->crashes.quarantined_n,
         .on_handling = on_handling,
         .on_session = on_session,
         .on_trouble = on_trouble,
-        .on_news = on_news,
-        .on_mood = on_mood,
+        .on_notice = on_notice,
+        .on_store_health = on_store_health,
         .on_ready = on_ready,
         .on_session_lost = on_session_lost,
         .owner = d,
@@ -393,11 +394,11 @@ static void make_node(struct gl_daemon *d)
         pools[i] = (struct gl_pool_config){.name = d->pools[i].name, .slots = d->pools[i].slots};
     }
     d->node = gl_node_new(&config, &ports);
-    d->mark.is_held = is_held;
-    d->mark.owner = d;
+    d->crashes.is_held = is_held;
+    d->crashes.owner = d;
 }
 
-int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why)
+int gl_daemon_make_node(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     int err = d->work != NULL ? 0 : gl_workthread_open(&d->work, d->loop, reterr_why);
 
@@ -412,7 +413,7 @@ int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why)
     }
     if (err == 0) {
         d->has_session = false;
-        d->is_deaf = false;
+        d->is_detached = false;
         d->life = GL_LIFE_UP;
     }
     return err;
@@ -421,16 +422,16 @@ int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why)
 /* ---- made again ---- */
 
 /* What a person has released since the start is not to be held again. */
-static void forget_released(struct gl_daemon *d)
+static void drop_released(struct gl_daemon *d)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < d->mark.quarantined_n; i++) {
-        if (gl_node_is_quarantined(d->node, d->mark.quarantined[i])) {
-            d->mark.quarantined[n++] = d->mark.quarantined[i];
+    for (size_t i = 0; i < d->crashes.quarantined_n; i++) {
+        if (gl_node_is_quarantined(d->node, d->crashes.quarantined[i])) {
+            d->crashes.quarantined[n++] = d->crashes.quarantined[i];
         }
     }
-    d->mark.quarantined_n = n;
+    d->crashes.quarantined_n = n;
 }
 
 static void make_next(void *owner)
@@ -438,7 +439,7 @@ static void make_next(void *owner)
     struct gl_daemon *d = owner;
     struct gl_why why;
 
-    if (gl_daemon_make(d, &why) != 0) {
+    if (gl_daemon_make_node(d, &why) != 0) {
         gl_daemon_give_up(d, GL_E_UNAVAILABLE, why.text);
         return;
     }
@@ -446,7 +447,7 @@ static void make_next(void *owner)
 }
 
 /* Nothing of the last one is left. */
-static void on_old_gone(void *owner)
+static void on_old_closed(void *owner)
 {
     struct gl_daemon *d = owner;
     struct gl_clock *clock = gl_loop_clock(d->loop);
@@ -454,16 +455,16 @@ static void on_old_gone(void *owner)
 
     d->tidy = NULL;
     clock->alarm(clock, INT64_MAX); /* it was the last one's */
-    forget_released(d);
+    drop_released(d);
     gl_workthread_clear(d->work);
     gl_node_free(d->node);
     d->node = NULL;
     d->life = GL_LIFE_BETWEEN;
-    if (d->is_last) {
-        gl_daemon_move_on(d, GL_STAGE_STOPPED);
+    if (d->is_final) {
+        gl_daemon_set_stage(d, GL_STAGE_STOPPED);
         return;
     }
-    d->pause_ms = now - d->born_at > LONG_LIFE_MS ? PAUSE_MS_MIN : d->pause_ms * 2;
+    d->pause_ms = now - d->session_at > LONG_LIFE_MS ? PAUSE_MS_MIN : d->pause_ms * 2;
     d->pause_ms = d->pause_ms < PAUSE_MS_MIN   ? PAUSE_MS_MIN
                   : d->pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX
                                                : d->pause_ms;
@@ -477,22 +478,22 @@ static void on_old_exec_closed(void *owner)
     struct gl_daemon *d = owner;
 
     d->exec = d->keeper = NULL;
-    gl_tidyfs_close(d->tidy, on_old_gone, d);
+    gl_tidyfs_close(d->tidy, on_old_closed, d);
 }
 
 static void on_old_stopped(void *owner)
 {
     struct gl_daemon *d = owner;
 
-    d->is_deaf = true;
+    d->is_detached = true;
     d->exec->ops->close(d->exec, on_old_exec_closed, d);
 }
 
-static void begin_anew(struct gl_loop_task *t)
+static void restart_node(struct gl_loop_task *t)
 {
     struct gl_daemon *d = t->owner;
 
-    if (d->is_last) {
+    if (d->is_final) {
         return;
     }
     gl_textlog_write(&d->log, "a new session is opened");
@@ -506,15 +507,15 @@ static void on_last_stopped(void *owner)
 {
     struct gl_daemon *d = owner;
 
-    d->is_deaf = true;
-    gl_daemon_move_on(d, GL_STAGE_STOPPED);
+    d->is_detached = true;
+    gl_daemon_set_stage(d, GL_STAGE_STOPPED);
 }
 
-void gl_daemon_end(struct gl_daemon *d)
+void gl_daemon_stop_node(struct gl_daemon *d)
 {
     struct gl_clock *clock = gl_loop_clock(d->loop);
 
-    d->is_last = true;
+    d->is_final = true;
     switch (d->life) {
     case GL_LIFE_UP:
         gl_node_stop(d->node, on_last_stopped, d);
@@ -523,7 +524,7 @@ void gl_daemon_end(struct gl_daemon *d)
         break;
     case GL_LIFE_BETWEEN:
         clock->alarm(clock, INT64_MAX);
-        gl_daemon_move_on(d, GL_STAGE_STOPPED);
+        gl_daemon_set_stage(d, GL_STAGE_STOPPED);
         break;
     }
 }
@@ -551,9 +552,10 @@ static void refuse(struct gl_daemon *d, struct gl_request *rq)
     struct gl_why why;
 
     (void)gl_daemon_is_ready(d, &why); /* it is not */
-    if (d->away_since > 0) {
+    if (d->unreachable_since > 0) {
         rq->code = gl_why(&rq->why, GL_R_STORE_SILENT, "%s has not answered since %.*s: %s",
-                          d->called, GL_STR_ARG(gl_when_format(d->away_since, since)), why.text);
+                          d->store_label, GL_STR_ARG(gl_when_format(d->unreachable_since, since)),
+                          why.text);
     } else {
         rq->code = gl_why(&rq->why, GL_R_NODE_STARTING, "this node %s%s%s",
                           d->node == NULL || d->life != GL_LIFE_UP ? "begins a new session"
@@ -569,7 +571,7 @@ static void refuse(struct gl_daemon *d, struct gl_request *rq)
     gl_loop_post(d->loop, &r->task); /* never from inside the call */
 }
 
-void gl_daemon_ask(struct gl_daemon *d, struct gl_request *rq)
+void gl_daemon_request(struct gl_daemon *d, struct gl_request *rq)
 {
     if (d->life == GL_LIFE_UP && d->has_session) {
         gl_node_request(d->node, rq);

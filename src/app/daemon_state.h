@@ -43,8 +43,8 @@ struct gl_daemon {
     struct gl_why warning;         /* "" : none; else pools were reduced to fit a limit */
     struct gl_worker_place worker; /* in the arena */
     gl_str name;                   /* of the node */
-    const char *shown;             /* the store's URL without its password */
-    const char *called;            /* "the store URL"; the one in the data folder: "the store" */
+    const char *store_url;         /* the store's URL without its password */
+    const char *store_label;       /* "the store URL"; the one in the data folder: "the store" */
     struct gl_stores_memory memory;
     struct gl_lock lock;
     struct gl_identity identity;
@@ -70,55 +70,55 @@ struct gl_daemon {
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */
     bool is_local;
-    struct gl_crash_counter mark;
-    pthread_t thread, leaver;
+    struct gl_crash_counter crashes;
+    pthread_t thread, yielder;
     bool has_thread;
-    struct gl_loop_task task, beat, drain, rebirth;
+    struct gl_loop_task task, ping, drain, restart;
 #ifdef GL_WITH_FAILPOINTS
     struct vfs_cut *cut;
 #endif
 
     /* On the control thread. */
     enum gl_daemon_life life;
-    bool is_deaf;     /* the node has stopped, and hears nothing of executor and store */
-    bool is_last;     /* told to stop: there is no next one */
-    bool has_session; /* the node that is up */
-    gl_ms born_at;    /* when it had that */
-    gl_ms pause_ms;   /* before the next one is made */
-    gl_ms away_since; /* when the store, or the executor, was first missed; 0: it is there */
+    bool is_detached;        /* the node has stopped, and hears nothing of executor and store */
+    bool is_final;           /* told to stop: there is no next one */
+    bool has_session;        /* the node that is up */
+    gl_ms session_at;        /* when it had that */
+    gl_ms pause_ms;          /* before the next one is made */
+    gl_ms unreachable_since; /* when the store, or the executor, was first missed; 0: it is there */
 
     pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t moved;
+    pthread_cond_t changed;
     enum gl_daemon_stage stage;
-    struct gl_why why;         /* what stands in the way of being ready */
-    enum gl_store_health mood; /* of the store, since there is a session ... */
-    struct gl_why silence;     /* ... and what that means, if it is not heard */
-    uint64_t births;           /* sessions opened so far */
-    bool is_away;              /* the store has not answered yet */
-    bool is_open;              /* everything is there, so that it can be closed */
-    bool is_obeying;           /* passive, and not yet done with its command */
-    bool is_wanted;            /* another node wants the folder ... */
-    bool is_leaving;           /* ... and gets it: `leaver` ends this one */
-    bool is_stopping;          /* too late for that */
-    bool is_lost;              /* someone else may own our jobs */
-    bool is_beating;           /* the loop has not yet run `beat` */
-    bool is_draining;          /* the same of `drain` */
-    uint64_t running;          /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
+    struct gl_why why;           /* what stands in the way of being ready */
+    enum gl_store_health health; /* of the store, since there is a session ... */
+    struct gl_why health_why;    /* ... and what that means, if it is not heard */
+    uint64_t sessions_opened;    /* sessions opened so far */
+    bool is_unreachable;         /* the store has not answered yet */
+    bool is_open;                /* everything is there, so that it can be closed */
+    bool has_command;            /* passive, and not yet done with its command */
+    bool is_yield_asked;         /* another node wants the folder ... */
+    bool is_yielding;            /* ... and gets it: `leaver` ends this one */
+    bool is_stopping;            /* too late for that */
+    bool has_given_up;           /* someone else may own our jobs */
+    bool is_pinged;              /* the loop has not yet run `beat` */
+    bool is_draining;            /* the same of `drain` */
+    uint64_t running; /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
 };
 
 /* ---- daemon.c ---- */
-void gl_daemon_move_on(struct gl_daemon *d, enum gl_daemon_stage stage);
+void gl_daemon_set_stage(struct gl_daemon *d, enum gl_daemon_stage stage);
 /* What stands in the way, for who waits and for the log. */
 void gl_daemon_note(struct gl_daemon *d, int code, const char *why);
 /* It cannot go on. */
 void gl_daemon_give_up(struct gl_daemon *d, int code, const char *why);
 
 /* ---- daemon_node.c ---- */
-void gl_daemon_listen(struct gl_daemon *d);                         /* to the store, once */
-int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why); /* node, executor, tidy */
-void gl_daemon_ask(struct gl_daemon *d, struct gl_request *rq);
+void gl_daemon_listen_to_store(struct gl_daemon *d);                     /* to the store, once */
+int gl_daemon_make_node(struct gl_daemon *d, struct gl_why *reterr_why); /* node, executor, tidy */
+void gl_daemon_request(struct gl_daemon *d, struct gl_request *rq);
 /* For good: then the stage is STOPPED. On the control thread. */
-void gl_daemon_end(struct gl_daemon *d);
+void gl_daemon_stop_node(struct gl_daemon *d);
 
 /* ---- daemon_human.c ---- */
 void gl_daemon_human_open(struct gl_daemon *d);

@@ -83,11 +83,11 @@ static void ask_question(struct gl_loop_task *t)
 }
 
 /* Has the folder been used with this very store? Else the identity it remembers is another's. */
-static void recall_of(const char *data, const char *store, struct gl_stores_memory *ret)
+static void load_if_same_url(const char *data, const char *store, struct gl_stores_memory *ret)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
-    if (gl_stores_recall(data, ret, NULL) != 0 ||
+    if (gl_stores_load(data, ret, NULL) != 0 ||
         !gl_str_is(gl_storeurl_safe(&a, gl_str_of(store)), ret->url)) {
         ret->identity[0] = '\0';
     }
@@ -95,16 +95,16 @@ static void recall_of(const char *data, const char *store, struct gl_stores_memo
 
 /* Reading another store than that of the folder is fine, if it is said which; without a word, an
  * empty one must not be taken for it. */
-static int check_meant(const char *data, const char *store, struct gl_stores_memory *memory,
-                       struct gl_why *reterr_why)
+static int check_choice(const char *data, const char *store, struct gl_stores_memory *memory,
+                        struct gl_why *reterr_why)
 {
     int err;
 
     if (store[0] != '\0') {
-        recall_of(data, store, memory);
+        load_if_same_url(data, store, memory);
         return 0;
     }
-    err = gl_stores_recall(data, memory, reterr_why);
+    err = gl_stores_load(data, memory, reterr_why);
     return err != 0 ? err : gl_stores_match(data, store, memory, reterr_why);
 }
 
@@ -120,7 +120,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
     struct gl_asks asks = gl_run_questions_reader(runs_root);
     struct question q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
-    int err = check_meant(data, store, &memory, reterr_why);
+    int err = check_choice(data, store, &memory, reterr_why);
 
     err = err != 0 ? err : gl_loop_new(&q.loop, reterr_why);
     if (err != 0) {
@@ -152,7 +152,7 @@ struct side {
     char identity[GL_STORES_TEXT_MAX]; /* of a server, once it has been reached */
 };
 
-struct moving {
+struct migration {
     struct gl_offline_migration *m;
     struct gl_arena arena;
     struct gl_loop *loop;
@@ -162,7 +162,7 @@ struct moving {
     struct gl_loop_task task;
 };
 
-static void on_met(void *owner, gl_str identity)
+static void on_identity(void *owner, gl_str identity)
 {
     struct side *s = owner;
 
@@ -171,7 +171,7 @@ static void on_met(void *owner, gl_str identity)
 
 static void on_side_closed(void *owner)
 {
-    struct moving *v = owner;
+    struct migration *v = owner;
 
     if (v->to.store != NULL) {
         struct gl_store *store = v->to.store;
@@ -183,29 +183,29 @@ static void on_side_closed(void *owner)
     }
 }
 
-static void on_moved(struct gl_migrate *run)
+static void on_migrated(struct gl_migrate *run)
 {
-    struct moving *v = run->owner;
+    struct migration *v = run->owner;
 
     v->from.store->ops->close(v->from.store, on_side_closed, v);
 }
 
 static void on_told(struct gl_migrate *run)
 {
-    struct moving *v = run->owner;
+    struct migration *v = run->owner;
 
     if (v->m->told != NULL) {
         v->m->told(v->m->owner, run->sum.writes_n);
     }
 }
 
-static void start_moving(struct gl_loop_task *t)
+static void start_migration(struct gl_loop_task *t)
 {
-    gl_migrate_run(&((struct moving *)t->owner)->run);
+    gl_migrate_run(&((struct migration *)t->owner)->run);
 }
 
 /* The lock keeps nodes away from a folder; from a server, its sessions do. */
-static int lock_side(struct moving *v, struct side *s, struct gl_why *reterr_why)
+static int lock_side(struct migration *v, struct side *s, struct gl_why *reterr_why)
 {
     int err;
 
@@ -218,11 +218,11 @@ static int lock_side(struct moving *v, struct side *s, struct gl_why *reterr_why
     return err != 0 ? err : gl_lock_take_as(&s->lock, s->folder, "migrate", reterr_why);
 }
 
-static int open_side(struct moving *v, struct side *s, struct gl_why *reterr_why)
+static int open_side(struct migration *v, struct side *s, struct gl_why *reterr_why)
 {
     struct gl_stores_config config = {
         .url = s->url, .data = v->m->data, .allow_loss = v->m->allow_loss};
-    struct gl_store_events events = {.owner = s, .met = on_met};
+    struct gl_store_events events = {.owner = s, .met = on_identity};
     sigset_t all, before;
     int err;
 
@@ -242,7 +242,7 @@ static bool is_same_store(const struct side *a, const struct side *b)
                                                   : strcmp(a->url, b->url) == 0;
 }
 
-static int open_sides(struct moving *v, struct gl_why *reterr_why)
+static int open_sides(struct migration *v, struct gl_why *reterr_why)
 {
     int err = gl_paths_prepare(v->m->data, v->m->context, reterr_why);
 
@@ -257,10 +257,10 @@ static int open_sides(struct moving *v, struct gl_why *reterr_why)
 }
 
 /* If this folder belongs to the source, its next node finds the target. */
-static int follow(struct moving *v, struct gl_why *reterr_why)
+static int rebind_folder(struct migration *v, struct gl_why *reterr_why)
 {
     struct gl_stores_memory memory;
-    int err = gl_stores_recall(v->m->data, &memory, reterr_why);
+    int err = gl_stores_load(v->m->data, &memory, reterr_why);
     bool is_ours = v->from.folder != NULL ? strcmp(v->from.folder, v->m->data) == 0
                                           : strcmp(v->from.identity, memory.identity) == 0;
 
@@ -269,12 +269,11 @@ static int follow(struct moving *v, struct gl_why *reterr_why)
     }
     v->m->has_moved = true;
     memory.incarnations = gl_stores_incarnations(v->m->data);
-    gl_stores_note(&memory, v->to.folder != NULL ? "sqlite:" : v->to.url,
-                   gl_str_of(v->to.identity));
-    return gl_stores_remember(v->m->data, &memory, reterr_why);
+    gl_stores_set(&memory, v->to.folder != NULL ? "sqlite:" : v->to.url, gl_str_of(v->to.identity));
+    return gl_stores_save(v->m->data, &memory, reterr_why);
 }
 
-static int move(struct moving *v, struct gl_why *reterr_why)
+static int move(struct migration *v, struct gl_why *reterr_why)
 {
     struct gl_entropy entropy = gl_random_entropy();
     uint8_t chance[8];
@@ -292,11 +291,11 @@ static int move(struct moving *v, struct gl_why *reterr_why)
         .source = v->from.folder != NULL ? gl_str_fmt(&v->arena, "sqlite:%s", v->from.folder)
                                          : gl_storeurl_safe(&v->arena, gl_str_of(v->from.url)),
         .nonce = gl_str_of(nonce),
-        .done = on_moved,
+        .done = on_migrated,
         .told = on_told,
         .owner = v,
     };
-    v->task = (struct gl_loop_task){.run = start_moving, .owner = v};
+    v->task = (struct gl_loop_task){.run = start_migration, .owner = v};
     gl_loop_post(v->loop, &v->task);
     gl_loop_run(v->loop);
     v->m->entries = v->run.sum.writes_n;
@@ -304,21 +303,21 @@ static int move(struct moving *v, struct gl_why *reterr_why)
     v->m->is_continued = v->run.is_continued;
     err = v->run.code != 0 ? gl_why(reterr_why, gl_err_join(v->run.code, v->run.why.reason), "%s",
                                     v->run.why.text)
-                           : follow(v, reterr_why);
+                           : rebind_folder(v, reterr_why);
     gl_migrate_done(&v->run);
     return err;
 }
 
 static void on_one_closed(void *owner)
 {
-    struct moving *v = owner;
+    struct migration *v = owner;
 
     stop_soon(v->loop, &v->task);
 }
 
 int gl_offline_migrate(struct gl_offline_migration *m, struct gl_why *reterr_why)
 {
-    struct moving v = {.m = m, .lock.fd = -1, .from.url = m->from, .to.url = m->to};
+    struct migration v = {.m = m, .lock.fd = -1, .from.url = m->from, .to.url = m->to};
     int err = gl_loop_new(&v.loop, reterr_why);
 
     v.from.lock.fd = v.to.lock.fd = -1;
@@ -356,15 +355,15 @@ int gl_offline_check(const char *data, const char *store, struct gl_arena *a,
     struct gl_stores_config config = {
         .url = store, .data = data, .allow_loss = true, .identity = memory.identity};
 
-    recall_of(data, store, &memory);
+    load_if_same_url(data, store, &memory);
     return gl_stores_check(&config, a, ret, reterr_why);
 }
 
-bool gl_offline_is_others(const char *data, const char *store)
+bool gl_offline_is_other_store(const char *data, const char *store)
 {
     struct gl_stores_memory memory;
 
-    return gl_stores_recall(data, &memory, NULL) == 0 &&
+    return gl_stores_load(data, &memory, NULL) == 0 &&
            gl_stores_match(data, store, &memory, NULL) != 0;
 }
 
@@ -374,7 +373,7 @@ int gl_offline_check_own(const char *data, const char *store, struct gl_arena *a
     struct gl_stores_memory memory;
     struct gl_stores_config config = {
         .url = store, .data = data, .allow_loss = true, .identity = memory.identity};
-    int err = gl_stores_recall(data, &memory, reterr_why);
+    int err = gl_stores_load(data, &memory, reterr_why);
 
     if (err == 0 && gl_stores_match(data, store, &memory, reterr_why) != 0) {
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", reterr_why->text);

@@ -47,7 +47,7 @@ int gl_offline_check_store(const char *data, struct gl_why *reterr_why);
 int gl_offline_check(const char *data, const char *store, struct gl_arena *a,
                      struct gl_findings *ret, struct gl_why *reterr_why);
 /* Does the folder belong to another store than this one, by what they are called? */
-bool gl_offline_is_others(const char *data, const char *store);
+bool gl_offline_is_other_store(const char *data, const char *store);
 /* Of the store that is meant for the folder's node: one that is not the folder's is bad, whatever
  * its name. */
 int gl_offline_check_own(const char *data, const char *store, struct gl_arena *a,

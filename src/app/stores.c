@@ -140,7 +140,7 @@ static bool copy(char *to, gl_str from)
     return true;
 }
 
-int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why)
+int gl_stores_load(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -173,7 +173,7 @@ int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_w
                   path);
 }
 
-void gl_stores_note(struct gl_stores_memory *m, const char *url, gl_str identity)
+void gl_stores_set(struct gl_stores_memory *m, const char *url, gl_str identity)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
@@ -214,8 +214,7 @@ bool gl_stores_rename(const char *data, struct gl_stores_memory *m, gl_str node)
     return copy(m->node, node);
 }
 
-int gl_stores_remember(const char *data, const struct gl_stores_memory *m,
-                       struct gl_why *reterr_why)
+int gl_stores_save(const char *data, const struct gl_stores_memory *m, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};

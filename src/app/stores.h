@@ -51,11 +51,10 @@ struct gl_stores_memory {
     uint64_t incarnations;
 };
 
-int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why);
-int gl_stores_remember(const char *data, const struct gl_stores_memory *m,
-                       struct gl_why *reterr_why);
+int gl_stores_load(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why);
+int gl_stores_save(const char *data, const struct gl_stores_memory *m, struct gl_why *reterr_why);
 /* A store for it to remember; what the keeper has heard of stays. */
-void gl_stores_note(struct gl_stores_memory *m, const char *url, gl_str identity);
+void gl_stores_set(struct gl_stores_memory *m, const char *url, gl_str identity);
 /* What its node is called now. True if that is new. Stores count incarnations by name, so those of
  * a new name begin at one: they come on top of what the keeper has heard of. */
 bool gl_stores_rename(const char *data, struct gl_stores_memory *m, gl_str node);

@@ -10,7 +10,8 @@
 
 enum {
     PAGE = 256,
-    RELAYS_MAX = 4, /* messages read for relays at a time: each may be large, and has all of it */
+    RELAY_READS_MAX =
+        4, /* messages read for relays at a time: each may be large, and has all of it */
 };
 
 #define TOO_LARGE "what the aggregator has got is larger than 16 MiB: pass large data as files"
@@ -75,7 +76,7 @@ struct reading {
     gl_str unit_text, message;
     gl_str body; /* a large one */
     bool to_blob;
-    bool is_relays, waits;         /* RESOLVE of a message: few at a time; it has not begun */
+    bool is_for_relay, waits;      /* RESOLVE of a message: few at a time; it has not begun */
     struct gl_body_ref ref;        /* the body that is being read */
     struct gl_buf joined, counted; /* a message with its body; bodies, separated by commas */
     uint64_t counted_n;
@@ -165,7 +166,7 @@ static const struct gl_chain_kind readings = {
 
 static bool has_turn(const struct reading *r)
 {
-    return r->is_relays && !r->waits;
+    return r->is_for_relay && !r->waits;
 }
 
 static size_t count_turns(struct gl_node *n)
@@ -217,7 +218,7 @@ static void finish(struct reading *r, int code, const char *why)
         gl_node_feed(r->chain.node, &ev);
         gl_buf_done(&facts);
     }
-    if (r->is_relays) {
+    if (r->is_for_relay) {
         begin_next(r->chain.node);
     }
     gl_chain_end(&r->chain);
@@ -358,7 +359,7 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
     return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
 }
 
-static void message_is_there(struct reading *r)
+static void on_message_ready(struct reading *r)
 {
     GL_ASSERT(r->message.n > 0);
     if ((r->wants & GL_WANT_COUNTED) != 0) {
@@ -382,7 +383,7 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
     } else { /* a relay looks into it */
         r->message = join(r, r->message, body);
     }
-    message_is_there(r);
+    on_message_ready(r);
 }
 
 static void read_body(struct reading *r, bool is_plain)
@@ -423,7 +424,7 @@ static void on_records(struct gl_store_req *req)
     } else if (has_ref(r, r->message, &is_plain)) {
         read_body(r, is_plain);
     } else {
-        message_is_there(r);
+        on_message_ready(r);
     }
 }
 
@@ -467,9 +468,9 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
     r->wants = e->wants;
     r->letter = e->letter;
     r->question = e->start_number;
-    r->is_relays = (e->wants & GL_WANT_LETTER) != 0;
-    gl_spec_unref(e->spec);                                 /* the effect's own */
-    r->waits = r->is_relays && count_turns(n) > RELAYS_MAX; /* with this one */
+    r->is_for_relay = (e->wants & GL_WANT_LETTER) != 0;
+    gl_spec_unref(e->spec);                                         /* the effect's own */
+    r->waits = r->is_for_relay && count_turns(n) > RELAY_READS_MAX; /* with this one */
     if (!r->waits) {
         begin(r);
     }

@@ -16,7 +16,7 @@ static void known_free(struct gl_blobs_known *k, struct known *x)
     GL_ASSERT(gl_map_count(&k->by_hash) > 0);
     GL_ASSERT(x->key.n == sizeof(x->hash));
     gl_list_remove(&x->link);
-    (void)gl_map_remove(&k->by_hash, x->key); /* it is there: gl_blobs_learn() put it in */
+    (void)gl_map_remove(&k->by_hash, x->key); /* it is there: gl_blobs_remember() put it in */
     gl_mem_free(x);
 }
 
@@ -32,7 +32,7 @@ bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str h
     return true;
 }
 
-void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash)
+void gl_blobs_drop(struct gl_blobs_known *k, gl_str hash)
 {
     struct known *x = gl_map_find(&k->by_hash, hash);
 
@@ -41,14 +41,14 @@ void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash)
     }
 }
 
-void gl_blobs_learn(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash)
+void gl_blobs_remember(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash)
 {
     struct known *x;
 
     if (hash.n != sizeof(x->hash)) {
         return; /* no hash: whoever asks is told so by others */
     }
-    gl_blobs_unlearn(k, hash);
+    gl_blobs_drop(k, hash);
     if (gl_map_count(&k->by_hash) >= GL_BLOBS_KNOWN_MAX) {
         known_free(k, GL_CONTAINER(gl_list_first(&k->order), struct known, link));
     }
@@ -79,7 +79,7 @@ static void known_done(struct gl_blobs_known *k)
 void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
 {
     if (b != NULL) {
-        gl_blobs_unlearn(&b->stored, hash);
+        gl_blobs_drop(&b->stored, hash);
     }
 }
 
@@ -90,17 +90,17 @@ void gl_blobs_on_ended(struct gl_blobs *b, struct gl_event *ev)
         ev->ended.result.exit_code != GL_E_DAMAGED) {
         return;
     }
-    if (b->node->now >= b->doubts_until - GL_BLOBS_TRUST_MS + GL_BLOBS_AGAIN_MS) {
+    if (b->node->now >= b->verify_until - GL_BLOBS_TRUST_MS + GL_BLOBS_REFETCH_MS) {
         ev->ended.result.exit_code = GL_E_UNAVAILABLE;
     }
     known_done(&b->local);
     known_init(&b->local);
-    b->doubts_until = b->node->now + GL_BLOBS_TRUST_MS;
+    b->verify_until = b->node->now + GL_BLOBS_TRUST_MS;
 }
 
 /* ---- turns ---- */
 
-void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t)
+void gl_blobs_wait_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
 {
     GL_ASSERT(!t->is_on);
     if (b->moves_n >= GL_BLOBS_MOVES_MAX) {
@@ -128,7 +128,7 @@ void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
     l = gl_list_first(&b->waiting);
     if (l != NULL) {
         gl_list_remove(l);
-        gl_blobs_wait(b, GL_CONTAINER(l, struct gl_blobs_turn, link));
+        gl_blobs_wait_turn(b, GL_CONTAINER(l, struct gl_blobs_turn, link));
     }
 }
 

@@ -29,7 +29,7 @@ struct gl_node;
 typedef void gl_blobs_done(void *owner, int code, const char *why);
 
 /* Does this flow look as if it had files? If not, nothing below need be asked of it. */
-bool gl_blobs_concern(const struct gl_blobs *b, gl_str flow);
+bool gl_blobs_may_have_files(const struct gl_blobs *b, gl_str flow);
 
 /* Are the files of this flow in the store? True: as far as we know, and nothing else happens. Else
  * they will be, and `done` runs once, not from inside the call; never if the node is freed before.

@@ -47,7 +47,7 @@ static void finish(struct fetch *f, int code, const char *text)
 
     GL_ASSERT(f->hash.n > 0);
     if (code == 0) {
-        gl_blobs_learn(b, &b->local, f->hash);
+        gl_blobs_remember(b, &b->local, f->hash);
     } else {
         (void)gl_why(&why, code, "%s", text);
     }
@@ -113,7 +113,7 @@ static void damaged(struct fetch *f, const char *what)
                  "is damaged in the store (sha256 %.*s: %s): submit its flow once more from where "
                  "the file is",
                  GL_STR_ARG(f->hash), what);
-    gl_blobs_unlearn(&f->blobs->stored, f->hash);
+    gl_blobs_drop(&f->blobs->stored, f->hash);
     f->head.at = n->now;
     f->guard = (struct gl_guard){
         .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = f->hash, .rev = GL_GC_WHOLE};
@@ -255,7 +255,7 @@ static void on_turn(struct gl_blobs_turn *t)
     GL_ASSERT(t->is_on);
     GL_ASSERT(f->piece == 0);
     GL_ASSERT(f->buffer == NULL);
-    gl_chain_look(&f->chain, f->hash, f->blobs->node->now < f->blobs->doubts_until, on_looked);
+    gl_chain_look(&f->chain, f->hash, f->blobs->node->now < f->blobs->verify_until, on_looked);
 }
 
 /* ---- the way in ---- */
@@ -296,7 +296,7 @@ static bool want_next(struct want *w)
     }
     gl_list_push(&f->wants, &w->peers);
     if (is_new) {
-        gl_blobs_wait(b, &f->turn);
+        gl_blobs_wait_turn(b, &f->turn);
     }
     return false;
 }

@@ -38,7 +38,7 @@ struct keep {
     struct gl_gc_blob head;
     uint32_t piece;
     char *buffer;
-    unsigned tries;
+    unsigned attempts;
     struct gl_guard guard;
     struct gl_write write;
 };
@@ -62,7 +62,7 @@ static void finish(struct keep *k, int code, const char *why)
 
     GL_ASSERT(k->hash.n > 0);
     if (code == 0) {
-        gl_blobs_learn(b, &b->stored, k->hash);
+        gl_blobs_remember(b, &b->stored, k->hash);
     }
     gl_list_take_all(&waiters, &k->waiters);
     (void)gl_map_remove(&b->keeps, k->hash); /* who comes from now on begins anew */
@@ -96,19 +96,19 @@ static void claim(struct keep *k);
 static void revive(struct keep *k);
 static void next_piece(struct keep *k);
 
-static void file_is_there(struct keep *k)
+static void on_file_stored(struct keep *k)
 {
     struct gl_blobs *b = k->blobs;
 
     GL_ASSERT(k->at < k->missing_n);
-    gl_blobs_learn(b, &b->stored, file(k)->blob);
+    gl_blobs_remember(b, &b->stored, file(k)->blob);
     k->at++;
     next_file(k);
 }
 
 /* ---- a transaction was refused: how do things stand? ---- */
 
-static bool is_all_there(struct keep *k, const struct gl_record *r)
+static bool was_complete(struct keep *k, const struct gl_record *r)
 {
     struct gl_gc_blob head;
 
@@ -128,13 +128,13 @@ static void on_read_again(struct gl_store_req *req)
     }
     k->rev = req->records[0].rev;
     if (k->rev == GL_GC_WHOLE && !req->records[0].damaged) {
-        file_is_there(k);
+        on_file_stored(k);
     } else if (k->rev == GL_GC_PARTIAL && !req->records[0].damaged) {
         k->owner = gl_str_dup(&k->chain.arena, req->records[0].owner);
         k->token = req->records[0].token;
         k->piece = 0;
         next_piece(k);
-    } else if (is_all_there(k, &req->records[0])) {
+    } else if (was_complete(k, &req->records[0])) {
         revive(k);
     } else {
         claim(k);
@@ -146,18 +146,18 @@ static bool was_committed(struct keep *k, const struct gl_store_req *req)
 {
     struct gl_node *n = k->blobs->node;
 
-    GL_ASSERT(k->tries <= GL_BLOBS_TRIES_MAX);
+    GL_ASSERT(k->attempts <= GL_BLOBS_ATTEMPTS_MAX);
     if (req->status == 0) {
         return true;
     }
     if ((req->status == GL_E_CONFLICT || req->status == GL_E_UNKNOWN) &&
-        ++k->tries <= GL_BLOBS_TRIES_MAX) {
+        ++k->attempts <= GL_BLOBS_ATTEMPTS_MAX) {
         GL_MARK(n->config.trace, "blobs.keep_refused");
         gl_chain_get(&k->chain, GL_S("blob"), file(k)->blob, on_read_again);
     } else if (req->status == GL_E_LIMIT) {
         finish(k, GL_E_LIMIT, req->why.text);
     } else {
-        gl_sessions_note_refused(n, req);
+        gl_sessions_on_refused(n, req);
         finish(k, GL_E_UNAVAILABLE, req->why.text);
     }
     return false;
@@ -196,7 +196,7 @@ static void on_whole(struct gl_store_req *req)
     GL_ASSERT(k->turn.is_on);
     if (was_committed(k, req)) {
         GL_MARK(k->blobs->node->config.trace, "blobs.kept");
-        file_is_there(k);
+        on_file_stored(k);
     }
 }
 
@@ -294,7 +294,7 @@ static void on_looked(struct gl_blob_req *req)
     GL_ASSERT(k->rev == 0);
     if (req->status == 0 && req->size <= GL_BLOB_BYTES_MAX) {
         k->head = (struct gl_gc_blob){.size = req->size, .pieces = gl_gc_blob_pieces(req->size)};
-        k->tries = 0;
+        k->attempts = 0;
         claim(k);
         return;
     }
@@ -354,7 +354,7 @@ static void on_heads(struct gl_store_req *req)
     }
     for (size_t i = 0; i < k->keys_n; i++, k->at++) {
         if (req->records[i].rev == GL_GC_WHOLE && !req->records[i].damaged) {
-            gl_blobs_learn(b, &b->stored, k->files[k->at].blob);
+            gl_blobs_remember(b, &b->stored, k->files[k->at].blob);
         } else {
             k->files[k->missing_n++] = k->files[k->at];
         }
@@ -373,7 +373,7 @@ static void read_heads(struct keep *k)
     } else if (k->missing_n == 0) {
         finish(k, 0, "");
     } else {
-        gl_blobs_wait(k->blobs, &k->turn);
+        gl_blobs_wait_turn(k->blobs, &k->turn);
     }
 }
 
@@ -456,7 +456,7 @@ static struct keep *keep_new(struct gl_blobs *b, gl_str hash)
     return k;
 }
 
-bool gl_blobs_concern(const struct gl_blobs *b, gl_str flow)
+bool gl_blobs_may_have_files(const struct gl_blobs *b, gl_str flow)
 {
     /* A quote inside a text is escaped: this stands only where a member has that name. */
     static const gl_str marks[] = {GL_S("\"blob\":"), GL_S("\"manifest\":")};
@@ -471,14 +471,14 @@ bool gl_blobs_keep(struct gl_blobs *b, gl_str hash, gl_str flow, gl_blobs_done *
     struct waiter *w;
     struct keep *k;
 
-    if (!gl_blobs_concern(b, flow) || gl_blobs_knows(b, &b->stored, hash)) {
+    if (!gl_blobs_may_have_files(b, flow) || gl_blobs_knows(b, &b->stored, hash)) {
         return true;
     }
     k = gl_map_find(&b->keeps, hash);
     if (k == NULL) {
         k = keep_new(b, hash);
         if (!find_files(k, flow) || k->files_n == 0) {
-            gl_blobs_learn(b, &b->stored, hash);
+            gl_blobs_remember(b, &b->stored, hash);
             (void)gl_map_remove(&b->keeps, k->hash); /* it is `k` */
             gl_chain_drop(&k->chain);
             return true;

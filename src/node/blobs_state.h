@@ -12,11 +12,12 @@
 enum {
     GL_BLOBS_KNOWN_MAX = 8192, /* hashes remembered, of each kind */
     GL_BLOBS_MOVES_MAX = 4,    /* blobs on their way at once, in either direction */
-    GL_BLOBS_TRIES_MAX = 8,    /* others may be writing or removing the same */
+    GL_BLOBS_ATTEMPTS_MAX = 8, /* others may be writing or removing the same */
     /* So long what was here, or in the store, is believed to be there still. Retention leaves a
      * file that was asked for in the last hour, and asking makes it fresh again. */
     GL_BLOBS_TRUST_MS = 10 * 60 * 1000,
-    GL_BLOBS_AGAIN_MS = 60 * 1000, /* a disk that damages files more often is a person's business */
+    GL_BLOBS_REFETCH_MS =
+        60 * 1000, /* a disk that damages files more often is a person's business */
 };
 
 /* Hashes that need not be asked about; those used longest ago go first. */
@@ -41,16 +42,16 @@ struct gl_blobs {
     struct gl_link wants;         /* struct want */
     struct gl_link waiting;       /* struct gl_blobs_turn */
     size_t moves_n;
-    gl_ms doubts_until; /* before that what lies in our folder is read before it is believed */
+    gl_ms verify_until; /* before that what lies in our folder is read before it is believed */
     uint64_t claims_n;  /* so many blobs were begun or condemned: the tokens of their records */
 };
 
 /* ---- blobs.c ---- */
 bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
-void gl_blobs_learn(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
-void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash);
+void gl_blobs_remember(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
+void gl_blobs_drop(struct gl_blobs_known *k, gl_str hash);
 /* `begin` is called at once, or when others have ended. */
-void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t);
+void gl_blobs_wait_turn(struct gl_blobs *b, struct gl_blobs_turn *t);
 void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t);
 /* The record of a blob, or of one of its pieces. */
 struct gl_key gl_blobs_key(gl_str hash);

@@ -15,7 +15,7 @@ static void begin(struct gl_chain_call *c, struct gl_node *n)
 }
 
 /* An answer has come. False: it was the end of the chain. */
-static bool goes_on(struct gl_chain_call *c, void *owner, int status, const char *why)
+static bool take_answer(struct gl_chain_call *c, void *owner, int status, const char *why)
 {
     const struct gl_chain_kind *kind = c->kind;
     struct gl_node *n = c->node;
@@ -41,13 +41,13 @@ static bool goes_on(struct gl_chain_call *c, void *owner, int status, const char
 static void on_store(struct gl_store_req *req)
 {
     struct gl_chain_call *c = GL_CONTAINER(req, struct gl_chain_call, req.store);
-    struct gl_node *alone = c->kind == NULL ? c->node : NULL;
+    struct gl_node *unchained = c->kind == NULL ? c->node : NULL;
 
-    if (goes_on(c, req->owner, req->status, req->why.text)) {
+    if (take_answer(c, req->owner, req->status, req->why.text)) {
         c->next.store(req);
     }
-    if (alone != NULL) {
-        gl_node_rearm(alone);
+    if (unchained != NULL) {
+        gl_node_rearm(unchained);
     }
 }
 
@@ -55,7 +55,7 @@ static void on_blob(struct gl_blob_req *req)
 {
     struct gl_chain_call *c = GL_CONTAINER(req, struct gl_chain_call, req.blob);
 
-    if (goes_on(c, req->owner, req->status, req->why.text)) {
+    if (take_answer(c, req->owner, req->status, req->why.text)) {
         c->next.blob(req);
     }
 }
@@ -63,13 +63,13 @@ static void on_blob(struct gl_blob_req *req)
 static void on_exec(struct gl_exec_req *req)
 {
     struct gl_chain_call *c = GL_CONTAINER(req, struct gl_chain_call, req.exec);
-    struct gl_node *alone = c->kind == NULL ? c->node : NULL;
+    struct gl_node *unchained = c->kind == NULL ? c->node : NULL;
 
-    if (goes_on(c, req->owner, req->status, req->why.text)) {
+    if (take_answer(c, req->owner, req->status, req->why.text)) {
         c->next.exec(req);
     }
-    if (alone != NULL) {
-        gl_node_rearm(alone);
+    if (unchained != NULL) {
+        gl_node_rearm(unchained);
     }
 }
 

@@ -98,7 +98,7 @@ static void deliver(struct commit *c, int code)
                           .done = {.op = e->op,
                                    .code = code,
                                    .number = c->call.req.store.refused,
-                                   .needs_help = gl_sessions_needs_room(&c->call.req.store),
+                                   .needs_help = gl_sessions_is_store_full(&c->call.req.store),
                                    .guard = limit_of(c, code),
                                    .why = gl_str_of(code != 0 ? c->call.req.store.why.text : "")}};
 
@@ -113,7 +113,7 @@ static void deliver(struct commit *c, int code)
     }
     release_effects(c, code);
     gl_node_feed(n, &ev);
-    gl_sessions_tell(n);
+    gl_sessions_report(n);
     gl_node_release(n, b);
 }
 

@@ -149,15 +149,15 @@ static void on_done(struct gl_store_req *req)
                                      .number = x->asked->number,
                                      .code = req->status,
                                      .why = gl_str_of(req->status != 0 ? req->why.text : ""),
-                                     .needs_help = gl_sessions_needs_room(req)}};
+                                     .needs_help = gl_sessions_is_store_full(req)}};
 
     n->config.trace->now = n->now;
     read_answer(x->asked, req, &a, &ev.answer);
     if (x->asked->type == GL_CORE_CALL_RENEW) {
-        gl_sessions_note(n, req);
+        gl_sessions_on_renewed(n, req);
     }
     gl_node_feed(n, &ev);
-    gl_sessions_tell(n);
+    gl_sessions_report(n);
     gl_node_release(n, x->batch);
 }
 
@@ -299,7 +299,7 @@ static void begin_on_store(struct gl_node *n, struct call *x)
         gl_sessions_renew(n, req);
         break;
     case GL_CORE_CALL_SESSIONS:
-        gl_sessions_say_taken(n);
+        gl_sessions_log_taken(n);
         s->ops->session_list(s, req);
         break;
     case GL_CORE_CALL_DECLARE:
@@ -311,7 +311,7 @@ static void begin_on_store(struct gl_node *n, struct call *x)
     }
 }
 
-void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
+void gl_component_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
 {
     struct call *x = GL_NEW(&b->arena, struct call);
 

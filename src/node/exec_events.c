@@ -4,34 +4,34 @@
 
 #include "node/blobs.h"
 
-struct probes {
+struct exec_calls {
     struct gl_chain_call listing; /* of what the executor has */
 };
 
-struct probe { /* an attach or a stop under way */
+struct exec_call { /* an attach or a stop under way */
     struct gl_chain chain;
     struct gl_attempt_key key;
     uint64_t token;
     gl_str epoch;
 };
 
-static const struct gl_chain_kind probes = {.bytes = sizeof(struct probe)};
+static const struct gl_chain_kind exec_calls = {.bytes = sizeof(struct exec_call)};
 
-static struct probes *own(const struct gl_node *n)
+static struct exec_calls *own(const struct gl_node *n)
 {
-    return n->parts[GL_PART_PROBES];
+    return n->parts[GL_PART_EXEC_EVENTS];
 }
 
-static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e)
+static struct exec_call *exec_call_new(struct gl_node *n, const struct gl_effect *e)
 {
-    struct probe *p = gl_chain_new(n, &probes, e->context);
+    struct exec_call *c = gl_chain_new(n, &exec_calls, e->context);
 
     GL_ASSERT(e->attempt.n > 0);
     GL_ASSERT(e->job.n > 0);
-    p->key = gl_starts_key(&p->chain.arena, e);
-    p->token = e->token;
-    p->epoch = gl_str_dup(&p->chain.arena, e->epoch);
-    return p;
+    c->key = gl_starts_key(&c->chain.arena, e);
+    c->token = e->token;
+    c->epoch = gl_str_dup(&c->chain.arena, e->epoch);
+    return c;
 }
 
 static struct gl_event_result result_of(const struct gl_exec_result *r)
@@ -47,52 +47,52 @@ static struct gl_event_result result_of(const struct gl_exec_result *r)
 
 static void on_attached(struct gl_exec_req *req)
 {
-    struct probe *p = req->owner;
+    struct exec_call *c = req->owner;
     struct gl_event ev = {.type = GL_EV_ATTACHED,
-                          .context = p->key.context,
-                          .job = p->key.job,
-                          .attached = {.attempt = p->key.attempt,
-                                       .token = p->token,
+                          .context = c->key.context,
+                          .job = c->key.job,
+                          .attached = {.attempt = c->key.attempt,
+                                       .token = c->token,
                                        .code = req->status,
                                        .state = (uint8_t)req->state}};
 
-    GL_ASSERT(p->key.attempt.n > 0);
+    GL_ASSERT(c->key.attempt.n > 0);
     if (req->status == 0 && req->state == GL_EXEC_ENDED) {
         ev.attached.result = result_of(&req->result);
     }
-    gl_node_feed(p->chain.node, &ev);
-    gl_chain_end(&p->chain);
+    gl_node_feed(c->chain.node, &ev);
+    gl_chain_end(&c->chain);
 }
 
 static void on_stopped(struct gl_exec_req *req)
 {
-    struct probe *p = req->owner;
+    struct exec_call *c = req->owner;
 
     /* Whether it could be delivered shows when the attempt ends, or when it is asked for again. */
-    gl_chain_end(&p->chain);
+    gl_chain_end(&c->chain);
 }
 
 /* A start of the same attempt that has not left yet would overtake nothing but the truth: "never"
  * would be answered, and then it would start. */
 void gl_exec_events_attach(struct gl_node *n, const struct gl_effect *e)
 {
-    struct probe *p = probe_new(n, e);
+    struct exec_call *c = exec_call_new(n, e);
 
     GL_ASSERT(e->token > 0);
     GL_ASSERT(e->type == GL_FX_ATTACH);
-    gl_starts_give_up(n, e);
-    n->ports.exec->ops->attach(n->ports.exec, gl_chain_exec(&p->chain, on_attached), &p->key,
-                               p->token, p->epoch);
+    gl_starts_cancel(n, e);
+    n->ports.exec->ops->attach(n->ports.exec, gl_chain_exec(&c->chain, on_attached), &c->key,
+                               c->token, c->epoch);
 }
 
 void gl_exec_events_stop(struct gl_node *n, const struct gl_effect *e)
 {
-    struct probe *p = probe_new(n, e);
+    struct exec_call *c = exec_call_new(n, e);
 
     GL_ASSERT(e->grace_ms >= 0);
     GL_ASSERT(e->type == GL_FX_STOP);
-    gl_starts_give_up(n, e);
-    n->ports.exec->ops->stop(n->ports.exec, gl_chain_exec(&p->chain, on_stopped), &p->key, p->token,
+    gl_starts_cancel(n, e);
+    n->ports.exec->ops->stop(n->ports.exec, gl_chain_exec(&c->chain, on_stopped), &c->key, c->token,
                              e->grace_ms);
 }
 
@@ -102,7 +102,7 @@ void gl_exec_events_ack(struct gl_node *n, const struct gl_effect *e)
 
     GL_ASSERT(e->attempt.n > 0);
     GL_ASSERT(e->type == GL_FX_ACK);
-    gl_starts_give_up(n, e);
+    gl_starts_cancel(n, e);
     n->ports.exec->ops->ack(n->ports.exec, &key, e->token);
 }
 
@@ -142,7 +142,7 @@ static void on_up(void *owner, gl_str epoch)
     struct gl_event ev = {.type = GL_EV_EXEC_UP, .exec_up = {.epoch = epoch}};
 
     n->exec_up = true;
-    gl_sessions_tell_exec(n); /* before it is told to start anything */
+    gl_sessions_limit_exec(n); /* before it is told to start anything */
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }
@@ -195,7 +195,7 @@ static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t toke
     gl_node_rearm(owner);
 }
 
-struct gl_exec_events gl_exec_events_events(struct gl_node *n)
+struct gl_exec_events gl_exec_events_callbacks(struct gl_node *n)
 {
     return (struct gl_exec_events){
         .owner = n,
@@ -207,4 +207,4 @@ struct gl_exec_events gl_exec_events_events(struct gl_node *n)
     };
 }
 
-const struct gl_node_part gl_exec_events_part = {.bytes = sizeof(struct probes)};
+const struct gl_node_part gl_exec_events_part = {.bytes = sizeof(struct exec_calls)};

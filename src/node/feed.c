@@ -115,19 +115,19 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         gl_requests_reply(n, e);
         break;
     case GL_FX_TELL:
-        gl_requests_tell(n, e->job, e->ended);
+        gl_requests_notify(n, e->job, e->ended);
         break;
     case GL_FX_CALL:
-        gl_calls_begin(n, b, number);
+        gl_component_calls_begin(n, b, number);
         break;
     case GL_FX_VALID:
-        gl_sessions_hold(n, e);
+        gl_sessions_set_valid_until(n, e);
         break;
     case GL_FX_LOST:
-        gl_sessions_lose(n, e);
+        gl_sessions_set_lost(n, e);
         break;
     case GL_FX_SAY:
-        gl_sessions_say(n, "%.*s", GL_STR_ARG(e->why));
+        gl_sessions_log(n, "%.*s", GL_STR_ARG(e->why));
         break;
     case GL_FX_COUNT:
         GL_UNREACHABLE();

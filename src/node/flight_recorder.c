@@ -4,7 +4,7 @@
 #include "core/snapshot.h"
 
 enum {
-    AGAIN_MS = 1000,     /* after the port refused */
+    RETRY_MS = 1000,     /* after the port refused */
     TOO_LARGE_MS = 5000, /* after the core had too much in memory */
     JOB_BYTES = 300,     /* at least, in a snapshot */
     WAIT_BYTES = 80,
@@ -41,12 +41,12 @@ static void write_decided(struct gl_flight_recorder *f)
     static const char digits[] = "0123456789abcdef";
     char *p;
 
-    GL_ASSERT(f->recording || !f->owes);
+    GL_ASSERT(f->recording || !f->has_decision);
     GL_ASSERT(f->to != NULL);
-    if (!f->owes) {
+    if (!f->has_decision) {
         return;
     }
-    f->owes = false;
+    f->has_decision = false;
     gl_buf_c(&f->text, "{\"decided\":\"");
     p = gl_buf_reserve(&f->text, 16);
     for (int i = 15; i >= 0; i--) {
@@ -56,23 +56,23 @@ static void write_decided(struct gl_flight_recorder *f)
     gl_buf_c(&f->text, "\"}\n");
 }
 
-static void pass_on(struct gl_flight_recorder *f)
+static void flush(struct gl_flight_recorder *f)
 {
     if (f->text.n > 0) {
         f->bytes += f->text.n;
         f->recording = f->to->add(f->to, gl_buf_view(&f->text));
-        f->owes = f->owes && f->recording;
+        f->has_decision = f->has_decision && f->recording;
     }
     gl_buf_reset(&f->text);
     GL_ASSERT(f->text.n == 0);
-    GL_ASSERT(f->recording || !f->owes);
+    GL_ASSERT(f->recording || !f->has_decision);
 }
 
 void gl_flight_recorder_done(struct gl_flight_recorder *f)
 {
     if (f->recording) {
         write_decided(f);
-        pass_on(f);
+        flush(f);
     }
     gl_buf_done(&f->text);
     GL_ASSERT(f->text.n == 0);
@@ -92,7 +92,7 @@ static void write_head(struct gl_flight_recorder *f, gl_ms now, gl_str snapshot,
 }
 
 /* Not even trying is cheaper. */
-static bool is_hopeless(const struct gl_flight_recorder *f, const struct gl_core *c)
+static bool is_surely_too_large(const struct gl_flight_recorder *f, const struct gl_core *c)
 {
     struct gl_core_figures figures;
 
@@ -104,7 +104,7 @@ static bool is_hopeless(const struct gl_flight_recorder *f, const struct gl_core
 static void begin(struct gl_flight_recorder *f, const struct gl_core *c, gl_ms now)
 {
     struct gl_buf snapshot = {0}, all = {0};
-    bool fits = !is_hopeless(f, c) && gl_core_save(c, f->to->begin_bytes_max, &snapshot);
+    bool fits = !is_surely_too_large(f, c) && gl_core_save(c, f->to->begin_bytes_max, &snapshot);
 
     GL_ASSERT(!f->recording);
     if (fits) {
@@ -120,11 +120,11 @@ static void begin(struct gl_flight_recorder *f, const struct gl_core *c, gl_ms n
     }
     f->was_too_large = !fits || (f->was_too_large && !f->recording);
     if (!f->recording) {
-        f->try_again_at = now + (fits ? AGAIN_MS : TOO_LARGE_MS);
+        f->retry_at = now + (fits ? RETRY_MS : TOO_LARGE_MS);
     }
     gl_buf_done(&snapshot);
     gl_buf_done(&all);
-    GL_ASSERT(f->recording || f->try_again_at > now);
+    GL_ASSERT(f->recording || f->retry_at > now);
 }
 
 /* ---- events ---- */
@@ -173,24 +173,24 @@ void gl_flight_recorder_event(struct gl_flight_recorder *f, const struct gl_core
     GL_ASSERT(ev->type < GL_EV_COUNT);
     if (f->recording && f->bytes >= f->bytes_max) {
         write_decided(f);
-        pass_on(f);
+        flush(f);
         f->recording = false;
     }
-    if (!f->recording && ev->now >= f->try_again_at) {
-        f->owes = false;
+    if (!f->recording && ev->now >= f->retry_at) {
+        f->has_decision = false;
         begin(f, c, ev->now);
     }
     if (f->recording) {
         write_decided(f);
         write_event(f, c, ev);
-        pass_on(f); /* before the step: it may be the one that brings the node down */
+        flush(f); /* before the step: it may be the one that brings the node down */
     }
 }
 
 void gl_flight_recorder_decided(struct gl_flight_recorder *f, const struct gl_effects *effects)
 {
-    GL_ASSERT(!f->owes || f->recording);
+    GL_ASSERT(!f->has_decision || f->recording);
     f->decided = gl_digest_end(&f->digest, effects);
-    f->owes = f->recording;
-    GL_ASSERT(f->owes == f->recording);
+    f->has_decision = f->recording;
+    GL_ASSERT(f->has_decision == f->recording);
 }

@@ -32,9 +32,9 @@ struct gl_flight_recorder {
     size_t bytes;       /* of the segment's events so far */
     size_t bytes_max;   /* then the next one begins */
     bool recording;     /* a segment is open */
-    gl_ms try_again_at; /* not before this */
+    gl_ms retry_at;     /* not before this */
     bool was_too_large; /* the core; nothing is recorded until it is smaller */
-    bool owes;          /* `decided` of the last event is not yet written */
+    bool has_decision;  /* `decided` of the last event is not yet written */
     uint64_t decided;
 };
 

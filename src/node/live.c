@@ -46,7 +46,7 @@ static gl_str session_of(void *owner)
 
 static gl_str store_of(void *owner, struct gl_arena *a)
 {
-    return gl_metrics_shut(owner, a);
+    return gl_metrics_store_read_only(owner, a);
 }
 
 static const struct gl_flow *hold_flow(void *owner, gl_str hash, void **ret_hold)

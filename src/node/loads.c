@@ -22,7 +22,7 @@ struct load {
     /* What is listed one after another: steps, then what else the job has of these. */
     const char *kinds[4];
     size_t kinds_n, kind;
-    unsigned tries;
+    unsigned attempts;
 };
 
 static void finish(struct load *l, int code)
@@ -81,7 +81,7 @@ static void on_checked(struct gl_store_req *req)
         l->steps_n = l->steps_first = 0;
         l->kind = 0;
         l->flow = (gl_str){0};
-        if (++l->tries > 8) {
+        if (++l->attempts > 8) {
             finish(l, GL_E_UNAVAILABLE); /* the core asks again a little later */
         } else {
             begin(l);
@@ -271,7 +271,7 @@ struct find {
 
 static const struct gl_chain_kind finds = {.bytes = sizeof(struct find)};
 
-static void find_ends(struct find *f)
+static void finish_find(struct find *f)
 {
     struct gl_event ev = {.type = GL_EV_FOUND,
                           .context = f->chain.context,
@@ -322,11 +322,11 @@ static void on_owners(struct gl_store_req *req)
             f->entries[i].rev = r->rev;
             f->entries[i].owner = r->owner;
             f->entries[i].needs = read_needs(f, r);
-            f->entries[i].is_wanted = gl_requests_wait_for(n, f->entries[i].id);
+            f->entries[i].is_wanted = gl_requests_is_watched(n, f->entries[i].id);
         }
     }
     f->entries_n = req->status == 0 ? f->entries_n : 0;
-    find_ends(f);
+    finish_find(f);
 }
 
 static void ask_for_owners(struct find *f)
@@ -343,7 +343,7 @@ static void ask_for_owners(struct find *f)
         }
     }
     if (keys_n == 0) {
-        find_ends(f);
+        finish_find(f);
         return;
     }
     gl_chain_get_all(&f->chain, f->keys, keys_n, on_owners);
@@ -364,7 +364,7 @@ static void on_found(struct gl_store_req *req)
     if (f->chain.node->ports.store->ops->shared && f->entries_n > 0) {
         ask_for_owners(f);
     } else {
-        find_ends(f);
+        finish_find(f);
     }
 }
 

@@ -8,13 +8,14 @@ enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* beyond the time of a 
 
 /* ---- ready? ---- */
 
-gl_str gl_metrics_shut(const struct gl_node *n, struct gl_arena *a)
+gl_str gl_metrics_store_read_only(const struct gl_node *n, struct gl_arena *a)
 {
     char text[GL_WHEN_BYTES];
     gl_ms since;
     gl_str why;
 
-    if (gl_sessions_mood(n) != GL_STORE_READ_ONLY || !gl_core_is_shut(n->core, &since, &why)) {
+    if (gl_sessions_store_health(n) != GL_STORE_READ_ONLY ||
+        !gl_core_is_shut(n->core, &since, &why)) {
         return (gl_str){0};
     }
     return gl_str_fmt(a, "the store has not taken a commit since %.*s: %.*s",
@@ -42,9 +43,9 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
         *ret_reason = GL_R_EXECUTOR_DOWN;
         return "the executor cannot be reached: steps do not start";
     }
-    if (gl_sessions_mood(n) == GL_STORE_READ_ONLY) {
+    if (gl_sessions_store_health(n) == GL_STORE_READ_ONLY) {
         *ret_reason = GL_R_STORE_READ_ONLY;
-        return gl_metrics_shut(n, a).p;
+        return gl_metrics_store_read_only(n, a).p;
     }
     if (n->now - gl_sessions_renewed_at(n) > (n->ports.store->ops->shared
                                                   ? gl_sessions_ttl(n) / 3 + SHARED_SILENT_MS
@@ -85,7 +86,7 @@ static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-void gl_metrics_node(struct gl_node *n, struct gl_buf *out)
+void gl_metrics_write_node(struct gl_node *n, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     int code = 0;
@@ -232,7 +233,7 @@ void gl_metrics_claims(struct gl_buf *out, const struct gl_claim_counts *c)
                        c->expired);
 }
 
-void gl_metrics_metrics(struct gl_node *n, struct gl_buf *out)
+void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const struct gl_core_counts *c = gl_core_counts(n->core);

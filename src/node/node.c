@@ -8,14 +8,19 @@
 
 /* Time comes to them in this order. */
 const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
-    [GL_PART_SESSIONS] = &gl_sessions_part,  [GL_PART_COMMITS] = &gl_commits_part,
-    [GL_PART_REQUESTS] = &gl_requests_part,  [GL_PART_STARTS] = &gl_starts_part,
-    [GL_PART_HOLDS] = &gl_submit_wait_part,  [GL_PART_BLOBS] = &gl_blobs_part,
-    [GL_PART_PROBES] = &gl_exec_events_part, [GL_PART_REFUSALS] = &gl_refusals_part,
-    [GL_PART_LIVE] = &gl_live_part,          [GL_PART_FEED] = &gl_feed_part,
+    [GL_PART_SESSIONS] = &gl_sessions_part,
+    [GL_PART_COMMITS] = &gl_commits_part,
+    [GL_PART_REQUESTS] = &gl_requests_part,
+    [GL_PART_STARTS] = &gl_starts_part,
+    [GL_PART_SUBMIT_WAIT] = &gl_submit_wait_part,
+    [GL_PART_BLOBS] = &gl_blobs_part,
+    [GL_PART_EXEC_EVENTS] = &gl_exec_events_part,
+    [GL_PART_REFUSALS] = &gl_refusals_part,
+    [GL_PART_LIVE] = &gl_live_part,
+    [GL_PART_FEED] = &gl_feed_part,
 };
 
-static void begin_parts(struct gl_node *n)
+static void init_parts(struct gl_node *n)
 {
     for (size_t i = 0; i < GL_PARTS; i++) {
         const struct gl_node_part *p = gl_node_parts[i];
@@ -65,7 +70,7 @@ static void check_stopped(struct gl_node *n)
     }
     gl_requests_refuse_commands(n);
     gl_requests_drain(n);
-    if (gl_requests_are_answered(n) && !gl_sessions_end(n)) {
+    if (gl_requests_are_answered(n) && !gl_sessions_close(n)) {
         n->stopped = NULL;
         stopped(n->stopped_owner);
     }
@@ -85,7 +90,7 @@ void gl_node_rearm(struct gl_node *n)
 {
     gl_ms at;
 
-    if (gl_requests_are_inside(n)) {
+    if (gl_requests_is_inside(n)) {
         return; /* which does it at its end */
     }
     check_ready(n);
@@ -200,7 +205,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_query_init(&n->queries, ports->store);
     n->queries.asks = ports->asks;
     n->queries.work = ports->work;
-    begin_parts(n);
+    init_parts(n);
     n->core = make_core(n);
     return n;
 }
@@ -212,7 +217,7 @@ bool gl_node_is_quarantined(const struct gl_node *n, gl_str job)
 
 struct gl_exec_events gl_node_exec_events(struct gl_node *n)
 {
-    return gl_exec_events_events(n);
+    return gl_exec_events_callbacks(n);
 }
 
 void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
@@ -300,7 +305,7 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
     n->ports.clock->alarm(n->ports.clock, n->now);
 }
 
-void gl_node_renew_core(struct gl_node *n)
+void gl_node_restore_core(struct gl_node *n)
 {
     struct gl_buf before = {0}, after = {0};
     struct gl_core *renewed = NULL;

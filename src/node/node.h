@@ -66,9 +66,9 @@ struct gl_node_config {
     void (*on_trouble)(void *owner, int code,
                        const char *why); /* it cannot start: asked again soon */
     /* What an operator will ask about afterwards: who died, what was taken over. A line. */
-    void (*on_news)(void *owner, const char *line);
+    void (*on_notice)(void *owner, const char *line);
     /* The store does not take our renewals, or no commits, or takes them again (`why` is ""). */
-    void (*on_mood)(void *owner, enum gl_store_health mood, const char *why);
+    void (*on_store_health)(void *owner, enum gl_store_health health, const char *why);
     void (*on_ready)(void *owner); /* session open, executor up, first sweep under way */
     void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
     void (*on_session_lost)(void *owner,
@@ -107,7 +107,7 @@ struct gl_store_events gl_node_store_events(struct gl_node *n);
 void gl_node_start(struct gl_node *n);
 
 /* Tell others what it is now (`ready`) at once, not with the next renewal. */
-void gl_node_show(struct gl_node *n);
+void gl_node_publish(struct gl_node *n);
 
 /* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and
  * after it stops. */
@@ -130,7 +130,7 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner);
 
 /* For the simulator, which does it before some events: replace the core by one restored from its
  * snapshot. It must not make a difference. */
-void gl_node_renew_core(struct gl_node *n);
+void gl_node_restore_core(struct gl_node *n);
 
 /* Free it. Without gl_node_stop() before this is a crash: the ports must not call back any more. */
 void gl_node_free(struct gl_node *n);

@@ -55,27 +55,28 @@ struct gl_trace *gl_feed_trace(struct gl_node *n); /* for the core */
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 
 /* ---- component_calls.c ---- */
-void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number);
+void gl_component_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 
 /* ---- sessions.c ---- */
 /* How is the store to us? */
-enum gl_store_health gl_sessions_mood(const struct gl_node *n);
+enum gl_store_health gl_sessions_store_health(const struct gl_node *n);
 /* That may have changed, or the session may be lost: whoever wants to know is told if it is so. */
-void gl_sessions_tell(struct gl_node *n);
+void gl_sessions_report(struct gl_node *n);
 /* The connection to the store is another one. */
 void gl_sessions_on_changed(struct gl_node *n);
 /* What the executor has of ours, and others will count on being dead, lives no longer than our
  * session and the orphan grace. */
-void gl_sessions_tell_exec(const struct gl_node *n);
+void gl_sessions_limit_exec(const struct gl_node *n);
 /* The effects VALID and LOST. */
-void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e);
-void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e);
+void gl_sessions_set_valid_until(struct gl_node *n, const struct gl_effect *e);
+void gl_sessions_set_lost(struct gl_node *n, const struct gl_effect *e);
 void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req);
-void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req); /* a renewal's outcome */
+void gl_sessions_on_renewed(struct gl_node *n,
+                            const struct gl_store_req *req); /* a renewal's outcome */
 /* The store is there, and has refused this for want of room. */
-bool gl_sessions_needs_room(const struct gl_store_req *req);
+bool gl_sessions_is_store_full(const struct gl_store_req *req);
 /* Outside of a transaction of the core and of its calls: the core is told. */
-void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req);
+void gl_sessions_on_refused(struct gl_node *n, const struct gl_store_req *req);
 void gl_sessions_start(struct gl_node *n);
 gl_ms gl_sessions_ttl(const struct gl_node *n);
 /* After it others may take us for dead: nothing may start. INT64_MAX on a store that is not
@@ -84,14 +85,14 @@ gl_ms gl_sessions_valid_until(const struct gl_node *n);
 /* When the store last took a write of ours for the session. */
 gl_ms gl_sessions_renewed_at(const struct gl_node *n);
 /* Leave the store in order, if nothing of ours runs. True: the answer is on its way. */
-bool gl_sessions_end(struct gl_node *n);
+bool gl_sessions_close(struct gl_node *n);
 
 /* A line for the operator. */
-void gl_sessions_say(const struct gl_node *n, const char *fmt, ...)
+void gl_sessions_log(const struct gl_node *n, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A transaction that took this job from a dead session has been committed. */
 void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from);
-void gl_sessions_say_taken(struct gl_node *n);
+void gl_sessions_log_taken(struct gl_node *n);
 
 /* Another node has used this rate: its record is read again, and the core told. */
 void gl_sessions_read_rate(struct gl_node *n, gl_str key);
@@ -103,7 +104,7 @@ void gl_loads_find(struct gl_node *n, const struct gl_effect *e);
 /* ---- starts.c ---- */
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);
 /* If it has not left yet, it will not. */
-void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e);
+void gl_starts_cancel(struct gl_node *n, const struct gl_effect *e);
 struct gl_attempt_key gl_starts_key(struct gl_arena *a, const struct gl_effect *e);
 
 /* ---- exec_events.c ---- */
@@ -111,7 +112,7 @@ void gl_exec_events_attach(struct gl_node *n, const struct gl_effect *e);
 void gl_exec_events_stop(struct gl_node *n, const struct gl_effect *e);
 void gl_exec_events_ack(struct gl_node *n, const struct gl_effect *e);
 void gl_exec_events_list(struct gl_node *n);
-struct gl_exec_events gl_exec_events_events(struct gl_node *n);
+struct gl_exec_events gl_exec_events_callbacks(struct gl_node *n);
 
 /* ---- lookup.c ---- */
 struct gl_lookup_wish { /* what is asked for, and by whom; copied */
@@ -147,9 +148,9 @@ void gl_run_ids_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 
 /* ---- metrics.c ---- */
 /* Since when the store takes no commits, and why; "" : it does, or it does not answer at all. */
-gl_str gl_metrics_shut(const struct gl_node *n, struct gl_arena *a);
-void gl_metrics_node(struct gl_node *n, struct gl_buf *out);
-void gl_metrics_metrics(struct gl_node *n, struct gl_buf *out);
+gl_str gl_metrics_store_read_only(const struct gl_node *n, struct gl_arena *a);
+void gl_metrics_write_node(struct gl_node *n, struct gl_buf *out);
+void gl_metrics_write(struct gl_node *n, struct gl_buf *out);
 /* For the parts that have figures of their own. */
 void gl_metrics_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value);
 void gl_metrics_histogram(struct gl_buf *out, const char *name, const char *help,
@@ -157,15 +158,15 @@ void gl_metrics_histogram(struct gl_buf *out, const char *name, const char *help
 void gl_metrics_claims(struct gl_buf *out, const struct gl_claim_counts *c);
 
 /* ---- requests.c ---- */
-struct gl_requests_again { /* a submission of what is in the store already */
+struct gl_requests_stored { /* a submission of what is in the store already */
     gl_str flow, hash, inputs, retry_of, retry_from;
 };
 
 void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
-                        const struct gl_requests_again *again);
+                        const struct gl_requests_stored *stored);
 /* The same, when everything it needs is in its place. */
-void gl_requests_take(struct gl_node *n, struct gl_request *rq,
-                      const struct gl_requests_again *again);
+void gl_requests_accept(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_stored *stored);
 /* To be answered soon. What is in `body` passes on; it may be NULL. */
 void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
                         struct gl_buf *body);
@@ -173,24 +174,24 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e);
 /* A reply whose transaction did not commit. */
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why);
-void gl_requests_tell(struct gl_node *n, gl_str job, bool ended);
+void gl_requests_notify(struct gl_node *n, gl_str job, bool ended);
 /* Does a client wait for what becomes of it? */
-bool gl_requests_wait_for(const struct gl_node *n, gl_str job);
+bool gl_requests_is_watched(const struct gl_node *n, gl_str job);
 void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
 void gl_requests_refuse_commands(struct gl_node *n);
 /* gl_node_request() is on the stack: it arms the node at its end. */
-bool gl_requests_are_inside(const struct gl_node *n);
+bool gl_requests_is_inside(const struct gl_node *n);
 bool gl_requests_are_answered(const struct gl_node *n); /* those that are to be */
 bool gl_requests_have_watchers(const struct gl_node *n);
 
 /* ---- submit_wait.c ---- */
-/* Must this submission wait for the files of its flow? Then gl_requests_take() follows. */
+/* Must this submission wait for the files of its flow? Then gl_requests_accept() follows. */
 bool gl_submit_wait_for_files(struct gl_node *n, struct gl_request *rq,
-                              const struct gl_requests_again *again);
+                              const struct gl_requests_stored *stored);
 /* Counts one more try of this submission. False: it has been tried often enough. */
-bool gl_submit_wait_may_again(struct gl_request *rq);
+bool gl_submit_wait_may_retry(struct gl_request *rq);
 /* It was refused by the guard on record `kind`/`id`. True: it is tried once more. */
-bool gl_submit_wait_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id,
+bool gl_submit_wait_retry(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id,
                           gl_str flow);
 
 #endif

@@ -11,8 +11,8 @@
 enum {
     KEPT_MAX = 64,
     TEXT_BYTES = 384,
-    FRESH_MS = 60 * 1000, /* longer than the longest pause between two tries */
-    TOLD_MS = 10 * 1000,  /* a full disk refuses many: the log has a line now and then */
+    FRESH_MS = 60 * 1000,        /* longer than the longest pause between two tries */
+    LOG_INTERVAL_MS = 10 * 1000, /* a full disk refuses many: the log has a line now and then */
 };
 
 struct refusal {
@@ -25,7 +25,7 @@ struct refusal {
 struct refusals {
     struct refusal all[KEPT_MAX];
     size_t next;
-    gl_ms told_at;
+    gl_ms logged_at;
 };
 
 static struct refusals *own(const struct gl_node *n)
@@ -47,17 +47,17 @@ static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
     return NULL;
 }
 
-static void tell(struct gl_node *n, const struct refusal *x)
+static void log_refusal(struct gl_node *n, const struct refusal *x)
 {
     char line[TEXT_BYTES + 256];
 
     GL_ASSERT(x->text[0] != '\0');
-    if (n->config.on_news != NULL &&
-        (own(n)->told_at == 0 || n->now >= own(n)->told_at + TOLD_MS)) {
+    if (n->config.on_notice != NULL &&
+        (own(n)->logged_at == 0 || n->now >= own(n)->logged_at + LOG_INTERVAL_MS)) {
         (void)snprintf(line, sizeof(line), "step '%s' of job %s cannot be started: %s", x->step,
                        x->job, x->text);
-        n->config.on_news(n->config.owner, line);
-        own(n)->told_at = n->now;
+        n->config.on_notice(n->config.owner, line);
+        own(n)->logged_at = n->now;
     }
 }
 
@@ -82,7 +82,7 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
     x->at = n->now;
     (void)snprintf(x->text, sizeof(x->text), "%.*s", GL_STR_ARG(why));
     if (is_new) {
-        tell(n, x);
+        log_refusal(n, x);
     }
     GL_ASSERT(x->at == n->now);
 }

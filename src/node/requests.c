@@ -5,17 +5,17 @@
 #include "base/id.h"
 #include "base/sha256.h"
 
-enum { WATCH_MS = 250, TRIES_MAX = 16, NONCE_BYTES = 16 };
+enum { WATCH_MS = 250, ATTEMPTS_MAX = 16, NONCE_BYTES = 16 };
 
 struct requests {
-    struct gl_map commands;  /* struct command, by number */
-    uint64_t last;           /* number given */
-    bool is_inside;          /* gl_node_request() is on the stack: answers wait */
-    struct gl_link answers;  /* struct answer: requests to be answered */
-    struct gl_link watchers; /* struct watcher: requests for events that wait */
-    struct gl_link unfiled;  /* those of them whose job is not known yet */
-    struct gl_map watched;   /* struct watched: the others, by their job */
-    gl_ms due;               /* when a watcher asks again */
+    struct gl_map commands;    /* struct command, by number */
+    uint64_t last;             /* number given */
+    bool is_inside;            /* gl_node_request() is on the stack: answers wait */
+    struct gl_link answers;    /* struct answer: requests to be answered */
+    struct gl_link watchers;   /* struct watcher: requests for events that wait */
+    struct gl_link unresolved; /* those of them whose job is not known yet */
+    struct gl_map watched;     /* struct watched: the others, by their job */
+    gl_ms due;                 /* when a watcher asks again */
 };
 
 static struct requests *own(const struct gl_node *n)
@@ -154,10 +154,10 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why);
 
 /* A command of which nothing has happened, because another node was faster in something: the job
  * has changed hands, or a limit was used up. It is tried again, a bounded number of times. */
-static bool may_ask_again(struct gl_node *n, struct gl_request *rq)
+static bool may_retry(struct gl_node *n, struct gl_request *rq)
 {
     return n->ports.store->ops->shared && !n->stopping && !n->lost &&
-           gl_verbs[rq->verb].kind == GL_KIND_COMMAND && rq->node.conflicts++ < TRIES_MAX;
+           gl_verbs[rq->verb].kind == GL_KIND_COMMAND && rq->node.conflicts++ < ATTEMPTS_MAX;
 }
 
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
@@ -178,11 +178,11 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         gl_run_ids_compare(n, rq, gl_str_is(kind, "request"));
         return;
     }
-    if (code == GL_E_CONFLICT && may_ask_again(n, rq)) {
+    if (code == GL_E_CONFLICT && may_retry(n, rq)) {
         gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
         return;
     }
-    if (kind.n > 0 && gl_submit_wait_again(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
+    if (kind.n > 0 && gl_submit_wait_retry(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
         return;
     }
     if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
@@ -205,8 +205,8 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     gl_requests_answer(n, rq, gl_why_whole(&text), text.text, NULL);
 }
 
-void gl_requests_take(struct gl_node *n, struct gl_request *rq,
-                      const struct gl_requests_again *again)
+void gl_requests_accept(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_stored *stored)
 {
     char hex[GL_SHA256_HEX];
     struct gl_ulid id;
@@ -219,11 +219,11 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
     ev.submit.request = command_new(n, rq)->number;
     ev.job = gl_str_of(id.text);
     ev.submit.run_id = s->run_id;
-    ev.submit.flow = again != NULL ? again->flow : s->compiled;
-    ev.submit.flow_hash = again != NULL ? again->hash : gl_sha256_hex(s->compiled, hex);
-    ev.submit.inputs = again != NULL ? again->inputs : s->inputs;
-    ev.submit.retry_of = again != NULL ? again->retry_of : (gl_str){0};
-    ev.submit.retry_from = again != NULL ? again->retry_from : (gl_str){0};
+    ev.submit.flow = stored != NULL ? stored->flow : s->compiled;
+    ev.submit.flow_hash = stored != NULL ? stored->hash : gl_sha256_hex(s->compiled, hex);
+    ev.submit.inputs = stored != NULL ? stored->inputs : s->inputs;
+    ev.submit.retry_of = stored != NULL ? stored->retry_of : (gl_str){0};
+    ev.submit.retry_from = stored != NULL ? stored->retry_from : (gl_str){0};
     ev.submit.dedupe_key = s->dedupe_key;
     ev.submit.request_key = s->request_key;
     ev.submit.stack = s->stack.n > 0 ? s->stack : n->config.stack;
@@ -232,7 +232,7 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
 }
 
 void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
-                        const struct gl_requests_again *again)
+                        const struct gl_requests_stored *stored)
 {
     const struct gl_submission_request *s = &rq->submission;
 
@@ -262,13 +262,13 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
         gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
         return;
     }
-    if (!gl_submit_wait_for_files(n, rq, again)) {
-        gl_requests_take(n, rq, again);
+    if (!gl_submit_wait_for_files(n, rq, stored)) {
+        gl_requests_accept(n, rq, stored);
     }
 }
 
 /* The job of a retry is known. */
-static void on_retry(void *owner, int code, gl_str job, const char *why)
+static void on_retry_resolved(void *owner, int code, gl_str job, const char *why)
 {
     struct command *c = owner;
     struct gl_node *n = c->node;
@@ -283,7 +283,7 @@ static void on_retry(void *owner, int code, gl_str job, const char *why)
 }
 
 /* Its job may live with another node, to which it is sent under a number of its own. */
-static void draw_send_as(struct command *c)
+static void make_send_as(struct command *c)
 {
     struct gl_entropy *entropy = c->node->ports.entropy;
     uint8_t chance[10];
@@ -327,7 +327,7 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
         (void)command_end(n, c->number); /* it is rq */
         gl_requests_answer(n, rq, code, why, NULL);
     } else {
-        draw_send_as(c);
+        make_send_as(c);
         ev = event_of(c, job);
         gl_node_feed(n, &ev);
     }
@@ -350,9 +350,9 @@ struct watcher {
     struct watched *file; /* NULL: unfiled */
     struct gl_request *rq;
     gl_ms until;
-    gl_ms ask_at; /* its job may be another node's, who tells us nothing: when to ask again */
-    bool asking;  /* a query is under way */
-    bool told;    /* something has happened since it began */
+    gl_ms ask_at;     /* its job may be another node's, who tells us nothing: when to ask again */
+    bool asking;      /* a query is under way */
+    bool has_changed; /* something has happened since it began */
 };
 
 static void on_answer(void *owner, struct gl_request *rq)
@@ -367,7 +367,7 @@ static void on_answer(void *owner, struct gl_request *rq)
     gl_node_rearm(n);
 }
 
-static void watcher_file(struct gl_node *n, struct watcher *w)
+static void watcher_attach(struct gl_node *n, struct watcher *w)
 {
     struct watched *f = gl_map_find(&own(n)->watched, gl_str_of(w->rq->job_id));
 
@@ -409,11 +409,11 @@ static void on_watched(void *owner, struct gl_request *rq)
     w->asking = false;
     n->now = n->ports.clock->now(n->ports.clock);
     if (rq->code == 0 && rq->count == 0 && !rq->ended && n->now < w->until && !n->stopping) {
-        if (w->told) {
+        if (w->has_changed) {
             watch_again(n, w);
             return;
         }
-        watcher_file(n, w);
+        watcher_attach(n, w);
         w->ask_at = w->until;
         if (n->ports.store->ops->shared && !gl_core_owns(n->core, gl_str_of(rq->job_id)) &&
             n->now + WATCH_MS < w->until) {
@@ -431,7 +431,7 @@ static void watch_again(struct gl_node *n, struct watcher *w)
 {
     GL_ASSERT(!w->asking);
     w->asking = true;
-    w->told = false;
+    w->has_changed = false;
     gl_query_run(&n->queries, w->rq, on_watched, n);
 }
 
@@ -444,12 +444,12 @@ static void watch(struct gl_node *n, struct gl_request *rq)
     rq->node.watcher = w;
     w->until = n->now + rq->events.wait_ms;
     gl_list_push(&own(n)->watchers, &w->link);
-    gl_list_push(&own(n)->unfiled, &w->peers);
+    gl_list_push(&own(n)->unresolved, &w->peers);
     watch_again(n, w);
 }
 
 /* A query never ends from inside the call that begins it, so the list stays as it is. */
-static void tell(struct gl_node *n, struct gl_link *watchers, gl_str job)
+static void notify(struct gl_node *n, struct gl_link *watchers, gl_str job)
 {
     for (struct gl_link *l = watchers->next; l != watchers; l = l->next) {
         struct watcher *w = GL_CONTAINER(l, struct watcher, peers);
@@ -458,27 +458,27 @@ static void tell(struct gl_node *n, struct gl_link *watchers, gl_str job)
             continue;
         }
         if (w->asking) {
-            w->told = true;
+            w->has_changed = true;
         } else {
             watch_again(n, w);
         }
     }
 }
 
-void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
+void gl_requests_notify(struct gl_node *n, gl_str job, bool ended)
 {
     struct watched *f = gl_map_find(&own(n)->watched, job);
 
     if (ended && n->config.on_ended != NULL) {
         n->config.on_ended(n->config.owner, job);
     }
-    tell(n, &own(n)->unfiled, job);
+    notify(n, &own(n)->unresolved, job);
     if (f != NULL) {
-        tell(n, &f->watchers, job);
+        notify(n, &f->watchers, job);
     }
 }
 
-bool gl_requests_wait_for(const struct gl_node *n, gl_str job)
+bool gl_requests_is_watched(const struct gl_node *n, gl_str job)
 {
     return gl_map_find(&own(n)->watched, job) != NULL;
 }
@@ -589,7 +589,7 @@ static void describe(struct gl_node *n, struct gl_request *rq,
 static void submission(struct gl_node *n, struct gl_request *rq)
 {
     if (rq->verb == GL_VERB_RETRY) {
-        gl_query_resolve(&n->queries, rq->context, rq->job, on_retry, command_new(n, rq));
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_retry_resolved, command_new(n, rq));
     } else {
         gl_requests_submit(n, rq, NULL);
     }
@@ -654,7 +654,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
         claim(n, rq);
         break;
     case GL_KIND_NODE:
-        describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_metrics_metrics : gl_metrics_node);
+        describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_metrics_write : gl_metrics_write_node);
         break;
     case GL_KIND_CLEANUP:
         cleanup(n, rq);
@@ -674,7 +674,7 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     rq->body = (gl_str){0};
     rq->job_id[0] = '\0';
     rq->count = 0;
-    rq->node.conflicts = rq->node.holds = 0;
+    rq->node.conflicts = rq->node.resubmits = 0;
     rq->ended = false;
     if (n->stopping || n->lost || n->session.n == 0) {
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE,
@@ -752,7 +752,7 @@ static void init(struct gl_node *n)
 
     gl_list_init(&m->answers);
     gl_list_init(&m->watchers);
-    gl_list_init(&m->unfiled);
+    gl_list_init(&m->unresolved);
     gl_map_init(&m->watched);
     gl_map_init(&m->commands);
     m->due = INT64_MAX;
@@ -773,7 +773,7 @@ static void measure(struct gl_node *n, struct gl_buf *out)
     gl_metrics_claims(out, gl_core_claim_counts(n->core));
 }
 
-bool gl_requests_are_inside(const struct gl_node *n)
+bool gl_requests_is_inside(const struct gl_node *n)
 {
     return own(n)->is_inside;
 }

@@ -11,7 +11,7 @@ enum {
     RATES_PAGE = 1000,
     MIGRATION_BYTES_MAX = 4096,
     LINE_BYTES = 512,
-    LONE_TTL_MS = 15000,
+    UNSHARED_TTL_MS = 15000,
 };
 
 struct sessions {
@@ -25,16 +25,16 @@ struct sessions {
     struct gl_key migration;
     struct gl_listing rates;
     gl_str rates_after;
-    bool has_looked;               /* no migration into the store is under way */
+    bool has_checked_migration;    /* no migration into the store is under way */
     struct gl_session_info opened; /* by the store; ours once the rates have been read */
     gl_ms valid_until;
-    gl_ms renewed_at;          /* when the store last took a write of ours for the session */
-    struct gl_buf about;       /* what others may know */
-    bool is_silent;            /* the store has not taken the last renewal ... */
-    struct gl_why silence;     /* ... and why */
-    enum gl_store_health mood; /* as it was told last */
-    bool has_left;             /* we have said that we leave */
-    bool lost_told;
+    gl_ms renewed_at;              /* when the store last took a write of ours for the session */
+    struct gl_buf about;           /* what others may know */
+    bool is_unreachable;           /* the store has not taken the last renewal ... */
+    struct gl_why unreachable_why; /* ... and why */
+    enum gl_store_health health;   /* as it was told last */
+    bool has_left;                 /* we have said that we leave */
+    bool is_lost_reported;
     gl_str lost_why;
     uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
     char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
@@ -214,7 +214,7 @@ void gl_sessions_on_changed(struct gl_node *n)
     }
 }
 
-void gl_sessions_tell_exec(const struct gl_node *n)
+void gl_sessions_limit_exec(const struct gl_node *n)
 {
     struct gl_exec *x = n->ports.exec;
 
@@ -223,18 +223,18 @@ void gl_sessions_tell_exec(const struct gl_node *n)
     }
 }
 
-void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
+void gl_sessions_set_valid_until(struct gl_node *n, const struct gl_effect *e)
 {
     GL_ASSERT(n->session.n > 0);
     GL_ASSERT(e->type == GL_FX_VALID);
     own(n)->valid_until = e->deadline_at;
     if (n->exec_up) { /* else it is told when it is */
-        gl_sessions_tell_exec(n);
+        gl_sessions_limit_exec(n);
     }
     GL_ASSERT(own(n)->valid_until == e->deadline_at);
 }
 
-void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e)
+void gl_sessions_set_lost(struct gl_node *n, const struct gl_effect *e)
 {
     GL_ASSERT(e->why.n > 0);
     GL_ASSERT(e->type == GL_FX_LOST);
@@ -242,80 +242,81 @@ void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e)
     own(n)->lost_why = gl_str_dup(&n->strings, e->why);
 }
 
-bool gl_sessions_needs_room(const struct gl_store_req *req)
+bool gl_sessions_is_store_full(const struct gl_store_req *req)
 {
     return req->status == GL_E_UNAVAILABLE && req->why.needs_help;
 }
 
-void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req)
+void gl_sessions_on_refused(struct gl_node *n, const struct gl_store_req *req)
 {
     struct gl_event ev = {
         .type = GL_EV_REFUSED,
         .context = n->config.context,
         .refused = {.code = req->status, .why = gl_str_of(req->why.text), .needs_help = true}};
 
-    if (gl_sessions_needs_room(req) && n->session.n > 0 && !n->stopping) {
+    if (gl_sessions_is_store_full(req) && n->session.n > 0 && !n->stopping) {
         gl_node_feed(n, &ev);
-        gl_sessions_tell(n);
+        gl_sessions_report(n);
     }
 }
 
 /* Renewals that are refused for want of room are no silence. */
-enum gl_store_health gl_sessions_mood(const struct gl_node *n)
+enum gl_store_health gl_sessions_store_health(const struct gl_node *n)
 {
     gl_ms since;
     gl_str why;
-    bool is_shut = gl_core_is_shut(n->core, &since, &why);
-    bool is_silent = own(n)->is_silent && !(is_shut && own(n)->silence.needs_help);
+    bool is_read_only = gl_core_is_shut(n->core, &since, &why);
+    bool is_unreachable =
+        own(n)->is_unreachable && !(is_read_only && own(n)->unreachable_why.needs_help);
 
-    return is_silent ? GL_STORE_UNREACHABLE : is_shut ? GL_STORE_READ_ONLY : GL_STORE_OK;
+    return is_unreachable ? GL_STORE_UNREACHABLE : is_read_only ? GL_STORE_READ_ONLY : GL_STORE_OK;
 }
 
-static void tell_mood(struct gl_node *n, enum gl_store_health mood)
+static void report_health(struct gl_node *n, enum gl_store_health health)
 {
-    GL_ASSERT(mood != own(n)->mood);
+    GL_ASSERT(health != own(n)->health);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_ms since;
     gl_str why;
 
-    own(n)->mood = mood;
+    own(n)->health = health;
     (void)gl_core_is_shut(n->core, &since, &why); /* that is the mood */
-    if (n->config.on_mood != NULL) {
-        n->config.on_mood(n->config.owner, mood,
-                          mood == GL_STORE_UNREACHABLE ? own(n)->silence.text
-                          : mood == GL_STORE_READ_ONLY ? gl_str_c(&a, why)
-                                                       : "");
+    if (n->config.on_store_health != NULL) {
+        n->config.on_store_health(n->config.owner, health,
+                                  health == GL_STORE_UNREACHABLE ? own(n)->unreachable_why.text
+                                  : health == GL_STORE_READ_ONLY ? gl_str_c(&a, why)
+                                                                 : "");
     }
 }
 
 /* Not from inside a step of the core: who is told may stop the node. */
-void gl_sessions_tell(struct gl_node *n)
+void gl_sessions_report(struct gl_node *n)
 {
-    enum gl_store_health mood = gl_sessions_mood(n);
+    enum gl_store_health health = gl_sessions_store_health(n);
 
-    if (n->lost && !own(n)->lost_told) {
-        own(n)->lost_told = true;
+    if (n->lost && !own(n)->is_lost_reported) {
+        own(n)->is_lost_reported = true;
         if (n->config.on_session_lost != NULL) {
             n->config.on_session_lost(n->config.owner, own(n)->lost_why.p);
         }
     }
-    if (n->session.n > 0 && mood != own(n)->mood) {
-        tell_mood(n, mood);
+    if (n->session.n > 0 && health != own(n)->health) {
+        report_health(n, health);
     }
 }
 
-void gl_sessions_say(const struct gl_node *n, const char *fmt, ...)
+void gl_sessions_log(const struct gl_node *n, const char *fmt, ...)
 {
     char line[LINE_BYTES];
     va_list args;
 
-    if (n->config.on_news == NULL) {
+    if (n->config.on_notice == NULL) {
         return;
     }
     va_start(args, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, args); /* a long line is cut */
     va_end(args);
-    n->config.on_news(n->config.owner, line);
+    n->config.on_notice(n->config.owner, line);
 }
 
 void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from)
@@ -329,12 +330,12 @@ void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from)
     }
 }
 
-void gl_sessions_say_taken(struct gl_node *n)
+void gl_sessions_log_taken(struct gl_node *n)
 {
     if (own(n)->taken_n == 1) {
-        gl_sessions_say(n, "took over job %s of a dead node", own(n)->taken);
+        gl_sessions_log(n, "took over job %s of a dead node", own(n)->taken);
     } else if (own(n)->taken_n > 1) {
-        gl_sessions_say(n, "took over %llu jobs of dead nodes, the last of them %s",
+        gl_sessions_log(n, "took over %llu jobs of dead nodes, the last of them %s",
                         (unsigned long long)own(n)->taken_n, own(n)->taken);
     }
     own(n)->taken_n = 0;
@@ -343,7 +344,7 @@ void gl_sessions_say_taken(struct gl_node *n)
 
 /* ---- opening it ---- */
 
-static void failed(struct gl_node *n, const struct gl_store_req *req)
+static void open_failed(struct gl_node *n, const struct gl_store_req *req)
 {
     GL_ASSERT(own(n)->ttl > 0);
     GL_ASSERT(req->status != 0);
@@ -365,7 +366,7 @@ static void on_opened(struct gl_store_req *req)
     if (n->stopping) {
         own(n)->due = INT64_MAX;
     } else if (req->status != 0) {
-        failed(n, req);
+        open_failed(n, req);
     } else {
         own(n)->renewed_at = n->now;
         own(n)->opened = req->session;
@@ -383,11 +384,11 @@ void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req)
     s->ops->session_renew(s, req, n->session, own(n)->ttl, describe(n));
 }
 
-void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req)
+void gl_sessions_on_renewed(struct gl_node *n, const struct gl_store_req *req)
 {
-    own(n)->is_silent = req->status != 0 && req->status != GL_E_GONE;
-    if (own(n)->is_silent) {
-        own(n)->silence = req->why;
+    own(n)->is_unreachable = req->status != 0 && req->status != GL_E_GONE;
+    if (own(n)->is_unreachable) {
+        own(n)->unreachable_why = req->why;
     } else if (req->status == 0) {
         own(n)->renewed_at = n->now;
     }
@@ -395,7 +396,7 @@ void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req)
 
 /* ---- a store that is only half there ---- */
 
-static bool is_half(const struct gl_store_req *req, struct gl_why *ret)
+static bool is_migration_unfinished(const struct gl_store_req *req, struct gl_why *ret)
 {
     struct gl_arena a = {0};
     struct gl_json j;
@@ -415,7 +416,7 @@ static bool is_half(const struct gl_store_req *req, struct gl_why *ret)
     return is;
 }
 
-static void on_looked(struct gl_store_req *req)
+static void on_migration(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
@@ -423,26 +424,26 @@ static void on_looked(struct gl_store_req *req)
     if (n->stopping) {
         own(n)->due = INT64_MAX;
     } else {
-        if (req->status == 0 && is_half(req, &req->why)) {
+        if (req->status == 0 && is_migration_unfinished(req, &req->why)) {
             req->status = GL_E_STATE;
         }
-        own(n)->has_looked = req->status == 0;
+        own(n)->has_checked_migration = req->status == 0;
         own(n)->due = n->now;
         if (req->status != 0) {
-            failed(n, req);
+            open_failed(n, req);
         }
     }
 }
 
 /* Its jobs are still the source's, too: whoever began with them would do things twice. */
-static void look(struct gl_node *n)
+static void check_migration(struct gl_node *n)
 {
     struct sessions *m = own(n);
 
     GL_ASSERT(n->config.may_be_half);
-    GL_ASSERT(!own(n)->has_looked);
+    GL_ASSERT(!own(n)->has_checked_migration);
     m->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
-    n->ports.store->ops->get(n->ports.store, gl_chain_call_store(&m->call, n, on_looked, n),
+    n->ports.store->ops->get(n->ports.store, gl_chain_call_store(&m->call, n, on_migration, n),
                              n->config.context, &m->migration, 1);
 }
 
@@ -472,8 +473,8 @@ static void on_time(struct gl_node *n)
         return;
     }
     m->due = INT64_MAX;
-    if (n->config.may_be_half && !m->has_looked) {
-        look(n);
+    if (n->config.may_be_half && !m->has_checked_migration) {
+        check_migration(n);
         return;
     }
     if (m->opened.id.n > 0) { /* the rates could not be read */
@@ -489,7 +490,7 @@ static void on_time(struct gl_node *n)
     s->ops->session_open(s, gl_chain_call_store(&m->call, n, on_opened, n), &m->wish);
 }
 
-void gl_node_show(struct gl_node *n)
+void gl_node_publish(struct gl_node *n)
 {
     struct gl_event ev = {.type = GL_EV_SHOW};
 
@@ -506,7 +507,7 @@ static void on_left(struct gl_store_req *req)
     (void)req; /* whatever became of it: else it ends by itself */
 }
 
-bool gl_sessions_end(struct gl_node *n)
+bool gl_sessions_close(struct gl_node *n)
 {
     struct gl_core_figures f;
     struct gl_store *s = n->ports.store;
@@ -533,7 +534,7 @@ static void init(struct gl_node *n)
     m->valid_until = m->due = INT64_MAX;
     m->ttl = n->config.session_ttl_ms > 0 ? n->config.session_ttl_ms : GL_SESSION_TTL_MS;
     if (!n->ports.store->ops->shared) {
-        m->ttl = LONE_TTL_MS; /* nobody counts it */
+        m->ttl = UNSHARED_TTL_MS; /* nobody counts it */
     }
     GL_ASSERT(m->ttl > 0);
 }

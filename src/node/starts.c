@@ -42,7 +42,7 @@ struct start {
     gl_str message;             /* what it handles */
     gl_str body;                /* ... and its body, if that is a large one, and no blob */
     size_t payloads_n;          /* files of the bundle among its files: the first ones */
-    bool is_given_up;
+    bool is_cancelled;
     bool is_late; /* to be told so: it does not leave */
 };
 
@@ -78,7 +78,7 @@ static void feed_started(struct start *s, int code, const char *why)
 
     GL_ASSERT(s->start_number > 0);
     GL_ASSERT(s->x.key.attempt.n > 0);
-    if (code == 0 || (code == GL_E_UNAVAILABLE && s->chain.node->exec_up && !s->is_given_up)) {
+    if (code == 0 || (code == GL_E_UNAVAILABLE && s->chain.node->exec_up && !s->is_cancelled)) {
         gl_refusals_note(s->chain.node, ev.job, s->step_id, ev.started.why);
     }
     gl_node_feed(s->chain.node, &ev);
@@ -282,7 +282,7 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
     (void)wish;
     if (rc != 0) {
         (void)gl_why(&why, rc, "%s", text);
-    } else if (s->is_given_up) {
+    } else if (s->is_cancelled) {
         rc = gl_why(&why, GL_E_UNAVAILABLE, "given up");
     } else {
         rc = gl_json_parse(&s->facts, gl_str_dup(&s->chain.arena, json), GL_RECORD_BYTES_MAX,
@@ -386,12 +386,12 @@ static void take_files(struct start *s)
 }
 
 /* Its files are here. */
-static void go_on(struct start *s)
+static void on_files_ready(struct start *s)
 {
     struct gl_why why;
 
     GL_ASSERT(s->key.n > 0);
-    GL_ASSERT(!s->is_given_up);
+    GL_ASSERT(!s->is_cancelled);
     if (s->turn != NULL) {
         hand_over(s);
         return;
@@ -415,12 +415,12 @@ static void on_files(void *owner, int code, const char *why)
     struct start *s = owner;
 
     GL_ASSERT(s->key.n > 0);
-    if (code == 0 && s->is_given_up) {
+    if (code == 0 && s->is_cancelled) {
         code = GL_E_UNAVAILABLE;
         why = "given up";
     }
     if (code == 0) {
-        go_on(s);
+        on_files_ready(s);
         return;
     }
     if (s->turn != NULL && (code == GL_E_NOT_FOUND || code == GL_E_DAMAGED)) {
@@ -473,16 +473,16 @@ static void fetch_files(struct start *s)
         files[n++] = (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
     }
     if (n == 0 || gl_blobs_fetch(s->chain.node->blobs, files, n, on_files, s)) {
-        go_on(s);
+        on_files_ready(s);
     }
 }
 
-static void on_spilled(void *owner, int code, const char *why)
+static void on_files_stored(void *owner, int code, const char *why)
 {
     struct start *s = owner;
 
     GL_ASSERT(s->payloads_n <= s->x.files_n);
-    if (code == 0 && !s->is_given_up) {
+    if (code == 0 && !s->is_cancelled) {
         fetch_files(s);
         return;
     }
@@ -490,7 +490,7 @@ static void on_spilled(void *owner, int code, const char *why)
     gl_chain_drop(&s->chain);
 }
 
-static void unit_goes(struct start *s)
+static void compose_unit(struct start *s)
 {
     struct gl_why why;
     int rc = compose(s, &why);
@@ -503,8 +503,8 @@ static void unit_goes(struct start *s)
         return;
     }
     s->payloads_n = gl_worker_files_sort(&s->x, &s->chain.arena);
-    if (gl_worker_files_files(s->chain.node, (struct gl_exec_file *)s->x.files, s->x.files_n,
-                              &s->chain.arena, on_spilled, s)) {
+    if (gl_worker_files_store(s->chain.node, (struct gl_exec_file *)s->x.files, s->x.files_n,
+                              &s->chain.arena, on_files_stored, s)) {
         fetch_files(s);
     }
 }
@@ -514,10 +514,10 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
     struct start *s = owner;
 
     GL_ASSERT(s->key.n > 0);
-    if (code == 0 && !s->is_given_up) {
+    if (code == 0 && !s->is_cancelled) {
         s->message = gl_str_dup(&s->chain.arena, message);
         s->body = gl_str_dup(&s->chain.arena, body);
-        unit_goes(s);
+        compose_unit(s);
         return;
     }
     if (code == 0) {
@@ -534,7 +534,7 @@ static void begin_unit(struct start *s)
     GL_ASSERT(s->turn != NULL);
     s->message = s->turn->message;
     if (s->message.n > 0) {
-        unit_goes(s);
+        compose_unit(s);
     } else {
         gl_agent_input_read(s->chain.node, s->x.key.context, s->x.key.job, s->turn->letter,
                             gl_str_is(s->step->driver, "worker"), on_message, s);
@@ -552,7 +552,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 
     if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
         same->start_number = e->start_number;
-        same->is_given_up = false;
+        same->is_cancelled = false;
         gl_chain_drop(&s->chain);
         return;
     }
@@ -570,11 +570,11 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     take_files(s);
     if (s->step->files.n == 0 ||
         gl_blobs_fetch(n->blobs, s->step->files.items, s->step->files.n, on_files, s)) {
-        go_on(s);
+        on_files_ready(s);
     }
 }
 
-void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e)
+void gl_starts_cancel(struct gl_node *n, const struct gl_effect *e)
 {
     struct gl_arena scratch = {0};
     struct start *s = gl_map_find(&own(n)->by_key, key_of(&scratch, e));
@@ -582,7 +582,7 @@ void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e)
     gl_arena_done(&scratch);
     if (s != NULL) {
         GL_MARK(n->config.trace, "starts.given_up");
-        s->is_given_up = true;
+        s->is_cancelled = true;
     }
 }
 

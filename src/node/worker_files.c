@@ -94,7 +94,7 @@ size_t gl_worker_files_sort(struct gl_exec_start *x, struct gl_arena *arena)
     return blobs_n;
 }
 
-bool gl_worker_files_files(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
+bool gl_worker_files_store(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
                            struct gl_arena *arena, gl_worker_files_done *done, void *owner)
 {
     struct gl_worker_files *p;

@@ -17,7 +17,7 @@ typedef void gl_worker_files_done(void *owner, int code, const char *why);
 /* True: there is nothing to do. Else `done` runs once, not from inside the call, and the files name
  * blobs then; never if the node is freed before. Nobody else refers to them: they go when nobody
  * has asked for them for a while. */
-bool gl_worker_files_files(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
+bool gl_worker_files_store(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
                            struct gl_arena *arena, gl_worker_files_done *done, void *owner);
 
 #endif

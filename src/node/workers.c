@@ -235,12 +235,12 @@ static int add_uploads(const struct gl_worker_facts *f, struct files *fs, struct
     return 0;
 }
 
-static gl_str kept(struct gl_arena *a, struct gl_buf *b)
+static gl_str dup_buf(struct gl_arena *a, struct gl_buf *b)
 {
     return gl_str_dup(a, gl_buf_view(b));
 }
 
-static void known(struct gl_jw *w, const char *key, gl_str value)
+static void put_known(struct gl_jw *w, const char *key, gl_str value)
 {
     if (value.n > 0) {
         gl_jw_put_str(w, key, value);
@@ -250,18 +250,18 @@ static void known(struct gl_jw *w, const char *key, gl_str value)
 static void write_workflow(struct gl_jw *w, const struct gl_message_ledger *l, struct gl_arena *a)
 {
     gl_jw_object(w);
-    known(w, "run_id", l->run_id);
-    known(w, "step_id", l->step_id);
+    put_known(w, "run_id", l->run_id);
+    put_known(w, "step_id", l->step_id);
     if (l->has_revision) {
         gl_jw_put_u64(w, "graph_revision", l->graph_revision);
     }
-    known(w, "template_id", l->template_id);
-    known(w, "region_id", l->region_id);
-    known(w, "attempt_id", l->attempt_id);
+    put_known(w, "template_id", l->template_id);
+    put_known(w, "region_id", l->region_id);
+    put_known(w, "attempt_id", l->attempt_id);
     gl_jw_put_u64(w, "attempt", l->attempt);
-    known(w, "deadline_at", gl_worker_time(l->deadline_at, a));
-    known(w, "heartbeat_deadline_at", gl_worker_time(l->heartbeat_deadline_at, a));
-    known(w, "idempotency_key", l->idempotency_key);
+    put_known(w, "deadline_at", gl_worker_time(l->deadline_at, a));
+    put_known(w, "heartbeat_deadline_at", gl_worker_time(l->heartbeat_deadline_at, a));
+    put_known(w, "idempotency_key", l->idempotency_key);
     gl_jw_end(w);
 }
 
@@ -281,7 +281,7 @@ static gl_str context_text(const struct gl_worker_facts *f, struct gl_arena *a)
     write_workflow(&w, &f->ledger, a);
     gl_jw_put_str(&w, "timestamp", gl_worker_time(f->turn->now, a));
     gl_jw_end(&w);
-    return kept(a, &out);
+    return dup_buf(a, &out);
 }
 
 /* A large body is not in the message that the worker reads, but in these two files. */
@@ -509,7 +509,7 @@ static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
                       "%d is the limit",
                       out.n, GL_MODULE_FRAME_BYTES_MAX);
     }
-    x->input = kept(a, &out);
+    x->input = dup_buf(a, &out);
     return 0;
 }
 

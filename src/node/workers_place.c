@@ -23,7 +23,7 @@ gl_str gl_worker_data_folder(const struct gl_worker_place *p, gl_str run_id, str
 
 /* Names that say something of one job, agent or attempt. A node that was itself started by a worker
  * has them in its environment, and they would be lies here. */
-static bool is_of_a_turn(gl_str name)
+static bool is_per_turn(gl_str name)
 {
     static const char *const names[] = {
         "MN_INPUT_FILE",   "MN_CONTEXT_FILE",      "MN_MESSAGE_FILE",
@@ -46,7 +46,7 @@ static bool is_of_a_turn(gl_str name)
 /* A value with the byte that stands for the workspace would come out as another. */
 bool gl_worker_is_inherited(gl_str name, gl_str value)
 {
-    return name.n > 0 && !is_of_a_turn(name) && !gl_worker_is_private(name) &&
+    return name.n > 0 && !is_per_turn(name) && !gl_worker_is_private(name) &&
            (value.n == 0 || memchr(value.p, GL_EXEC_WORK[0], value.n) == NULL);
 }
 

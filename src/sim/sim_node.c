@@ -73,7 +73,7 @@ static void on_event(void *owner, const struct gl_event *ev)
     struct sim_node *n = owner;
     (void)ev;
     if (n->renew > 0 && gl_rng_chance(&n->whim, n->renew)) {
-        gl_node_renew_core(n->node);
+        gl_node_restore_core(n->node);
     }
 }
 

@@ -45,7 +45,7 @@ static inline uint64_t figure(struct sim_story *s, const char *name)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    gl_metrics_metrics(s->machines[0].node->node, &text);
+    gl_metrics_write(s->machines[0].node->node, &text);
     const char *line = gl_str_fmt(&a, "\n%s ", name).p;
     gl_buf_char(&text, '\0');
     const char *at = strstr(text.p, line);

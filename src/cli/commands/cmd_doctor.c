@@ -116,13 +116,13 @@ static void check_store(struct gl_doctor_check *c)
     struct gl_why why;
     int err;
 
-    if (url[0] == '\0' && gl_offline_is_others(c->cli->data, url) &&
+    if (url[0] == '\0' && gl_offline_is_other_store(c->cli->data, url) &&
         gl_lock_find(c->cli->data, &holder)) {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "",
                                "not checked: it is the node's; name it with --store to check it");
         return;
     }
-    if (gl_storeurl_is_shared(gl_str_of(url)) || gl_offline_is_others(c->cli->data, url)) {
+    if (gl_storeurl_is_shared(gl_str_of(url)) || gl_offline_is_other_store(c->cli->data, url)) {
         check_own_node(c, url);
         return;
     }

@@ -185,7 +185,7 @@ static void feed_watchdog(struct serve *s)
     if (s->notify.watchdog_ms == 0 || now - s->beat_at < s->notify.watchdog_ms / 2) {
         return;
     }
-    if (gl_daemon_beats(s->daemon)) {
+    if (gl_daemon_is_responsive(s->daemon)) {
         gl_notify_send(&s->notify, "WATCHDOG=1");
         s->beat_at = now;
     }
@@ -201,7 +201,7 @@ static gl_ms tick_of(const struct serve *s, gl_ms usual)
 static void report_store_health(struct serve *s)
 {
     struct gl_why why;
-    enum gl_store_health mood = gl_daemon_mood(s->daemon, &why);
+    enum gl_store_health mood = gl_daemon_store_health(s->daemon, &why);
 
     if (mood == s->mood) {
         return;
@@ -223,7 +223,7 @@ static void report_changes(struct serve *s)
 {
     struct gl_why why;
     bool is_ready = gl_daemon_is_ready(s->daemon, &why);
-    uint64_t births = gl_daemon_births(s->daemon);
+    uint64_t births = gl_daemon_sessions_opened(s->daemon);
 
     if (s->births > 0 && births > s->births) {
         gl_cli_note(s->cli, "other nodes declared this node dead; it has started a new session");

@@ -152,7 +152,7 @@ static bool is_absent(int code)
 /* Stop being the node if a `glia serve` asked us to. */
 static void leave_if_asked(struct gl_connection *r)
 {
-    if (r->daemon == NULL || !gl_daemon_is_leaving(r->daemon)) {
+    if (r->daemon == NULL || !gl_daemon_is_yielding(r->daemon)) {
         return;
     }
     gl_http_client_disconnect(&r->client);
@@ -216,7 +216,7 @@ int gl_connect_open(struct gl_connection *r, struct gl_why *reterr_why)
 
         leave_if_asked(r);
         err = try_connect(r, reterr_why);
-        if (err == GL_E_GONE && r->daemon != NULL && gl_daemon_is_leaving(r->daemon)) {
+        if (err == GL_E_GONE && r->daemon != NULL && gl_daemon_is_yielding(r->daemon)) {
             continue; /* asked to make way just now */
         }
         if (err != GL_E_GONE || r->daemon != NULL) {

@@ -159,8 +159,8 @@ int gl_job_result_wait_stopped(struct gl_follow *f)
     int code;
 
     if (f->connection->daemon != NULL) {
-        f->only_stops = true;                    /* someone may have resumed it meanwhile, ... */
-        gl_daemon_obeyed(f->connection->daemon); /* ... and someone may want the folder */
+        f->only_stops = true; /* someone may have resumed it meanwhile, ... */
+        gl_daemon_command_done(f->connection->daemon); /* ... and someone may want the folder */
         code = gl_follow_job(f);
         if (code == GL_EXIT_UNAVAILABLE || code == GL_EXIT_INTERRUPTED) {
             return code;
