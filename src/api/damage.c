@@ -14,7 +14,7 @@ static bool is_ending(const struct gl_job_record *r)
 
 bool gl_damage_matters(const struct gl_view *v)
 {
-    return !is_ending(&v->job) && (gl_job_is_held_damaged(&v->job) || v->spoilt != NULL);
+    return !is_ending(&v->job) && (gl_job_is_held_damaged(&v->job) || v->damaged_step != NULL);
 }
 
 static gl_str record_of(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r)
@@ -46,7 +46,7 @@ gl_str gl_damage_answer(struct gl_arena *a, const struct gl_view *v)
     }
     /* A node that has the job in memory would take it, any other would not. */
     return gl_str_fmt(a, "waits for an answer, which may be refused: the %.*s",
-                      GL_STR_ARG(record_of(a, v, v->spoilt)));
+                      GL_STR_ARG(record_of(a, v, v->damaged_step)));
 }
 
 gl_str gl_damage_job(struct gl_arena *a, const struct gl_view *v)
@@ -55,5 +55,5 @@ gl_str gl_damage_job(struct gl_arena *a, const struct gl_view *v)
         return gl_str_fmt(a, "%.*s: %.*s", GL_STR_ARG(v->job.reason), GL_STR_ARG(advice(a, v)));
     }
     return gl_str_fmt(a, "%.*s; the %.*s: %.*s", GL_STR_ARG(v->job.reason),
-                      GL_STR_ARG(record_of(a, v, v->spoilt)), GL_STR_ARG(advice(a, v)));
+                      GL_STR_ARG(record_of(a, v, v->damaged_step)), GL_STR_ARG(advice(a, v)));
 }

@@ -19,13 +19,13 @@ static const struct gl_fact *find(const struct gl_facts *f, uint32_t place)
     return NULL;
 }
 
-static bool tell_heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
-                       gl_ms *ret_heartbeat_at)
+static bool answer_beacon(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                          gl_ms *ret_heartbeat_at)
 {
     const struct gl_fact *found = find(owner, number);
 
     (void)job;
-    if (found == NULL || !found->is_heard) {
+    if (found == NULL || !found->has_beacon) {
         return false;
     }
     *ret_beacon_at = found->beacon_at;
@@ -33,7 +33,7 @@ static bool tell_heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beac
     return true;
 }
 
-static enum gl_why_code tell_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+static enum gl_why_code answer_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
 {
     const struct gl_facts *f = owner;
     const struct gl_fact *found = find(f, number);
@@ -46,7 +46,7 @@ static enum gl_why_code tell_step(void *owner, gl_str job, uint32_t number, stru
     return found->code;
 }
 
-static gl_str tell_refused(void *owner, gl_str job, gl_str step_id)
+static gl_str answer_refused(void *owner, gl_str job, gl_str step_id)
 {
     const struct gl_facts *f = owner;
 
@@ -59,7 +59,7 @@ static gl_str tell_refused(void *owner, gl_str job, gl_str step_id)
     return (gl_str){0};
 }
 
-static bool tell_quarantined(void *owner, gl_str job)
+static bool answer_quarantined(void *owner, gl_str job)
 {
     const struct gl_facts *f = owner;
 
@@ -67,7 +67,7 @@ static bool tell_quarantined(void *owner, gl_str job)
     return f->is_quarantined;
 }
 
-static gl_str tell_store(void *owner, struct gl_arena *a)
+static gl_str answer_store(void *owner, struct gl_arena *a)
 {
     const struct gl_facts *f = owner;
 
@@ -87,24 +87,24 @@ struct collector {
     struct gl_arena *arena;
     const struct gl_view *view;
     const struct gl_reason_live *live;
-    size_t asked_n, room;
+    size_t queued_n, steps_max;
 };
 
-static void ask(struct collector *c, uint32_t number, int64_t item)
+static void collect_step(struct collector *c, uint32_t number, int64_t item)
 {
     const struct gl_view *v = c->view;
     const struct gl_step_record *r = item < 0 ? v->steps[number] : v->items[number].records[item];
     struct gl_fact fact = {0};
 
-    if (r == NULL || r->step_id.n == 0 || c->facts->steps_n >= c->room) {
+    if (r == NULL || r->step_id.n == 0 || c->facts->steps_n >= c->steps_max) {
         return;
     }
     fact.place = item < 0 ? number : gl_flow_place(v->flow, number, item);
     fact.step_id = r->step_id;
-    if (r->status == GL_STEP_QUEUED && c->asked_n < FACTS_MAX) {
+    if (r->status == GL_STEP_QUEUED && c->queued_n < FACTS_MAX) {
         GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
-        c->asked_n++;
+        c->queued_n++;
         fact.code = c->live->step(c->live->owner, v->job.job_id, fact.place, &out);
         fact.waits_for = gl_str_dup(c->arena, gl_buf_view(&out));
     }
@@ -112,13 +112,13 @@ static void ask(struct collector *c, uint32_t number, int64_t item)
         fact.refused =
             gl_str_dup(c->arena, c->live->refused(c->live->owner, v->job.job_id, r->step_id));
     }
-    if (r->status == GL_STEP_RUNNING && c->live->heard != NULL) {
+    if (r->status == GL_STEP_RUNNING && c->live->beacon != NULL) {
         fact.beacon_at = r->beacon_at;
         fact.heartbeat_at = r->heartbeat_at;
-        fact.is_heard = c->live->heard(c->live->owner, v->job.job_id, fact.place, &fact.beacon_at,
-                                       &fact.heartbeat_at);
+        fact.has_beacon = c->live->beacon(c->live->owner, v->job.job_id, fact.place,
+                                          &fact.beacon_at, &fact.heartbeat_at);
     }
-    if (fact.waits_for.n > 0 || fact.refused.n > 0 || fact.is_heard) {
+    if (fact.waits_for.n > 0 || fact.refused.n > 0 || fact.has_beacon) {
         c->facts->steps[c->facts->steps_n++] = fact;
     }
 }
@@ -134,19 +134,19 @@ void gl_facts_collect(struct gl_facts *f, struct gl_arena *a, const struct gl_vi
         return;
     }
     f->live = (struct gl_reason_live){.owner = f,
-                                      .step = tell_step,
-                                      .refused = tell_refused,
-                                      .heard = tell_heard,
-                                      .is_quarantined = tell_quarantined,
-                                      .store = tell_store};
+                                      .step = answer_step,
+                                      .refused = answer_refused,
+                                      .beacon = answer_beacon,
+                                      .is_quarantined = answer_quarantined,
+                                      .store = answer_store};
     f->is_quarantined = live->is_quarantined(live->owner, v->job.job_id);
     f->store = live->store != NULL ? gl_str_dup(a, live->store(live->owner, a)) : (gl_str){0};
-    c.room = v->picks_n + (agents_n < GL_PAGE_MAX ? agents_n : GL_PAGE_MAX);
-    f->steps = GL_NEW_ARRAY(a, struct gl_fact, c.room + 1);
+    c.steps_max = v->picks_n + (agents_n < GL_PAGE_MAX ? agents_n : GL_PAGE_MAX);
+    f->steps = GL_NEW_ARRAY(a, struct gl_fact, c.steps_max + 1);
     for (size_t i = 0; i < v->picks_n; i++) {
-        ask(&c, v->picks[i].number, v->picks[i].item);
+        collect_step(&c, v->picks[i].number, v->picks[i].item);
     }
     for (uint32_t i = 0; i < agents_n; i++) {
-        ask(&c, i, -1);
+        collect_step(&c, i, -1);
     }
 }

@@ -10,7 +10,7 @@ struct gl_fact { /* of one step */
     gl_str step_id;
     gl_str waits_for, refused; /* "" : nothing */
     enum gl_why_code code;     /* of the first */
-    bool is_heard;             /* the following is known */
+    bool has_beacon;           /* the following is known */
     gl_ms beacon_at, heartbeat_at;
 };
 

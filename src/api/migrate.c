@@ -24,7 +24,7 @@ static void end(struct gl_migrate *m, int code, const char *why)
     m->done(m);
 }
 
-static void on_left(struct gl_store_req *req)
+static void on_session_ended(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
@@ -32,10 +32,10 @@ static void on_left(struct gl_store_req *req)
 }
 
 /* With the session: whoever comes next need not wait for its deadline. */
-static void leave(struct gl_migrate *m, int code, const char *why)
+static void finish_session(struct gl_migrate *m, int code, const char *why)
 {
     m->code = code == 0 ? 0 : gl_why(&m->why, code, "%s", why);
-    m->req = (struct gl_store_req){.done = on_left, .owner = m};
+    m->req = (struct gl_store_req){.done = on_session_ended, .owner = m};
     m->to->ops->session_end(m->to, &m->req, m->session);
 }
 
@@ -44,18 +44,18 @@ static void on_answer(struct gl_store_req *req)
     struct gl_migrate *m = req->owner;
 
     if (req->status == 0) {
-        m->answered(req);
+        m->next_done(req);
     } else if (m->session.n > 0) {
-        leave(m, req->status, req->why.text);
+        finish_session(m, req->status, req->why.text);
     } else {
         end(m, req->status, req->why.text);
     }
 }
 
 /* For a call: `next` goes on with the answer. If the call fails, that is the end. */
-static struct gl_store_req *ask(struct gl_migrate *m, gl_store_done *next)
+static struct gl_store_req *call(struct gl_migrate *m, gl_store_done *next)
 {
-    m->answered = next;
+    m->next_done = next;
     m->req = (struct gl_store_req){.done = on_answer, .owner = m};
     return &m->req;
 }
@@ -112,7 +112,7 @@ static bool is_same(const struct gl_migrate_sum *a, const struct gl_migrate_sum 
     return a->writes_n == b->writes_n && memcmp(a->words, b->words, sizeof(a->words)) == 0;
 }
 
-static bool stays_behind(const struct gl_write *w)
+static bool is_excluded(const struct gl_write *w)
 {
     return gl_str_is(w->kind, "lease") || gl_str_eq(w->kind, KIND);
 }
@@ -182,7 +182,7 @@ static void on_arrived(struct gl_migrate *m);
 
 static void on_resolved(struct gl_store_req *req);
 
-static void ask_again(struct gl_migrate *m)
+static void resolve(struct gl_migrate *m)
 {
     m->req = (struct gl_store_req){.done = on_resolved, .owner = m};
     m->to->ops->resolve(m->to, &m->req, m->context, m->session, m->tx.id);
@@ -196,10 +196,10 @@ static void on_resolved(struct gl_store_req *req)
         on_arrived(m);
     } else if (req->status == GL_E_CONFLICT) {
         commit(m); /* it never arrived */
-    } else if (++m->asked < ASKED_MAX) {
-        ask_again(m);
+    } else if (++m->resolves_n < ASKED_MAX) {
+        resolve(m);
     } else {
-        leave(m, GL_E_UNAVAILABLE, req->why.text);
+        finish_session(m, GL_E_UNAVAILABLE, req->why.text);
     }
 }
 
@@ -210,13 +210,13 @@ static void on_committed(struct gl_store_req *req)
     if (req->status == 0) {
         on_arrived(m);
     } else if (req->status == GL_E_UNKNOWN) {
-        m->asked = 0;
-        ask_again(m);
+        m->resolves_n = 0;
+        resolve(m);
     } else if (req->status == GL_E_CONFLICT) {
-        leave(m, GL_E_CONFLICT,
-              "somebody else writes into the target: another migration, or a node");
+        finish_session(m, GL_E_CONFLICT,
+                       "somebody else writes into the target: another migration, or a node");
     } else {
-        leave(m, req->status, req->why.text);
+        finish_session(m, req->status, req->why.text);
     }
 }
 
@@ -228,7 +228,7 @@ static void commit(struct gl_migrate *m)
 }
 
 /* `writes` has room for one more, behind its `n`: how far it is then. */
-static void move_on(struct gl_migrate *m, struct gl_write *writes, size_t n, gl_str state)
+static void commit_progress(struct gl_migrate *m, struct gl_write *writes, size_t n, gl_str state)
 {
     writes[n] = (struct gl_write){
         .type = GL_WRITE_PUT, .kind = KIND, .id = ID, .rev = m->rev + 1, .value = state};
@@ -249,7 +249,7 @@ static void move_on(struct gl_migrate *m, struct gl_write *writes, size_t n, gl_
 static void read_page(struct gl_migrate *m, struct gl_store *store, gl_str after,
                       gl_store_done *done)
 {
-    store->ops->export(store, ask(m, done), m->context, after, m->page);
+    store->ops->export(store, call(m, done), m->context, after, m->page);
 }
 
 /* What comes with the page, as it shall arrive. */
@@ -263,7 +263,7 @@ static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
     for (size_t i = 0; i < req->writes_n; i++) {
         struct gl_write w = req->writes[i];
 
-        if (stays_behind(&w)) {
+        if (is_excluded(&w)) {
             continue;
         }
         w.kind = gl_str_dup(a, w.kind);
@@ -277,9 +277,9 @@ static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
 
 /* ---- the end: is it all there? ---- */
 
-static void on_last(struct gl_migrate *m)
+static void finish_ok(struct gl_migrate *m)
 {
-    leave(m, 0, "");
+    finish_session(m, 0, "");
 }
 
 static void finish(struct gl_migrate *m)
@@ -288,17 +288,18 @@ static void finish(struct gl_migrate *m)
 
     m->is_at_end = true;
     m->chunk_sum = (struct gl_migrate_sum){0};
-    move_on(m, writes, 0, write_state(m, 0, (gl_str){0}, "done"));
+    commit_progress(m, writes, 0, write_state(m, 0, (gl_str){0}, "done"));
 }
 
-static bool refuse_living(struct gl_migrate *m, const struct gl_store_req *req, const char *which);
+static bool refuse_live_session(struct gl_migrate *m, const struct gl_store_req *req,
+                                const char *which);
 
 static void on_last_sessions(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (m->from->ops->shared && refuse_living(m, req, "source")) {
-        leave(m, gl_why_whole(&m->why), gl_str_c(&m->arena, gl_str_of(m->why.text)));
+    if (m->from->ops->shared && refuse_live_session(m, req, "source")) {
+        finish_session(m, gl_why_whole(&m->why), gl_str_c(&m->arena, gl_str_of(m->why.text)));
     } else {
         finish(m);
     }
@@ -309,18 +310,19 @@ static void check_sum(struct gl_migrate *m)
     const char *which = m->reading == m->to ? "target" : "source";
 
     if (!is_same(&m->seen, &m->sum)) {
-        leave(m, GL_E_CONFLICT,
-              gl_str_fmt(&m->arena,
-                         "the %s holds something else than what was copied (%llu entries, %llu "
-                         "were copied): somebody has used it meanwhile; empty the target and begin "
-                         "anew",
-                         which, (unsigned long long)m->seen.writes_n,
-                         (unsigned long long)m->sum.writes_n)
-                  .p);
+        finish_session(
+            m, GL_E_CONFLICT,
+            gl_str_fmt(&m->arena,
+                       "the %s holds something else than what was copied (%llu entries, %llu "
+                       "were copied): somebody has used it meanwhile; empty the target and begin "
+                       "anew",
+                       which, (unsigned long long)m->seen.writes_n,
+                       (unsigned long long)m->sum.writes_n)
+                .p);
         return;
     }
     if (m->reading == m->from) {
-        m->from->ops->session_list(m->from, ask(m, on_last_sessions));
+        m->from->ops->session_list(m->from, call(m, on_last_sessions));
         return;
     }
     m->reading = m->from;
@@ -364,9 +366,9 @@ static void on_page(struct gl_store_req *req)
 
     keep_page(m, req);
     if (m->at > m->writes_n) {
-        leave(m, GL_E_CONFLICT,
-              "the source has changed since the last try: empty the target and "
-              "begin anew");
+        finish_session(m, GL_E_CONFLICT,
+                       "the source has changed since the last try: empty the target and "
+                       "begin anew");
         return;
     }
     copy_page(m);
@@ -403,9 +405,9 @@ static void copy_page(struct gl_migrate *m)
         memcpy(writes, m->writes + m->at, m->chunk * sizeof(*writes));
     }
     if (m->at + m->chunk == m->writes_n && m->next.n > 0) {
-        move_on(m, writes, m->chunk, write_state(m, 0, m->next, "copying"));
+        commit_progress(m, writes, m->chunk, write_state(m, 0, m->next, "copying"));
     } else {
-        move_on(m, writes, m->chunk, write_state(m, m->at + m->chunk, m->after, "copying"));
+        commit_progress(m, writes, m->chunk, write_state(m, m->at + m->chunk, m->after, "copying"));
     }
 }
 
@@ -414,7 +416,7 @@ static void on_renewed(struct gl_store_req *req)
     struct gl_migrate *m = req->owner;
 
     if (req->status == GL_E_GONE) {
-        leave(m, GL_E_CONFLICT, "another migration into this target has begun");
+        finish_session(m, GL_E_CONFLICT, "another migration into this target has begun");
     } else if (m->at < m->writes_n) {
         copy_page(m); /* one that failed is made up for by the next */
     } else {
@@ -422,7 +424,7 @@ static void on_renewed(struct gl_store_req *req)
     }
 }
 
-static void go_on(struct gl_migrate *m)
+static void continue_copy(struct gl_migrate *m)
 {
     if (++m->commits % RENEW_EVERY == 0) {
         m->req = (struct gl_store_req){.done = on_renewed, .owner = m};
@@ -438,13 +440,13 @@ static void on_arrived(struct gl_migrate *m)
 {
     m->rev++;
     if (m->is_at_end) {
-        on_last(m);
+        finish_ok(m);
         return;
     }
     add_sum(&m->sum, &m->chunk_sum);
     m->at += m->chunk;
-    if (m->told != NULL) {
-        m->told(m);
+    if (m->on_progress != NULL) {
+        m->on_progress(m);
     }
     if (m->at == m->writes_n && m->next.n == 0) {
         m->reading = m->to;
@@ -456,7 +458,7 @@ static void on_arrived(struct gl_migrate *m)
         m->after = gl_str_dup(&m->arena, m->next);
         m->at = m->writes_n = 0;
     }
-    go_on(m);
+    continue_copy(m);
 }
 
 /* ---- beginning ---- */
@@ -475,7 +477,7 @@ static void open_session(struct gl_migrate *m)
                                        .nonce = m->nonce,
                                        .ttl_ms = TTL_MS,
                                        .about = GL_S("{\"state\":\"migrating\"}")};
-    m->to->ops->session_open(m->to, ask(m, on_session), &m->wish);
+    m->to->ops->session_open(m->to, call(m, on_session), &m->wish);
 }
 
 static void on_empty(struct gl_store_req *req)
@@ -508,7 +510,8 @@ static void on_state(struct gl_store_req *req)
 }
 
 /* True: one lives, and m->code and m->why say so. */
-static bool refuse_living(struct gl_migrate *m, const struct gl_store_req *req, const char *which)
+static bool refuse_live_session(struct gl_migrate *m, const struct gl_store_req *req,
+                                const char *which)
 {
     for (size_t i = 0; i < req->sessions_n; i++) {
         const struct gl_session_info *s = &req->sessions[i];
@@ -528,11 +531,11 @@ static void on_to_sessions(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (m->to->ops->shared && refuse_living(m, req, "target")) {
+    if (m->to->ops->shared && refuse_live_session(m, req, "target")) {
         m->done(m);
     } else {
         m->key = (struct gl_key){.kind = KIND, .id = ID};
-        m->to->ops->get(m->to, ask(m, on_state), m->context, &m->key, 1);
+        m->to->ops->get(m->to, call(m, on_state), m->context, &m->key, 1);
     }
 }
 
@@ -545,17 +548,17 @@ static void on_from_sessions(struct gl_store_req *req)
 
         m->newest = n > m->newest ? n : m->newest;
     }
-    if (m->from->ops->shared && refuse_living(m, req, "source")) {
+    if (m->from->ops->shared && refuse_live_session(m, req, "source")) {
         m->done(m);
         return;
     }
-    m->to->ops->session_list(m->to, ask(m, on_to_sessions));
+    m->to->ops->session_list(m->to, call(m, on_to_sessions));
 }
 
 void gl_migrate_run(struct gl_migrate *m)
 {
     m->page = m->page == 0 ? PAGE_WRITES : m->page;
-    m->from->ops->session_list(m->from, ask(m, on_from_sessions));
+    m->from->ops->session_list(m->from, call(m, on_from_sessions));
 }
 
 void gl_migrate_done(struct gl_migrate *m)

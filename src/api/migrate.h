@@ -34,7 +34,7 @@ struct gl_migrate {
     size_t page;   /* writes in one page; 0: 200. A try is continued with the same */
     /* Called once, not from inside the call; m->code and m->why tell. */
     void (*done)(struct gl_migrate *m);
-    void (*told)(struct gl_migrate *m); /* after each transaction; may be NULL */
+    void (*on_progress)(struct gl_migrate *m); /* after each transaction; may be NULL */
     void *owner;
 
     /* The answer. */
@@ -48,7 +48,7 @@ struct gl_migrate {
     /* Its own. */
     struct gl_arena arena, page_arena, tx_arena;
     struct gl_store_req req;
-    gl_store_done *answered; /* who goes on with the answer */
+    gl_store_done *next_done; /* who goes on with the answer */
     struct gl_key key;
     struct gl_session_wish wish;
     gl_str session;
@@ -62,7 +62,7 @@ struct gl_migrate {
     struct gl_migrate_sum chunk_sum;
     struct gl_migrate_sum seen; /* by the reader */
     struct gl_store *reading;
-    unsigned asked, commits;
+    unsigned resolves_n, commits;
     bool is_at_end;
 };
 

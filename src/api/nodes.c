@@ -41,7 +41,7 @@ static bool is_newer(const struct gl_session_info *a, const struct gl_session_in
 }
 
 /* In the order of the store; the caller frees the map. */
-static void choose(const struct gl_nodes *n, struct gl_arena *a, struct gl_map *ret)
+static void newest_sessions(const struct gl_nodes *n, struct gl_arena *a, struct gl_map *ret)
 {
     gl_map_init(ret);
     for (size_t i = 0; i < n->sessions_n; i++) {
@@ -152,7 +152,7 @@ void gl_nodes_write(struct gl_arena *a, const struct gl_nodes *n, bool all, stru
     const struct gl_session_info *s;
     struct gl_map newest;
 
-    choose(n, a, &newest);
+    newest_sessions(n, a, &newest);
     gl_jw_object(w);
     gl_jw_put_array(w, "nodes");
     for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
@@ -173,7 +173,7 @@ int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name
     size_t matches = 0;
     int err = 0;
 
-    choose(n, a, &newest);
+    newest_sessions(n, a, &newest);
     for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
         if (gl_str_eq(s->node, name)) {
             found = s;
@@ -298,7 +298,7 @@ void gl_nodes_write_cluster(struct gl_arena *a, const struct gl_nodes *n, struct
 
     gl_map_init(&sums.pools);
     gl_map_init(&sums.versions);
-    choose(n, a, &newest);
+    newest_sessions(n, a, &newest);
     for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
         enum gl_node_status status = status_of(n, s);
 
@@ -335,7 +335,7 @@ struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str sessi
             break;
         }
     }
-    o.has_mates = true;
+    o.has_successors = true;
     o.is_own = session.n > 0 && gl_str_eq(session, n->own);
     o.was_own =
         session.n > 0 && gl_str_eq(gl_str_cut(session, '#', &rest), gl_str_cut(n->own, '#', &rest));
@@ -344,7 +344,7 @@ struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str sessi
 
 /* ---- pools ---- */
 
-enum { OFFERS_TOLD = 3 };
+enum { NAMES_MAX = 3 };
 
 static bool offers(const struct gl_json *j, const struct gl_step_spec *spec, struct gl_arena *a)
 {
@@ -374,8 +374,8 @@ struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_no
                                           const struct gl_job_record *job,
                                           const struct gl_step_spec *spec, gl_str node)
 {
-    gl_str names[OFFERS_TOLD];
-    size_t total = 0, told;
+    gl_str names[NAMES_MAX];
+    size_t total = 0, named_n;
     struct gl_nodes_offer offer = {0};
     struct gl_buf out = {0};
     struct gl_json j;
@@ -388,27 +388,28 @@ struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_no
         }
         offer.by_node |= gl_str_eq(s->node, node);
         if (takes_jobs(&j, job, a)) {
-            if (total < OFFERS_TOLD) {
+            if (total < NAMES_MAX) {
                 names[total] = s->node;
             }
             total++;
         }
     }
-    told = total < OFFERS_TOLD ? total : OFFERS_TOLD;
-    for (size_t i = 0; i < told; i++) {
+    named_n = total < NAMES_MAX ? total : NAMES_MAX;
+    for (size_t i = 0; i < named_n; i++) {
         const char *gap = i + 1 == total ? " and " : ", ";
 
         gl_buf_fmt(&out, "%s'%.*s'", i == 0 ? "" : gap, GL_STR_ARG(names[i]));
     }
-    if (total > told) {
-        gl_buf_fmt(&out, " and %zu more", total - told);
+    if (total > named_n) {
+        gl_buf_fmt(&out, " and %zu more", total - named_n);
     }
     offer.names = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
     return offer;
 }
 
-bool gl_nodes_has_mate(struct gl_arena *a, const struct gl_nodes *n, gl_str stack, gl_str env_scope)
+bool gl_nodes_has_successor(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
+                            gl_str env_scope)
 {
     /* Any node that comes is one, if there are no groups. */
     bool found = stack.n == 0 && env_scope.n == 0;

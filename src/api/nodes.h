@@ -53,17 +53,17 @@ struct gl_nodes_owner {
     gl_str session; /* "" : nobody; it was released */
     gl_str node;
     enum gl_node_status status;
-    gl_ms left_ms;    /* until its deadline; negative: so long over; INT64_MAX: none */
-    bool is_own;      /* the node that is asked */
-    bool was_own;     /* or that was it, before it began anew */
-    bool has_mates;   /* a node that may take its job over lives, or any that comes may */
-    uint32_t inbox_n; /* commands that wait for it */
+    gl_ms left_ms;       /* until its deadline; negative: so long over; INT64_MAX: none */
+    bool is_own;         /* the node that is asked */
+    bool was_own;        /* or that was it, before it began anew */
+    bool has_successors; /* a node that may take its job over lives, or any that comes may */
+    uint32_t inbox_n;    /* commands that wait for it */
 };
 
 struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str session);
 /* Does a node of this stack and env scope live? */
-bool gl_nodes_has_mate(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
-                       gl_str env_scope);
+bool gl_nodes_has_successor(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
+                            gl_str env_scope);
 
 /* The live nodes of this stack and env scope that offer so many slots of a pool to any job. */
 struct gl_nodes_offer {

@@ -25,13 +25,13 @@ void gl_query_init(struct gl_query_context *q, struct gl_store *store)
 }
 
 /* Before its answer is given: whoever hears it may ask whether anything is still under way. */
-static void query_leave(struct gl_query *q)
+static void query_unlink(struct gl_query *q)
 {
     gl_list_remove(&q->link);
     q->context->under_way_n--;
-    if (q->leave != NULL) {
-        q->leave(q);
-        q->leave = NULL;
+    if (q->cleanup != NULL) {
+        q->cleanup(q);
+        q->cleanup = NULL;
     }
 }
 
@@ -49,7 +49,7 @@ void gl_query_done(struct gl_query_context *q)
     for (struct gl_link *l; (l = gl_list_first(&q->under_way)) != NULL;) {
         struct gl_query *one = GL_CONTAINER(l, struct gl_query, link);
 
-        query_leave(one);
+        query_unlink(one);
         query_free(one);
     }
 }
@@ -75,10 +75,10 @@ void gl_query_fail(struct gl_query *q, int code, const char *why)
     if (rq != NULL) {
         rq->code = gl_why(&rq->why, code, "%s", why); /* which may go when the query leaves */
         rq->body = (gl_str){0};
-        query_leave(q);
+        query_unlink(q);
         q->answer(q->owner, rq);
     } else {
-        query_leave(q);
+        query_unlink(q);
         q->resolved(q->owner, code, (gl_str){0}, why);
     }
     query_free(q);
@@ -91,7 +91,7 @@ void gl_query_succeed(struct gl_query *q)
     GL_ASSERT(q->w.depth == 0);
     rq->code = 0;
     rq->body = gl_buf_view(&q->body);
-    query_leave(q);
+    query_unlink(q);
     q->answer(q->owner, rq);
     query_free(q);
 }
@@ -136,7 +136,7 @@ static void on_job_read(struct gl_store_req *req)
     if (req->records[0].rev == 0) {
         gl_query_no_such_job(q);
     } else {
-        q->job_record = gl_query_keep(q, &req->records[0]);
+        q->job_record = gl_query_copy_record(q, &req->records[0]);
         q->with_job(q);
     }
 }
@@ -158,7 +158,7 @@ static struct gl_record record_copy(struct gl_arena *a, const struct gl_record *
     return copy;
 }
 
-struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r)
+struct gl_record gl_query_copy_record(struct gl_query *q, const struct gl_record *r)
 {
     return record_copy(&q->arena, r);
 }
@@ -238,12 +238,12 @@ static void found_job(struct gl_query *q, gl_str job)
         q->next(q);
         return;
     }
-    query_leave(q);
+    query_unlink(q);
     q->resolved(q->owner, 0, q->job, "");
     query_free(q);
 }
 
-bool gl_query_is_lost(const struct gl_query *q)
+bool gl_query_is_unrecoverable(const struct gl_query *q)
 {
     const struct gl_reason_live *live = q->context->live;
 
@@ -436,11 +436,11 @@ void gl_query_list(struct gl_query *q)
  * entries are read a few at a time until the page is full or the log ends. */
 static void read_entries(struct gl_query *q);
 
-static void tell_events(struct gl_query *q, struct gl_events *e)
+static void answer_events(struct gl_query *q, struct gl_events *e)
 {
     q->rq->count = gl_render_events_end(e, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->limit;
-    if (q->rq->count == 0 && gl_query_is_lost(q)) { /* nobody should wait for more */
+    if (q->rq->count == 0 && gl_query_is_unrecoverable(q)) { /* nobody should wait for more */
         gl_query_fail(q, GL_R_JOB_DAMAGED,
                       "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
         return;
@@ -465,7 +465,7 @@ static void events_rendered(struct gl_query *q)
     if (q->entries_n == ENTRIES_PAGE && e->taken < e->limit) {
         read_entries(q);
     } else {
-        tell_events(q, e);
+        answer_events(q, e);
     }
 }
 

@@ -115,7 +115,7 @@ static void end(struct gl_query *q, gl_str next)
 
 /* ---- work ---- */
 
-static void leave(struct gl_query *q)
+static void free_reading(struct gl_query *q)
 {
     const struct gl_reason_live *live = q->context->live;
 
@@ -132,14 +132,14 @@ static void work(struct gl_agents_reading *r, void (*run)(struct gl_work_task *t
     gl_work_post(r->q->context->work, &r->task);
 }
 
-static struct gl_agents_reading *of_task(struct gl_work_task *t)
+static struct gl_agents_reading *reading_of(struct gl_work_task *t)
 {
     return GL_CONTAINER(t, struct gl_agents_reading, task);
 }
 
 /* ---- the flow, for the agents it has ---- */
 
-static void has_flow(struct gl_query *q)
+static void on_flow_ready(struct gl_query *q)
 {
     if (q->graph->bundle == NULL) {
         gl_query_fail(q, GL_R_JOB_NOT_BUNDLE,
@@ -159,7 +159,7 @@ static void has_flow(struct gl_query *q)
 
 static void run_decode(struct gl_work_task *t)
 {
-    struct gl_agents_reading *r = of_task(t);
+    struct gl_agents_reading *r = reading_of(t);
     struct gl_flow *flow = NULL;
 
     r->code = gl_flow_decode(r->q->flow, &r->q->arena, &flow, &r->why);
@@ -168,12 +168,12 @@ static void run_decode(struct gl_work_task *t)
 
 static void on_decoded(struct gl_work_task *t)
 {
-    struct gl_agents_reading *r = of_task(t);
+    struct gl_agents_reading *r = reading_of(t);
 
     if (r->code != 0) {
         gl_query_fail(r->q, gl_err_join(GL_E_DAMAGED, r->why.reason), r->why.text);
     } else {
-        has_flow(r->q);
+        on_flow_ready(r->q);
     }
 }
 
@@ -195,7 +195,7 @@ static void on_job(struct gl_query *q)
         q->graph = live->flow(live->owner, hash, &q->reading->hold);
     }
     if (q->graph != NULL) {
-        has_flow(q);
+        on_flow_ready(q);
     } else {
         gl_query_get(q, GL_S("flow"), hash, on_flow);
     }
@@ -206,17 +206,17 @@ static void read_graph(struct gl_query *q, void (*then)(struct gl_query *q))
     q->next = then;
     q->reading = GL_NEW(&q->arena, struct gl_agents_reading);
     q->reading->q = q;
-    q->leave = leave;
+    q->cleanup = free_reading;
     gl_query_get_job(q, on_job);
 }
 
 /* ---- units ---- */
 
-static void read_some(struct gl_agents_reading *r);
+static void read_chunk(struct gl_agents_reading *r);
 
 static void run_each(struct gl_work_task *t)
 {
-    struct gl_agents_reading *r = of_task(t);
+    struct gl_agents_reading *r = reading_of(t);
 
     for (size_t i = 0; i < r->units_n; i++) {
         r->each(r->q, r->at + i, &r->units[i]);
@@ -225,18 +225,18 @@ static void run_each(struct gl_work_task *t)
 
 static void on_each(struct gl_work_task *t)
 {
-    struct gl_agents_reading *r = of_task(t);
+    struct gl_agents_reading *r = reading_of(t);
 
     gl_arena_done(&r->page);
     r->at += r->units_n;
     if (r->at < r->all_n) {
-        read_some(r);
+        read_chunk(r);
     } else {
         r->then(r->q);
     }
 }
 
-static void on_some(struct gl_store_req *req)
+static void on_chunk(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
     struct gl_agents_reading *r = q->reading;
@@ -250,13 +250,13 @@ static void on_some(struct gl_store_req *req)
     work(r, run_each, on_each);
 }
 
-static void read_some(struct gl_agents_reading *r)
+static void read_chunk(struct gl_agents_reading *r)
 {
     struct gl_query *q = r->q;
     struct gl_store *s = q->context->store;
 
     r->units_n = r->all_n - r->at < CHUNK ? r->all_n - r->at : CHUNK;
-    s->ops->get(s, gl_query_call(q, on_some), q->tenant, q->keys + r->at, r->units_n);
+    s->ops->get(s, gl_query_call(q, on_chunk), q->tenant, q->keys + r->at, r->units_n);
 }
 
 /* Those that q->keys name, one or more. */
@@ -269,7 +269,7 @@ static void read_units(struct gl_query *q, size_t n,
     r->all_n = n;
     r->each = each;
     r->then = then;
-    read_some(r);
+    read_chunk(r);
 }
 
 /* ---- agents ---- */
@@ -470,14 +470,14 @@ void gl_query_agents(struct gl_query *q)
 
 /* ---- messages ---- */
 
-static bool is_dead(const struct gl_query *q)
+static bool wants_dead_letters(const struct gl_query *q)
 {
     return q->rq->verb == GL_VERB_DEAD_LETTERS;
 }
 
 static gl_str letter_kind(const struct gl_query *q)
 {
-    return is_dead(q) ? GL_S("deadletter") : GL_S("letter");
+    return wants_dead_letters(q) ? GL_S("deadletter") : GL_S("letter");
 }
 
 static gl_str letter_id(struct gl_query *q, int64_t number)
@@ -536,11 +536,11 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, const struct le
     gl_jw_end(w);
 }
 
-static void write_mail(struct gl_query *q)
+static void write_letters(struct gl_query *q)
 {
     struct mail *m = q->counts;
 
-    begin(q, is_dead(q) ? "dead_letters" : "messages");
+    begin(q, wants_dead_letters(q) ? "dead_letters" : "messages");
     for (size_t i = 0; i < m->n; i++) {
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
         const struct letter *l = &m->letters[i];
@@ -569,7 +569,7 @@ static void read_handlers(struct gl_query *q, gl_str next)
     m->units = GL_NEW_ARRAY(&q->arena, int64_t, m->n + 1);
     m->handled = GL_NEW_ARRAY(&q->arena, int64_t, gl_flow_agents_n(q->graph) + 1);
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, m->n + 1);
-    for (size_t i = 0; i < m->n && !is_dead(q); i++) {
+    for (size_t i = 0; i < m->n && !wants_dead_letters(q); i++) {
         int64_t to = m->letters[i].to;
 
         if (to >= 0 && m->handled[to] == 0) {
@@ -582,10 +582,10 @@ static void read_handlers(struct gl_query *q, gl_str next)
         }
     }
     if (m->units_n == 0) {
-        write_mail(q);
+        write_letters(q);
         return;
     }
-    read_units(q, m->units_n, note_handler, write_mail);
+    read_units(q, m->units_n, note_handler, write_letters);
 }
 
 static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to, gl_str whole)
@@ -593,7 +593,7 @@ static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to,
     struct mail *m = q->counts;
 
     m->letters[m->n++] = (struct letter){
-        .r = gl_query_keep(q, r), .whole = whole, .to = gl_flow_find_agent(q->graph, to)};
+        .r = gl_query_copy_record(q, r), .whole = whole, .to = gl_flow_find_agent(q->graph, to)};
 }
 
 /* What an aggregator has counted is its own; when the job has ended nobody waits for it. */
@@ -641,7 +641,7 @@ static void on_letter(struct gl_store_req *req)
     if (req->records[0].rev == 0) {
         gl_query_fail(q, GL_R_NO_SUCH_MESSAGE,
                       gl_str_fmt(&q->arena, "job %.*s has no %s %lld", GL_STR_ARG(q->job),
-                                 is_dead(q) ? "dead letter" : "waiting message",
+                                 wants_dead_letters(q) ? "dead letter" : "waiting message",
                                  (long long)q->rq->messages.number)
                           .p);
         return;

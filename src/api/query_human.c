@@ -104,7 +104,7 @@ static void on_runs(struct gl_store_req *req)
     s->ops->get(s, gl_query_call(q, on_jobs), q->tenant, q->keys, q->asks_n);
 }
 
-static void find_asked(struct gl_query *q, size_t steps_n)
+static void add_questions(struct gl_query *q, size_t steps_n)
 {
     struct gl_store *s = q->context->store;
     const struct gl_asks *asks = q->context->asks;
@@ -141,7 +141,7 @@ static void steps_rendered(struct gl_query *q)
     if (q->scanned < q->taken) {
         read_steps(q);
     } else {
-        find_asked(q, q->taken / 2);
+        add_questions(q, q->taken / 2);
     }
 }
 
@@ -179,7 +179,7 @@ static void on_human(struct gl_store_req *req)
     gl_jw_put_array(&q->w, "requests");
     q->taken = n * 2;
     if (n == 0) {
-        find_asked(q, 0);
+        add_questions(q, 0);
     } else {
         read_steps(q);
     }

@@ -41,11 +41,11 @@ struct gl_query {
     bool (*each)(struct gl_query *q, const struct gl_record *r); /* a listing: written, if wanted */
     gl_str last;                                                 /* the record it has come to */
     bool is_full, has_more;
-    const struct gl_flow *graph;       /* agents, messages: the flow, read */
-    struct gl_agents_reading *reading; /* of query_agents.c */
-    void *counts;                      /* of query_agents.c, query_status.c */
-    void (*leave)(struct gl_query *q); /* it ends: gives back what is not in the arena; or NULL */
-    struct gl_asks_run *asks;          /* human: of runs, ... */
+    const struct gl_flow *graph;         /* agents, messages: the flow, read */
+    struct gl_agents_reading *reading;   /* of query_agents.c */
+    void *counts;                        /* of query_agents.c, query_status.c */
+    void (*cleanup)(struct gl_query *q); /* it ends: gives back what is not in the arena; or NULL */
+    struct gl_asks_run *asks;            /* human: of runs, ... */
     size_t asks_n;
     uint64_t asks_open_n; /* ... with so many questions */
     struct gl_buf body;
@@ -67,14 +67,14 @@ void gl_query_succeed(struct gl_query *q);
 void gl_query_no_such_job(struct gl_query *q);
 /* The job's record (q->job_record) is damaged, and this node does not have the job in memory, from
  * which the next transaction would mend the record. On the control thread. */
-bool gl_query_is_lost(const struct gl_query *q);
+bool gl_query_is_unrecoverable(const struct gl_query *q);
 /* For a call of the store. `next` goes on with the answer; if the call fails, the question ends. */
 struct gl_store_req *gl_query_call(struct gl_query *q, gl_store_done *next);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
 void gl_query_read(struct gl_query *q, gl_store_done *done); /* q->listing */
 /* The record of q->job: q->job_record, when `next` runs. If there is none, the question ends. */
 void gl_query_get_job(struct gl_query *q, void (*next)(struct gl_query *q));
-struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
+struct gl_record gl_query_copy_record(struct gl_query *q, const struct gl_record *r);
 
 /* Parse and write what the store has just answered: `render` runs on any thread with q->records or
  * q->entries, which are gone afterwards, then `rendered` on the control thread. */

@@ -96,7 +96,7 @@ static void wait_turn(struct status *s, void (*then)(struct status *s))
     give_turn(s->q->context);
 }
 
-static void leave(struct gl_query *q)
+static void free_status(struct gl_query *q)
 {
     struct status *s = state(q);
     struct gl_query_context *c = q->context;
@@ -123,7 +123,7 @@ static void work(struct status *s, bool is_small, void (*run)(struct gl_work_tas
     gl_work_post(is_small ? NULL : s->q->context->work, &s->task);
 }
 
-static struct status *of_task(struct gl_work_task *t)
+static struct status *status_of(struct gl_work_task *t)
 {
     return GL_CONTAINER(t, struct status, task);
 }
@@ -132,7 +132,7 @@ static struct status *of_task(struct gl_work_task *t)
 
 static void run_render(struct gl_work_task *t)
 {
-    struct status *s = of_task(t);
+    struct status *s = status_of(t);
     struct gl_query *q = s->q;
 
     if (q->rq->verb == GL_VERB_WHY) {
@@ -145,7 +145,7 @@ static void run_render(struct gl_work_task *t)
 
 static void on_rendered(struct gl_work_task *t)
 {
-    struct status *s = of_task(t);
+    struct status *s = status_of(t);
 
     if (s->code != 0) {
         gl_query_fail(s->q, gl_why_whole(&s->why), s->why.text);
@@ -154,7 +154,7 @@ static void on_rendered(struct gl_work_task *t)
     }
 }
 
-static void tell(struct status *s)
+static void answer(struct status *s)
 {
     struct gl_query *q = s->q;
 
@@ -174,13 +174,13 @@ static void on_inbox(struct gl_store_req *req)
     struct gl_query *q = req->owner;
 
     q->job_owner.inbox_n = (uint32_t)req->records_n;
-    tell(state(q));
+    answer(state(q));
 }
 
 static void find_owner(struct gl_query *q)
 {
     q->job_owner = gl_nodes_find_owner(&q->nodes, q->job_record.owner);
-    q->job_owner.has_mates = gl_nodes_has_mate(
+    q->job_owner.has_successors = gl_nodes_has_successor(
         &q->arena, &q->nodes, gl_render_text(&q->arena, q->job_record.value, "stack"),
         gl_render_text(&q->arena, q->job_record.value, "env_scope"));
 }
@@ -196,7 +196,7 @@ static void on_owner(struct gl_query *q)
 }
 
 /* All steps are known that will be: who has the job? */
-static void has_steps(struct status *s)
+static void on_all_steps(struct status *s)
 {
     struct gl_query *q = s->q;
 
@@ -214,7 +214,7 @@ static void has_steps(struct status *s)
     if (q->context->store->ops->shared && q->job_record.live) {
         gl_query_sessions(q, on_owner);
     } else {
-        tell(s);
+        answer(s);
     }
 }
 
@@ -222,14 +222,14 @@ static void has_steps(struct status *s)
 
 static void run_add(struct gl_work_task *t)
 {
-    struct status *s = of_task(t);
+    struct status *s = status_of(t);
 
     gl_scan_add(&s->scan, s->records, s->records_n);
 }
 
 static void on_added(struct gl_work_task *t)
 {
-    struct status *s = of_task(t);
+    struct status *s = status_of(t);
 
     gl_arena_done(&s->page);
     s->then(s);
@@ -265,7 +265,7 @@ static void after_page(struct status *s)
     if (s->has_more) {
         wait_turn(s, list_steps);
     } else {
-        has_steps(s);
+        on_all_steps(s);
     }
 }
 
@@ -369,7 +369,7 @@ static void read_chunk(struct status *s)
     struct gl_view_pick p = {.number = s->number, .item = s->item};
 
     if (at_end(s)) {
-        has_steps(s);
+        on_all_steps(s);
         return;
     }
     for (s->asked_n = 0; s->asked_n < CHUNK && p.number < s->flow->steps.n;) {
@@ -412,7 +412,7 @@ static bool read_position(struct status *s, gl_str text)
 
 /* A page that begins among the instances of a step must know how many there are: its step's record
  * says so, and is read first, though it is not on the page. */
-static void has_parent(struct status *s)
+static void on_parent_added(struct status *s)
 {
     if (s->item >= (int64_t)s->scan.items_n[s->number]) {
         gl_query_fail(s->q, GL_R_NO_SUCH_PAGE,
@@ -426,7 +426,7 @@ static void on_parent(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    add(state(q), req, has_parent);
+    add(state(q), req, on_parent_added);
 }
 
 /* ---- one step ---- */
@@ -469,11 +469,11 @@ static void after_items(struct status *s)
         list_items(s);
     } else {
         s->picks[s->picks_n++] = (struct gl_view_pick){.number = s->number, .item = -1};
-        has_steps(s);
+        on_all_steps(s);
     }
 }
 
-static void has_one(struct status *s)
+static void on_one_added(struct status *s)
 {
     struct gl_query *q = s->q;
 
@@ -483,7 +483,7 @@ static void has_one(struct status *s)
         no_such_step(s);
     } else if (s->item >= 0 || s->scan.items_n[s->number] == 0) {
         s->picks[s->picks_n++] = (struct gl_view_pick){.number = s->number, .item = s->item};
-        has_steps(s);
+        on_all_steps(s);
     } else {
         q->listing = (struct gl_listing){
             .kind = GL_S("step"),
@@ -499,12 +499,12 @@ static void on_one(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    add(state(q), req, has_one);
+    add(state(q), req, on_one_added);
 }
 
 /* ---- the flow ---- */
 
-static void has_flow(struct status *s)
+static void on_flow_ready(struct status *s)
 {
     struct gl_query *q = s->q;
     /* Of a bundle the agents that work for the step are told, too: that is a scan. */
@@ -554,7 +554,7 @@ static void take_graph(struct status *s)
 
 static void run_decode(struct gl_work_task *t)
 {
-    struct status *s = of_task(t);
+    struct status *s = status_of(t);
 
     take_graph(s);
     s->code = gl_view_read_flow(&s->q->arena, s->q->job, s->q->flow, &s->flow, &s->why);
@@ -562,12 +562,12 @@ static void run_decode(struct gl_work_task *t)
 
 static void on_decoded(struct gl_work_task *t)
 {
-    struct status *s = of_task(t);
+    struct status *s = status_of(t);
 
     if (s->code != 0) {
         gl_query_fail(s->q, gl_err_join(GL_E_DAMAGED, s->why.reason), s->why.text);
     } else {
-        has_flow(s);
+        on_flow_ready(s);
     }
 }
 
@@ -577,7 +577,7 @@ static void decode(struct status *s)
 }
 
 /* A flow takes several times the room of its text. */
-static void has_text(struct status *s)
+static void on_flow_text(struct status *s)
 {
     if (s->q->flow.n + s->graph.n > PAGE_BYTES) {
         wait_turn(s, decode);
@@ -594,7 +594,7 @@ static void on_graph(struct gl_store_req *req)
     if (req->records[0].rev != 0 && !req->records[0].damaged) {
         s->graph = gl_str_dup(&q->arena, req->records[0].value);
     }
-    has_text(s);
+    on_flow_text(s);
 }
 
 static void on_flow(struct gl_store_req *req)
@@ -607,7 +607,7 @@ static void on_flow(struct gl_store_req *req)
         gl_query_get(q, GL_S("patch"), gl_str_fmt(&q->arena, "%.*s/graph", GL_STR_ARG(q->job)),
                      on_graph);
     } else {
-        has_text(s);
+        on_flow_text(s);
     }
 }
 
@@ -626,7 +626,7 @@ static void find_flow(struct status *s)
         s->flow = live->flow(live->owner, s->job.flow, &s->hold);
     }
     if (s->flow != NULL) {
-        has_flow(s);
+        on_flow_ready(s);
     } else if ((uint64_t)s->job.steps_n > GL_PAGE_MAX) {
         wait_turn(s, read_flow);
     } else {
@@ -637,7 +637,7 @@ static void find_flow(struct status *s)
 /* ---- the job ---- */
 
 /* Only the job, and what may be wrong with it: a command that waits asks for no more. */
-static void tell_brief(struct gl_query *q)
+static void answer_brief(struct gl_query *q)
 {
     const struct gl_reason_live *live = q->context->live;
     struct gl_view v = {.flow = NULL};
@@ -669,9 +669,9 @@ static void on_brief_flow(struct gl_store_req *req)
                                  GL_STR_ARG(q->job), GL_JOB_DAMAGED_ADVICE)
                           .p);
     } else if (q->context->store->ops->shared) {
-        gl_query_sessions(q, tell_brief);
+        gl_query_sessions(q, answer_brief);
     } else {
-        tell_brief(q);
+        answer_brief(q);
     }
 }
 
@@ -681,16 +681,16 @@ static void brief(struct gl_query *q)
     gl_str hash = gl_render_text(&q->arena, q->job_record.value, "flow");
     void *hold = NULL;
 
-    if (!q->job_record.live || (q->job_record.damaged && !gl_query_is_lost(q))) {
-        tell_brief(q);
+    if (!q->job_record.live || (q->job_record.damaged && !gl_query_is_unrecoverable(q))) {
+        answer_brief(q);
         return;
     }
     if (live != NULL && live->flow != NULL && live->flow(live->owner, hash, &hold) != NULL) {
         live->flow_done(live->owner, hold);
         if (q->context->store->ops->shared) {
-            gl_query_sessions(q, tell_brief);
+            gl_query_sessions(q, answer_brief);
         } else {
-            tell_brief(q);
+            answer_brief(q);
         }
         return;
     }
@@ -716,7 +716,7 @@ static void on_job(struct gl_query *q)
     s->job = job;
     gl_list_init(&s->turn);
     q->counts = s;
-    q->leave = leave;
+    q->cleanup = free_status;
     find_flow(s);
 }
 

@@ -59,7 +59,7 @@ static bool has_ended(const struct gl_step_record *r)
 }
 
 /* Note the code, and give back the sentence. */
-static gl_str say(struct gl_because *b, enum gl_why_code code, gl_str text)
+static gl_str with_code(struct gl_because *b, enum gl_why_code code, gl_str text)
 {
     b->code = code;
     return text;
@@ -84,20 +84,20 @@ static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct 
         }
     }
     if (gl_job_status_is_terminal(v->job.status)) {
-        return say(b, GL_BECAUSE_NOT_REACHED, GL_S("was not reached before the job ended"));
+        return with_code(b, GL_BECAUSE_NOT_REACHED, GL_S("was not reached before the job ended"));
     }
     if (v->is_page) { /* its parents may be on another one */
-        return say(b, GL_BECAUSE_WAITS_FOR_STEPS,
-                   gl_str_fmt(a, "waits for %u step%s before it (rule %s)", spec->needs_n,
-                              spec->needs_n == 1 ? "" : "s", gl_rule_words[spec->rule]));
+        return with_code(b, GL_BECAUSE_WAITS_FOR_STEPS,
+                         gl_str_fmt(a, "waits for %u step%s before it (rule %s)", spec->needs_n,
+                                    spec->needs_n == 1 ? "" : "s", gl_rule_words[spec->rule]));
     }
     if (open_n == 0) {
-        return say(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to be looked at"));
+        return with_code(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to be looked at"));
     }
-    return say(b, GL_BECAUSE_WAITS_FOR_STEPS,
-               gl_str_fmt(a, "waits for %.*s to end (%zu of %u have; rule %s)",
-                          GL_STR_ARG(names(a, open, open_n, spec->needs_n - ended_n)), ended_n,
-                          spec->needs_n, gl_rule_words[spec->rule]));
+    return with_code(b, GL_BECAUSE_WAITS_FOR_STEPS,
+                     gl_str_fmt(a, "waits for %.*s to end (%zu of %u have; rule %s)",
+                                GL_STR_ARG(names(a, open, open_n, spec->needs_n - ended_n)),
+                                ended_n, spec->needs_n, gl_rule_words[spec->rule]));
 }
 
 /* Its pool is not where the job is; "" : that is not so. */
@@ -116,25 +116,26 @@ static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
     what = gl_str_fmt(a, "waits for %u slot%s of pool '%.*s'", spec->slots,
                       spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
     if (offer.names.n == 0 && !offer.by_node) {
-        return say(b, GL_BECAUSE_POOL_NOT_OFFERED,
-                   gl_str_fmt(a, "%.*s, which no live node offers: start a node that has it (%s)",
-                              GL_STR_ARG(what),
-                              is_units ? "MN_EXECUTOR_POOL_CAPACITIES" : "GLIA_POOLS"));
+        return with_code(
+            b, GL_BECAUSE_POOL_NOT_OFFERED,
+            gl_str_fmt(a, "%.*s, which no live node offers: start a node that has it (%s)",
+                       GL_STR_ARG(what), is_units ? "MN_EXECUTOR_POOL_CAPACITIES" : "GLIA_POOLS"));
     }
     if (v->owner->session.n == 0 || v->owner->status == GL_NODE_DEAD) {
-        return say(b, GL_BECAUSE_POOL_ELSEWHERE,
-                   gl_str_fmt(a, "%.*s on a node that offers it: %.*s", GL_STR_ARG(what),
-                              GL_STR_ARG(offer.names)));
+        return with_code(b, GL_BECAUSE_POOL_ELSEWHERE,
+                         gl_str_fmt(a, "%.*s on a node that offers it: %.*s", GL_STR_ARG(what),
+                                    GL_STR_ARG(offer.names)));
     }
     if (offer.by_node) {
         return (gl_str){0};
     }
-    return say(b, GL_BECAUSE_POOL_MOVES,
-               gl_str_fmt(a,
-                          "%.*s, which node '%.*s' does not offer, but %.*s: the job moves there "
-                          "when none of its steps can run on '%.*s'",
-                          GL_STR_ARG(what), GL_STR_ARG(owner), GL_STR_ARG(offer.names),
-                          GL_STR_ARG(owner)));
+    return with_code(
+        b, GL_BECAUSE_POOL_MOVES,
+        gl_str_fmt(a,
+                   "%.*s, which node '%.*s' does not offer, but %.*s: the job moves there "
+                   "when none of its steps can run on '%.*s'",
+                   GL_STR_ARG(what), GL_STR_ARG(owner), GL_STR_ARG(offer.names),
+                   GL_STR_ARG(owner)));
 }
 
 static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
@@ -145,27 +146,29 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
     gl_str text;
 
     if (v->job.status == GL_JOB_PAUSED || v->job.status == GL_JOB_PAUSING) {
-        return say(b, GL_BECAUSE_HELD_WITH_JOB,
-                   gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
+        return with_code(b, GL_BECAUSE_HELD_WITH_JOB,
+                         gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
     }
     text = without_pool(a, v, spec, b);
     if (text.n > 0) {
         return text;
     }
     if (gl_reason_is_elsewhere(v) && v->owner->session.n > 0) {
-        return say(b, GL_BECAUSE_WAITS_FOR_SLOTS_ELSEWHERE,
-                   gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
-                              spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)),
-                              GL_STR_ARG(v->owner->node),
-                              v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer"));
+        return with_code(
+            b, GL_BECAUSE_WAITS_FOR_SLOTS_ELSEWHERE,
+            gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
+                       spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)),
+                       GL_STR_ARG(v->owner->node),
+                       v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer"));
     }
     if (gl_reason_is_elsewhere(v)) {
-        return say(b, GL_BECAUSE_WAITS_FOR_NODE,
-                   gl_str_fmt(a, "waits for a node with %u free slot%s of pool '%.*s'", spec->slots,
-                              spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec))));
+        return with_code(b, GL_BECAUSE_WAITS_FOR_NODE,
+                         gl_str_fmt(a, "waits for a node with %u free slot%s of pool '%.*s'",
+                                    spec->slots, spec->slots == 1 ? "" : "s",
+                                    GL_STR_ARG(pool_of(spec))));
     }
     if (live == NULL) {
-        return say(
+        return with_code(
             b, GL_BECAUSE_NO_NODE,
             gl_str_fmt(a,
                        "waits for %u slot%s of pool '%.*s', and no node is running to give it "
@@ -175,10 +178,10 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
     code = live->step(live->owner, v->job.job_id, number, &out);
     text = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
-    return text.n > 0
-               ? say(b, code, text)
-               : say(b, GL_BECAUSE_WAITS_FOR_SLOTS,
-                     gl_str_fmt(a, "waits for slots of pool '%.*s'", GL_STR_ARG(pool_of(spec))));
+    return text.n > 0 ? with_code(b, code, text)
+                      : with_code(b, GL_BECAUSE_WAITS_FOR_SLOTS,
+                                  gl_str_fmt(a, "waits for slots of pool '%.*s'",
+                                             GL_STR_ARG(pool_of(spec))));
 }
 
 static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r,
@@ -193,15 +196,16 @@ static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct 
                       : (gl_str){0};
 
     if (r->stopping != GL_STOP_NONE) {
-        return say(
+        return with_code(
             b, GL_BECAUSE_STOPPING,
             gl_str_fmt(a, "is being stopped in attempt %u%.*s: %.*s", r->attempt_count,
                        GL_STR_ARG(node),
                        GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("its time is over"))));
     }
-    return say(b, GL_BECAUSE_RUNNING,
-               gl_str_fmt(a, "runs attempt %u%.*s since %.*s%.*s", r->attempt_count,
-                          GL_STR_ARG(node), GL_STR_ARG(at(a, r->attempt_at)), GL_STR_ARG(until)));
+    return with_code(b, GL_BECAUSE_RUNNING,
+                     gl_str_fmt(a, "runs attempt %u%.*s since %.*s%.*s", r->attempt_count,
+                                GL_STR_ARG(node), GL_STR_ARG(at(a, r->attempt_at)),
+                                GL_STR_ARG(until)));
 }
 
 static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
@@ -212,24 +216,25 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
     gl_str job = v->job.job_id;
 
     if (gl_damage_is_step(r)) {
-        return say(b, GL_BECAUSE_RECORD_DAMAGED, gl_damage_step(a, v, r));
+        return with_code(b, GL_BECAUSE_RECORD_DAMAGED, gl_damage_step(a, v, r));
     }
     if (r->blocked_on != GL_BLOCK_TIMER && gl_damage_matters(v)) {
-        return say(b,
-                   v->job.status == GL_JOB_PAUSED ? GL_BECAUSE_HELD_WITH_JOB
-                                                  : GL_BECAUSE_ANSWER_MAY_BE_REFUSED,
-                   gl_damage_answer(a, v));
+        return with_code(b,
+                         v->job.status == GL_JOB_PAUSED ? GL_BECAUSE_HELD_WITH_JOB
+                                                        : GL_BECAUSE_ANSWER_MAY_BE_REFUSED,
+                         gl_damage_answer(a, v));
     }
     switch ((enum gl_block)r->blocked_on) {
     case GL_BLOCK_REVIEW:
-        return say(b, GL_BECAUSE_WAITS_FOR_REVIEW,
-                   gl_str_fmt(a,
-                              "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
-                              "--decision rerun' (or done, failed)",
-                              GL_STR_ARG(r->last_error), GL_STR_ARG(job),
-                              GL_STR_ARG(name_of(r->step_id))));
+        return with_code(
+            b, GL_BECAUSE_WAITS_FOR_REVIEW,
+            gl_str_fmt(a,
+                       "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
+                       "--decision rerun' (or done, failed)",
+                       GL_STR_ARG(r->last_error), GL_STR_ARG(job),
+                       GL_STR_ARG(name_of(r->step_id))));
     case GL_BLOCK_APPROVAL:
-        return say(
+        return with_code(
             b, GL_BECAUSE_WAITS_FOR_APPROVAL,
             gl_str_fmt(a,
                        "waits for a person to decide%.*s: %.*s; answer with 'glia human respond "
@@ -238,43 +243,45 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
                        GL_STR_ARG(r->step_id),
                        GL_STR_ARG(spec->decisions.n > 0 ? spec->decisions.items[0] : GL_S("..."))));
     case GL_BLOCK_SIGNAL:
-        return say(b, GL_BECAUSE_WAITS_FOR_SIGNAL,
-                   gl_str_fmt(a,
-                              "waits for the signal '%.*s'%.*s: send it with 'glia job signal %.*s "
-                              "%.*s'",
-                              GL_STR_ARG(spec->signal), GL_STR_ARG(until), GL_STR_ARG(job),
-                              GL_STR_ARG(spec->signal)));
+        return with_code(
+            b, GL_BECAUSE_WAITS_FOR_SIGNAL,
+            gl_str_fmt(a,
+                       "waits for the signal '%.*s'%.*s: send it with 'glia job signal %.*s "
+                       "%.*s'",
+                       GL_STR_ARG(spec->signal), GL_STR_ARG(until), GL_STR_ARG(job),
+                       GL_STR_ARG(spec->signal)));
     case GL_BLOCK_TIMER:
-        return say(b, GL_BECAUSE_SLEEPING,
-                   gl_str_fmt(a, "sleeps until %.*s", GL_STR_ARG(at(a, r->due_at))));
+        return with_code(b, GL_BECAUSE_SLEEPING,
+                         gl_str_fmt(a, "sleeps until %.*s", GL_STR_ARG(at(a, r->due_at))));
     case GL_BLOCK_NONE:
     case GL_BLOCK_DEPENDENCY:
     case GL_BLOCK_LIMIT:
         break;
     }
-    return say(b, GL_BECAUSE_BLOCKED, gl_str_fmt(a, "is blocked: %.*s", GL_STR_ARG(r->last_error)));
+    return with_code(b, GL_BECAUSE_BLOCKED,
+                     gl_str_fmt(a, "is blocked: %.*s", GL_STR_ARG(r->last_error)));
 }
 
 static gl_str ended(struct gl_arena *a, const struct gl_step_record *r, struct gl_because *b)
 {
     if (r->status == GL_STEP_COMPLETED && r->reused_from.n > 0) {
-        return say(b, GL_BECAUSE_REUSED,
-                   gl_str_fmt(a, "was completed by job %.*s, whose output is reused",
-                              GL_STR_ARG(r->reused_from)));
+        return with_code(b, GL_BECAUSE_REUSED,
+                         gl_str_fmt(a, "was completed by job %.*s, whose output is reused",
+                                    GL_STR_ARG(r->reused_from)));
     }
     if (r->status == GL_STEP_COMPLETED) {
-        return say(b, GL_BECAUSE_COMPLETED,
-                   gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at))));
+        return with_code(b, GL_BECAUSE_COMPLETED,
+                         gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at))));
     }
-    return say(b,
-               r->status == GL_STEP_PARTIAL  ? GL_BECAUSE_PARTIAL
-               : r->status == GL_STEP_FAILED ? GL_BECAUSE_FAILED
-                                             : GL_BECAUSE_SKIPPED,
-               gl_str_fmt(a, "%s: %.*s",
-                          r->status == GL_STEP_PARTIAL  ? "failed, and the job goes on"
-                          : r->status == GL_STEP_FAILED ? "failed"
-                                                        : "was skipped",
-                          GL_STR_ARG(r->terminal_reason)));
+    return with_code(b,
+                     r->status == GL_STEP_PARTIAL  ? GL_BECAUSE_PARTIAL
+                     : r->status == GL_STEP_FAILED ? GL_BECAUSE_FAILED
+                                                   : GL_BECAUSE_SKIPPED,
+                     gl_str_fmt(a, "%s: %.*s",
+                                r->status == GL_STEP_PARTIAL  ? "failed, and the job goes on"
+                                : r->status == GL_STEP_FAILED ? "failed"
+                                                              : "was skipped",
+                                GL_STR_ARG(r->terminal_reason)));
 }
 
 /* ---- bundles ---- */
@@ -304,8 +311,9 @@ static int64_t worker_of(const struct gl_view *v, const struct gl_step_spec *spe
 
 /* A step of a bundle runs from the moment on at which its agent has the message: how far that is
  * tells more. */
-static enum gl_step_status standing(const struct gl_view *v, const struct gl_step_spec *spec,
-                                    const struct gl_step_record *r)
+static enum gl_step_status effective_status(const struct gl_view *v,
+                                            const struct gl_step_spec *spec,
+                                            const struct gl_step_record *r)
 {
     int64_t n = r->status == GL_STEP_RUNNING ? worker_of(v, spec, r) : -1;
 
@@ -321,20 +329,21 @@ static gl_str explain_agent(struct gl_arena *a, const struct gl_view *v, uint32_
 {
     gl_str agents = explain(a, v, gl_flow_step(v->flow, number), v->steps[number], number, live, b);
 
-    gl_reason_also(b, b->code);
-    return say(b, GL_BECAUSE_WAITS_FOR_AGENT,
-               gl_str_fmt(a, "waits for its agent '%.*s', which %.*s",
-                          GL_STR_ARG(gl_flow_agent(v->flow, number)->id), GL_STR_ARG(agents)));
+    gl_reason_add_code(b, b->code);
+    return with_code(b, GL_BECAUSE_WAITS_FOR_AGENT,
+                     gl_str_fmt(a, "waits for its agent '%.*s', which %.*s",
+                                GL_STR_ARG(gl_flow_agent(v->flow, number)->id),
+                                GL_STR_ARG(agents)));
 }
 
 static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
                            const struct gl_step_record *r, uint32_t number, struct gl_because *b)
 {
     if (gl_reason_is_idle(v, number)) {
-        return say(b, GL_BECAUSE_WAITS_FOR_MESSAGES, GL_S("waits for messages"));
+        return with_code(b, GL_BECAUSE_WAITS_FOR_MESSAGES, GL_S("waits for messages"));
     }
     if (r->status == GL_STEP_READY && v->job.status == GL_JOB_RUNNING) {
-        return say(b, GL_BECAUSE_ABOUT_TO_HANDLE, GL_S("is about to handle a message"));
+        return with_code(b, GL_BECAUSE_ABOUT_TO_HANDLE, GL_S("is about to handle a message"));
     }
     if (r->status == GL_STEP_RETRY_WAIT) {
         const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
@@ -343,10 +352,11 @@ static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
                                        spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)))
                           : (gl_str){0};
 
-        return say(b, GL_BECAUSE_RETRIES_MESSAGE,
-                   gl_str_fmt(a, "waits until %.*s, then it handles its message again%.*s: %.*s",
-                              GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(kept),
-                              GL_STR_ARG(r->last_error)));
+        return with_code(b, GL_BECAUSE_RETRIES_MESSAGE,
+                         gl_str_fmt(a,
+                                    "waits until %.*s, then it handles its message again%.*s: %.*s",
+                                    GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(kept),
+                                    GL_STR_ARG(r->last_error)));
     }
     return (gl_str){0};
 }
@@ -358,12 +368,13 @@ static gl_str explain_ready(struct gl_arena *a, const struct gl_view *v,
     int64_t n = gl_flow_find_agent(v->flow, agent);
 
     return n < 0 || gl_reason_is_idle(v, (uint32_t)n)
-               ? say(b, GL_BECAUSE_WAITS_FOR_MESSAGE,
+               ? with_code(
+                     b, GL_BECAUSE_WAITS_FOR_MESSAGE,
                      gl_str_fmt(a, "waits for a message to its agent '%.*s'", GL_STR_ARG(agent)))
-               : say(b, GL_BECAUSE_AGENT_BUSY,
-                     gl_str_fmt(a,
-                                "waits for its agent '%.*s', which has another message to handle",
-                                GL_STR_ARG(agent)));
+               : with_code(b, GL_BECAUSE_AGENT_BUSY,
+                           gl_str_fmt(
+                               a, "waits for its agent '%.*s', which has another message to handle",
+                               GL_STR_ARG(agent)));
 }
 
 /* What is said of agents and their steps only; "" : the usual. */
@@ -382,10 +393,10 @@ static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
         return explain_ready(a, v, spec, b);
     }
     if (spec->is_bound && r->status == GL_STEP_WAITING && r->items_n == 0) {
-        return say(b, GL_BECAUSE_WAITS_AT_CHECKPOINT,
-                   GL_S("waits at a checkpoint for the steps it has added"));
+        return with_code(b, GL_BECAUSE_WAITS_AT_CHECKPOINT,
+                         GL_S("waits at a checkpoint for the steps it has added"));
     }
-    if (standing(v, spec, r) != r->status) {
+    if (effective_status(v, spec, r) != r->status) {
         return explain_agent(a, v, (uint32_t)worker_of(v, spec, r), live, b);
     }
     return (gl_str){0};
@@ -405,9 +416,9 @@ static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct 
     }
     return why.n == 0
                ? why
-               : say(b, GL_BECAUSE_CANNOT_START,
-                     gl_str_fmt(a, "cannot be started in attempt %u and is tried again: %.*s",
-                                r->attempt_count, GL_STR_ARG(why)));
+               : with_code(b, GL_BECAUSE_CANNOT_START,
+                           gl_str_fmt(a, "cannot be started in attempt %u and is tried again: %.*s",
+                                      r->attempt_count, GL_STR_ARG(why)));
 }
 
 /* When a job is cancelled of which a record is damaged, those of its steps stay as they are. */
@@ -421,7 +432,7 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
                       const struct gl_step_record *r, uint32_t number,
                       const struct gl_reason_live *live, struct gl_because *b)
 {
-    gl_str in_the_way;
+    gl_str blocker;
     gl_str of_bundle =
         v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number, live, b) : (gl_str){0};
 
@@ -429,33 +440,36 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
         return of_bundle;
     }
     if (is_left(v, r)) {
-        return say(b, GL_BECAUSE_NOT_FINISHED, GL_S("was not finished before the job ended"));
+        return with_code(b, GL_BECAUSE_NOT_FINISHED, GL_S("was not finished before the job ended"));
     }
     switch ((enum gl_step_status)r->status) {
     case GL_STEP_PENDING:
         return pending(a, v, spec, b);
     case GL_STEP_READY:
         if (v->job.status != GL_JOB_RUNNING) {
-            return say(b, GL_BECAUSE_HELD_WITH_JOB,
-                       gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
+            return with_code(
+                b, GL_BECAUSE_HELD_WITH_JOB,
+                gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
         }
         return spec->has_gate || v->job.retry_of.n > 0
-                   ? say(b, GL_BECAUSE_READS_VALUES,
+                   ? with_code(
+                         b, GL_BECAUSE_READS_VALUES,
                          GL_S("waits until what its condition, items or limit need has been read"))
-                   : say(b, GL_BECAUSE_READY, GL_S("is ready, and is put into its queue next"));
+                   : with_code(b, GL_BECAUSE_READY,
+                               GL_S("is ready, and is put into its queue next"));
     case GL_STEP_QUEUED:
         return queued(a, v, spec, number, live, b);
     case GL_STEP_RUNNING:
-        in_the_way = refused(a, v, spec, r, live, b);
-        return in_the_way.n > 0 ? in_the_way : running(a, v, r, b);
+        blocker = refused(a, v, spec, r, live, b);
+        return blocker.n > 0 ? blocker : running(a, v, r, b);
     case GL_STEP_RETRY_WAIT:
         if (r->lost_at_1 > 0 && r->lost_at_1 >= r->attempt_at) { /* it did not fail */
-            return say(b, GL_BECAUSE_FOLLOWS_LOST_ATTEMPT,
-                       gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",
-                                  GL_STR_ARG(at(a, r->retry_at)), r->attempt_count + 1,
-                                  GL_STR_ARG(r->last_error)));
+            return with_code(b, GL_BECAUSE_FOLLOWS_LOST_ATTEMPT,
+                             gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",
+                                        GL_STR_ARG(at(a, r->retry_at)), r->attempt_count + 1,
+                                        GL_STR_ARG(r->last_error)));
         }
-        return say(
+        return with_code(
             b, GL_BECAUSE_RETRIES,
             gl_str_fmt(a, "failed in attempt %u (%.*s) and is tried again at %.*s (%u of %u)",
                        r->attempt_count, GL_STR_ARG(r->last_error), GL_STR_ARG(at(a, r->retry_at)),
@@ -463,11 +477,11 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_STEP_BLOCKED:
         return blocked(a, v, spec, r, b);
     case GL_STEP_WAITING:
-        return say(b, GL_BECAUSE_WAITS_FOR_ITEMS,
-                   gl_str_fmt(a,
-                              "waits for its items: %u of %u have ended (%u failed), %u under way",
-                              r->items_ended, r->items_n, r->items_failed,
-                              r->items_made - r->items_ended));
+        return with_code(
+            b, GL_BECAUSE_WAITS_FOR_ITEMS,
+            gl_str_fmt(a, "waits for its items: %u of %u have ended (%u failed), %u under way",
+                       r->items_ended, r->items_n, r->items_failed,
+                       r->items_made - r->items_ended));
     case GL_STEP_COMPLETED:
     case GL_STEP_PARTIAL:
     case GL_STEP_SKIPPED:
@@ -530,7 +544,7 @@ static gl_str id_of(struct gl_arena *a, const struct gl_step_record *r,
 }
 
 static void count_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
-                       uint8_t *told, struct census *ret)
+                       uint8_t *covered, struct census *ret)
 {
     const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
     const struct gl_step_record *r = item < 0 ? v->steps[number] : v->items[number].records[item];
@@ -542,9 +556,9 @@ static void count_step(struct gl_arena *a, const struct gl_view *v, uint32_t num
     }
     worker = r->status == GL_STEP_RUNNING ? worker_of(v, spec, r) : -1;
     if (worker >= 0) {
-        told[worker] = 1;
+        covered[worker] = 1;
     }
-    status = standing(v, spec, r);
+    status = effective_status(v, spec, r);
     count(ret, status, ret->n[status] < NAMES_MAX ? id_of(a, r, spec, item) : (gl_str){0}, number,
           item);
 }
@@ -553,17 +567,17 @@ static void count_step(struct gl_arena *a, const struct gl_view *v, uint32_t num
 static void take_census(struct gl_arena *a, const struct gl_view *v, struct census *ret)
 {
     uint32_t agents_n = gl_flow_agents_n(v->flow);
-    uint8_t *told = GL_NEW_ARRAY(a, uint8_t, agents_n + 1);
+    uint8_t *covered = GL_NEW_ARRAY(a, uint8_t, agents_n + 1);
 
     for (uint32_t i = agents_n; i < v->flow->steps.n; i++) {
-        count_step(a, v, i, -1, told, ret);
+        count_step(a, v, i, -1, covered, ret);
         for (uint32_t k = 0; k < v->items[i].n; k++) {
-            count_step(a, v, i, k, told, ret);
+            count_step(a, v, i, k, covered, ret);
         }
     }
     for (uint32_t i = 0; i < agents_n; i++) {
-        if (v->steps[i] != NULL && told[i] == 0 && !gl_reason_is_idle(v, i)) {
-            count_step(a, v, i, -1, told, ret);
+        if (v->steps[i] != NULL && covered[i] == 0 && !gl_reason_is_idle(v, i)) {
+            count_step(a, v, i, -1, covered, ret);
         }
     }
 }
@@ -572,16 +586,17 @@ static void take_census(struct gl_arena *a, const struct gl_view *v, struct cens
 static gl_str idle(struct gl_arena *a, const struct gl_view *v, struct gl_because *b)
 {
     if (v->flow->bundle == NULL || v->job.letters_n == 0) {
-        return say(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to begin"));
+        return with_code(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to begin"));
     }
     if (v->job.waiting_n > 0) {
-        return say(b, GL_BECAUSE_ABOUT_TO_HANDLE,
-                   gl_str_fmt(a, "is about to handle %u message%s", v->job.waiting_n,
-                              v->job.waiting_n == 1 ? "" : "s"));
+        return with_code(b, GL_BECAUSE_ABOUT_TO_HANDLE,
+                         gl_str_fmt(a, "is about to handle %u message%s", v->job.waiting_n,
+                                    v->job.waiting_n == 1 ? "" : "s"));
     }
-    return say(b, GL_BECAUSE_WAITS_FOR_MESSAGES,
-               gl_str_fmt(a, "waits for messages to its agents: 'glia send %.*s AGENT' sends one",
-                          GL_STR_ARG(v->job.job_id)));
+    return with_code(
+        b, GL_BECAUSE_WAITS_FOR_MESSAGES,
+        gl_str_fmt(a, "waits for messages to its agents: 'glia send %.*s AGENT' sends one",
+                   GL_STR_ARG(v->job.job_id)));
 }
 
 /* A running job: what runs, else what its most telling step waits for. */
@@ -597,10 +612,10 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
     if (c.n[GL_STEP_RUNNING] > 0) {
         size_t n = c.n[GL_STEP_RUNNING];
 
-        return say(b, GL_BECAUSE_RUNNING,
-                   gl_str_fmt(a, "runs %.*s",
-                              GL_STR_ARG(names(a, c.names[GL_STEP_RUNNING],
-                                               n < NAMES_MAX ? n : NAMES_MAX, n))));
+        return with_code(b, GL_BECAUSE_RUNNING,
+                         gl_str_fmt(a, "runs %.*s",
+                                    GL_STR_ARG(names(a, c.names[GL_STEP_RUNNING],
+                                                     n < NAMES_MAX ? n : NAMES_MAX, n))));
     }
     for (size_t i = 0; i < GL_COUNT(order); i++) {
         if (c.n[order[i]] > 0) {
@@ -621,7 +636,7 @@ static gl_str deferred(const struct gl_view *v, struct gl_because *b)
         gl_job_status_is_terminal(v->job.status)) {
         return (gl_str){0};
     }
-    gl_reason_also(b, GL_BECAUSE_COMPLETION_EARLY);
+    gl_reason_add_code(b, GL_BECAUSE_COMPLETION_EARLY);
     return GL_S("; its sink has completed the run, which ends when all steps have");
 }
 
@@ -631,7 +646,7 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
     const struct gl_job_record *r = &v->job;
 
     if (live != NULL && live->is_quarantined(live->owner, r->job_id)) {
-        return say(
+        return with_code(
             b, GL_BECAUSE_QUARANTINED,
             gl_str_fmt(a,
                        "in quarantine: the node has crashed three times in a row while handling "
@@ -640,29 +655,30 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
     }
     switch ((enum gl_job_status)r->status) {
     case GL_JOB_COMPLETED:
-        return say(b, GL_BECAUSE_COMPLETED,
-                   gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at))));
+        return with_code(b, GL_BECAUSE_COMPLETED,
+                         gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at))));
     case GL_JOB_FAILED:
-        return say(b, GL_BECAUSE_FAILED, r->reason);
+        return with_code(b, GL_BECAUSE_FAILED, r->reason);
     case GL_JOB_CANCELLED:
-        return say(b, GL_BECAUSE_CANCELLED, r->reason);
+        return with_code(b, GL_BECAUSE_CANCELLED, r->reason);
     case GL_JOB_PAUSED:
         if (gl_damage_matters(v)) {
-            return say(b, GL_BECAUSE_RECORD_DAMAGED, gl_damage_job(a, v));
+            return with_code(b, GL_BECAUSE_RECORD_DAMAGED, gl_damage_job(a, v));
         }
         return r->hold == GL_HOLD_PERSON || !v->asks_person
-                   ? say(b, GL_BECAUSE_PAUSED,
-                         gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
-                                    GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id)))
+                   ? with_code(b, GL_BECAUSE_PAUSED,
+                               gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
+                                          GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id)))
                    : under_way(a, v, live, b);
     case GL_JOB_PAUSING:
-        return say(b, GL_BECAUSE_PAUSING,
-                   gl_str_fmt(a, "%.*s; it still waits for running attempts to %s",
-                              GL_STR_ARG(r->reason), r->hold == GL_HOLD_REVIEW ? "end" : "stop"));
+        return with_code(b, GL_BECAUSE_PAUSING,
+                         gl_str_fmt(a, "%.*s; it still waits for running attempts to %s",
+                                    GL_STR_ARG(r->reason),
+                                    r->hold == GL_HOLD_REVIEW ? "end" : "stop"));
     case GL_JOB_CANCELLING:
-        return say(b, GL_BECAUSE_CANCELLING,
-                   gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
-                              GL_STR_ARG(r->reason)));
+        return with_code(b, GL_BECAUSE_CANCELLING,
+                         gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
+                                    GL_STR_ARG(r->reason)));
     case GL_JOB_PENDING:
     case GL_JOB_RUNNING:
         break;
@@ -670,16 +686,16 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
         GL_UNREACHABLE();
     }
     if (r->verdict == GL_VERDICT_FAILED) {
-        return say(b, GL_BECAUSE_FAILING,
-                   gl_str_fmt(a, "%.*s; it still waits for running attempts to end",
-                              GL_STR_ARG(r->reason)));
+        return with_code(b, GL_BECAUSE_FAILING,
+                         gl_str_fmt(a, "%.*s; it still waits for running attempts to end",
+                                    GL_STR_ARG(r->reason)));
     }
     return under_way(a, v, live, b);
 }
 
 /* Whatever happens next to a job that has not ended, the store must take it. */
-static gl_str shut(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live,
-                   struct gl_because *b)
+static gl_str store_read_only(struct gl_arena *a, const struct gl_view *v,
+                              const struct gl_reason_live *live, struct gl_because *b)
 {
     gl_str why = {0};
 
@@ -689,7 +705,7 @@ static gl_str shut(struct gl_arena *a, const struct gl_view *v, const struct gl_
     if (why.n == 0) {
         return why;
     }
-    gl_reason_also(b, GL_BECAUSE_STORE_READ_ONLY);
+    gl_reason_add_code(b, GL_BECAUSE_STORE_READ_ONLY);
     return gl_str_fmt(a, "; %.*s", GL_STR_ARG(why));
 }
 
@@ -700,10 +716,10 @@ struct gl_because gl_reason_job(struct gl_arena *a, const struct gl_view *v,
     gl_str text = explain_job(a, v, live, &b), early = deferred(v, &b),
            place = gl_reason_where(a, v, &b);
     gl_str asked = gl_worker_question_sentence(a, v), waiting = gl_reason_inbox(a, v, &b),
-           store = shut(a, v, live, &b);
+           store = store_read_only(a, v, live, &b);
 
     if (asked.n > 0) {
-        gl_reason_also(&b, GL_BECAUSE_WORKER_ASKS);
+        gl_reason_add_code(&b, GL_BECAUSE_WORKER_ASKS);
     }
     b.text =
         gl_str_fmt(a, "%.*s%.*s%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),

@@ -23,8 +23,8 @@ struct gl_reason_live {
     /* Why this step could not be started the last time; "" : it could. May be NULL. */
     gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
     /* When it was last heard of, and by when it must be; false: not known here. May be NULL. */
-    bool (*heard)(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
-                  gl_ms *ret_heartbeat_at);
+    bool (*beacon)(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                   gl_ms *ret_heartbeat_at);
     bool (*is_quarantined)(void *owner, gl_str job);
     /* Does this node own the job and hold it in memory? Then the job continues whatever became of
      * its record, which the next transaction writes anew. May be NULL. */

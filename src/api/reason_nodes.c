@@ -2,7 +2,7 @@
 #include "api/reason_parts.h"
 #include "base/check.h"
 
-void gl_reason_also(struct gl_because *b, enum gl_why_code code)
+void gl_reason_add_code(struct gl_because *b, enum gl_why_code code)
 {
     if (b->also_n < GL_COUNT(b->also)) {
         b->also[b->also_n++] = code;
@@ -40,7 +40,7 @@ bool gl_reason_is_stranded(const struct gl_view *v)
 {
     const struct gl_nodes_owner *o = v->owner;
 
-    return gl_reason_is_elsewhere(v) && !o->has_mates && v->job.status != GL_JOB_PAUSED &&
+    return gl_reason_is_elsewhere(v) && !o->has_successors && v->job.status != GL_JOB_PAUSED &&
            !gl_job_status_is_terminal(v->job.status) &&
            (o->session.n == 0 || o->status == GL_NODE_DEAD);
 }
@@ -65,16 +65,16 @@ gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_be
         return (gl_str){0}; /* nobody needs to have it */
     }
     if (gl_reason_is_stranded(v)) {
-        gl_reason_also(b, GL_BECAUSE_STRANDED);
+        gl_reason_add_code(b, GL_BECAUSE_STRANDED);
         return gl_str_fmt(a, "; %.*s", GL_STR_ARG(gl_reason_stranded(a, v)));
     }
     if (o->session.n == 0) {
-        gl_reason_also(b, GL_BECAUSE_NO_OWNER);
+        gl_reason_add_code(b, GL_BECAUSE_NO_OWNER);
         return GL_S("; no node has it at present: the next one with free slots takes it");
     }
     switch (o->status) {
     case GL_NODE_ALIVE:
-        gl_reason_also(b, GL_BECAUSE_OTHER_NODE);
+        gl_reason_add_code(b, GL_BECAUSE_OTHER_NODE);
         return o->left_ms == INT64_MAX
                    ? gl_str_fmt(a, " (on node %.*s)", GL_STR_ARG(o->node))
                    : gl_str_fmt(a,
@@ -82,13 +82,13 @@ gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_be
                                 "about %.*s)",
                                 GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
     case GL_NODE_LATE:
-        gl_reason_also(b, GL_BECAUSE_NODE_LATE);
+        gl_reason_add_code(b, GL_BECAUSE_NODE_LATE);
         return gl_str_fmt(a,
                           "; its node %.*s is late by %.*s: another takes the job over as soon as "
                           "that is declared dead",
                           GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
     case GL_NODE_DEAD:
-        gl_reason_also(b, GL_BECAUSE_NODE_DEAD);
+        gl_reason_add_code(b, GL_BECAUSE_NODE_DEAD);
         return gl_str_fmt(a,
                           "; its node %.*s is dead: the next one that serves this store takes the "
                           "job over, or it does when it is back",
@@ -106,7 +106,7 @@ gl_str gl_reason_inbox(struct gl_arena *a, const struct gl_view *v, struct gl_be
     if (n == 0) {
         return (gl_str){0};
     }
-    gl_reason_also(b, GL_BECAUSE_COMMANDS_WAIT);
+    gl_reason_add_code(b, GL_BECAUSE_COMMANDS_WAIT);
     return gl_str_fmt(a, "; %u command%s for it wait%s in the inbox of node %.*s", n,
                       n == 1 ? "" : "s", n == 1 ? "s" : "",
                       GL_STR_ARG(v->owner->node.n > 0 ? v->owner->node : GL_S("whoever takes it")));

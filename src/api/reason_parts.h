@@ -4,7 +4,7 @@
 
 #include "api/reason.h"
 
-void gl_reason_also(struct gl_because *b, enum gl_why_code code);
+void gl_reason_add_code(struct gl_because *b, enum gl_why_code code);
 
 bool gl_reason_is_elsewhere(const struct gl_view *v); /* another node has the job, or none */
 

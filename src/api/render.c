@@ -136,8 +136,8 @@ static void write_record(const struct gl_view *v, const struct gl_step_record *r
 {
     struct gl_step_record r = *record;
 
-    if (live != NULL && live->heard != NULL && r.status == GL_STEP_RUNNING) {
-        (void)live->heard(live->owner, v->job.job_id, place, &r.beacon_at, &r.heartbeat_at);
+    if (live != NULL && live->beacon != NULL && r.status == GL_STEP_RUNNING) {
+        (void)live->beacon(live->owner, v->job.job_id, place, &r.beacon_at, &r.heartbeat_at);
     }
     gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
     if (r.output_bytes > 0) {
@@ -181,7 +181,7 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
     write_safety(spec, w);
     write_needs(spec, w);
     if (spec->is_bound) {
-        gl_render_bound(spec, w);
+        gl_render_bundle_step(spec, w);
     }
     gl_jw_end(w);
 }
@@ -334,20 +334,20 @@ static bool is_open(const struct gl_step_record *r)
 static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live,
                     struct gl_jw *w)
 {
-    size_t told = 0;
+    size_t written = 0;
 
-    for (uint32_t i = 0; i < v->flow->steps.n && told < GL_PAGE_MAX; i++) {
+    for (uint32_t i = 0; i < v->flow->steps.n && written < GL_PAGE_MAX; i++) {
         const struct gl_step_record *r = v->steps[i];
 
         if (is_open(r) && !gl_reason_is_idle(v, i)) {
             why_line(a, v, i, -1, live, w);
-            told++;
+            written++;
         }
-        for (uint32_t k = 0; k < v->items[i].n && told < GL_PAGE_MAX; k++) {
+        for (uint32_t k = 0; k < v->items[i].n && written < GL_PAGE_MAX; k++) {
             r = v->items[i].records[k];
             if (is_open(r)) {
                 why_line(a, v, i, k, live, w);
-                told++;
+                written++;
             }
         }
     }
@@ -438,7 +438,7 @@ uint32_t gl_render_events_end(const struct gl_events *e, bool ended, struct gl_j
 }
 
 /* It has ended, or a record of it is damaged: it hears nobody's decision until that is mended. */
-static bool is_deaf(struct gl_arena *a, const struct gl_record *job)
+static bool takes_no_answer(struct gl_arena *a, const struct gl_record *job)
 {
     struct gl_job_record r;
 
@@ -454,7 +454,7 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, const str
 
     if (step->rev == 0 || step->damaged ||
         gl_view_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
-        !gl_step_asks_a_person(&r) || is_deaf(a, job)) {
+        !gl_step_asks_a_person(&r) || takes_no_answer(a, job)) {
         return; /* decided meanwhile, or no answer would be taken */
     }
     gl_jw_object(w);

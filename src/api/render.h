@@ -26,7 +26,7 @@ void gl_render_brief(struct gl_arena *a, const struct gl_view *v, gl_str owner,
 
 /* Of a bundle, members of the object that is open in `w`: of the job, and of one of its steps. */
 void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw *w);
-void gl_render_bound(const struct gl_step_spec *spec, struct gl_jw *w);
+void gl_render_bundle_step(const struct gl_step_spec *spec, struct gl_jw *w);
 
 /* Why it is as it is: the job and its open steps, or one step. GL_E_NOT_FOUND: no such step. */
 int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,

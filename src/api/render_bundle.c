@@ -192,7 +192,7 @@ void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw 
     }
 }
 
-void gl_render_bound(const struct gl_step_spec *spec, struct gl_jw *w)
+void gl_render_bundle_step(const struct gl_step_spec *spec, struct gl_jw *w)
 {
     gl_jw_put_texts(w, "agent_ids", spec->agent_ids.items, spec->agent_ids.n);
     if (spec->label.n > 0) {

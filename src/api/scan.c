@@ -216,15 +216,15 @@ static struct gl_step_record damaged(const struct gl_record *step, gl_str job)
 
 static void note_damage(struct gl_scan *s, const struct gl_step_record *r)
 {
-    struct gl_step_record *spoilt;
+    struct gl_step_record *damaged_step;
 
-    if (s->view.spoilt != NULL) {
+    if (s->view.damaged_step != NULL) {
         return;
     }
-    spoilt = GL_NEW(s->arena, struct gl_step_record);
-    *spoilt = *r; /* its other texts are constants */
-    spoilt->step_id = gl_str_dup(s->arena, r->step_id);
-    s->view.spoilt = spoilt;
+    damaged_step = GL_NEW(s->arena, struct gl_step_record);
+    *damaged_step = *r; /* its other texts are constants */
+    damaged_step->step_id = gl_str_dup(s->arena, r->step_id);
+    s->view.damaged_step = damaged_step;
 }
 
 /* A unit's output is its agent's state, which no status tells. */

@@ -40,7 +40,7 @@ const struct gl_asks_run *gl_worker_question_of(const struct gl_asks *asks, cons
     return is_elsewhere(v) && !gl_ask_is_since(r->asked_at, working_since(v)) ? NULL : r;
 }
 
-bool gl_worker_question_listens(const struct gl_view *v)
+bool gl_worker_question_has_reader(const struct gl_view *v)
 {
     return gl_ask_is_since(v->asks->asked_at, working_since(v));
 }
@@ -157,8 +157,8 @@ gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v)
         gl_buf_fmt(&out, "; %llu more wait%s, too: 'glia human list' shows them",
                    (unsigned long long)(run->open_n - 1), run->open_n == 2 ? "s" : "");
     }
-    if (run->n > 0 && !gl_worker_question_listens(v)) {
-        gl_buf_c(&out, "; " GL_ASKED_NOBODY);
+    if (run->n > 0 && !gl_worker_question_has_reader(v)) {
+        gl_buf_c(&out, "; " GL_WORKER_QUESTION_NO_READER);
     }
     if (run->trouble.n > 0) {
         gl_buf_fmt(&out, "; %.*s", GL_STR_ARG(run->trouble));
@@ -218,7 +218,7 @@ static void write_elsewhere(const struct gl_view *v, struct gl_jw *w)
 void gl_worker_question_write_job(const struct gl_view *v, struct gl_jw *w)
 {
     const struct gl_asks_run *run = v->asks;
-    bool listens = run != NULL && gl_worker_question_listens(v);
+    bool listens = run != NULL && gl_worker_question_has_reader(v);
 
     if (is_elsewhere(v) && !gl_job_status_is_terminal(v->job.status)) {
         write_elsewhere(v, w);

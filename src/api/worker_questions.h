@@ -13,7 +13,7 @@ const struct gl_asks_run *gl_worker_question_of(const struct gl_asks *asks, cons
                                                 struct gl_arena *a);
 
 /* May a worker that has asked still be running? */
-bool gl_worker_question_listens(const struct gl_view *v);
+bool gl_worker_question_has_reader(const struct gl_view *v);
 
 /* Behind what is said of the job; "" : nobody asks anything. */
 gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v);
@@ -38,7 +38,7 @@ gl_str gl_worker_question_command(struct gl_arena *a, gl_str job, gl_str request
 /* What else may stand at its end: " (or reject, ask)"; "" : nothing. */
 gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions);
 
-#define GL_ASKED_NOBODY \
+#define GL_WORKER_QUESTION_NO_READER \
     "no worker that may have asked is running: the answer waits for the next attempt"
 
 #endif

@@ -190,12 +190,12 @@ static void on_migrated(struct gl_migrate *run)
     v->from.store->ops->close(v->from.store, on_side_closed, v);
 }
 
-static void on_told(struct gl_migrate *run)
+static void on_progress_made(struct gl_migrate *run)
 {
     struct migration *v = run->owner;
 
-    if (v->m->told != NULL) {
-        v->m->told(v->m->owner, run->sum.writes_n);
+    if (v->m->on_progress != NULL) {
+        v->m->on_progress(v->m->owner, run->sum.writes_n);
     }
 }
 
@@ -292,7 +292,7 @@ static int move(struct migration *v, struct gl_why *reterr_why)
                                          : gl_storeurl_safe(&v->arena, gl_str_of(v->from.url)),
         .nonce = gl_str_of(nonce),
         .done = on_migrated,
-        .told = on_told,
+        .on_progress = on_progress_made,
         .owner = v,
     };
     v->task = (struct gl_loop_task){.run = start_migration, .owner = v};

@@ -30,7 +30,7 @@ struct gl_offline_migration {
     const char *data;      /* the data folder */
     const char *from, *to; /* URLs */
     bool allow_loss;
-    void (*told)(void *owner, uint64_t entries); /* from time to time; may be NULL */
+    void (*on_progress)(void *owner, uint64_t entries); /* from time to time; may be NULL */
     void *owner;
     /* The answer. */
     uint64_t entries, jobs;

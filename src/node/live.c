@@ -29,8 +29,8 @@ static bool is_quarantined(void *owner, gl_str job)
     return gl_core_is_quarantined(n->core, job);
 }
 
-static bool heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
-                  gl_ms *ret_heartbeat_at)
+static bool beacon(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                   gl_ms *ret_heartbeat_at)
 {
     struct gl_node *n = owner;
 
@@ -71,7 +71,7 @@ static void init(struct gl_node *n)
 
     *live = (struct gl_reason_live){.owner = n,
                                     .step = explain_step,
-                                    .heard = heard,
+                                    .beacon = beacon,
                                     .refused = refused,
                                     .owns = owns,
                                     .is_quarantined = is_quarantined,

@@ -208,15 +208,15 @@ static void only_nodes_of_its_group_are_promised_to_take_a_job(void **state)
     struct rig *r = *state;
     struct gl_nodes_owner owner = gl_nodes_find_owner(&n, GL_S("c#1.x"));
 
-    assert_true(gl_nodes_has_mate(&r->arena, &n, GL_S("blue"), GL_S("")));
-    assert_true(gl_nodes_has_mate(&r->arena, &n, GL_S("red"), GL_S("test")));
-    assert_false(gl_nodes_has_mate(&r->arena, &n, GL_S("red"), GL_S("")));
-    assert_false(gl_nodes_has_mate(&r->arena, &n, GL_S("blue"), GL_S("test")));
-    owner.has_mates = gl_nodes_has_mate(&r->arena, &n, GL_S(""), GL_S(""));
+    assert_true(gl_nodes_has_successor(&r->arena, &n, GL_S("blue"), GL_S("")));
+    assert_true(gl_nodes_has_successor(&r->arena, &n, GL_S("red"), GL_S("test")));
+    assert_false(gl_nodes_has_successor(&r->arena, &n, GL_S("red"), GL_S("")));
+    assert_false(gl_nodes_has_successor(&r->arena, &n, GL_S("blue"), GL_S("test")));
+    owner.has_successors = gl_nodes_has_successor(&r->arena, &n, GL_S(""), GL_S(""));
     golden_say("c#1.x, without mates", why_of(r, &owner));
     n.sessions_n = 0; /* anybody who comes will do, or not */
-    assert_true(gl_nodes_has_mate(&r->arena, &n, GL_S(""), GL_S("")));
-    assert_false(gl_nodes_has_mate(&r->arena, &n, GL_S("green"), GL_S("")));
+    assert_true(gl_nodes_has_successor(&r->arena, &n, GL_S(""), GL_S("")));
+    assert_false(gl_nodes_has_successor(&r->arena, &n, GL_S("green"), GL_S("")));
 }
 
 static void of_its_own_jobs_a_node_speaks_as_ever(void **state)

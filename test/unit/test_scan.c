@@ -161,8 +161,8 @@ static void a_damaged_record_is_kept_by_its_name(void **state)
     gl_scan_add(&s, &bad, 1);
     gl_scan_end(&s, &v);
     assert_picks(&v, "s7");
-    assert_non_null(v.spoilt);
-    assert_true(gl_str_is(v.spoilt->step_id, "s7"));
+    assert_non_null(v.damaged_step);
+    assert_true(gl_str_is(v.damaged_step->step_id, "s7"));
     gl_scan_done(&s);
 }
 

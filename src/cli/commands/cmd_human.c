@@ -46,7 +46,8 @@ static bool request_has_no_listener(const struct human_list *l, const struct gl_
 
 static gl_str mark_no_listener(struct gl_api_reply *p, gl_str what, bool deaf)
 {
-    return deaf ? gl_str_fmt(&p->arena, "%.*s (" GL_ASKED_NOBODY ")", GL_STR_ARG(what)) : what;
+    return deaf ? gl_str_fmt(&p->arena, "%.*s (" GL_WORKER_QUESTION_NO_READER ")", GL_STR_ARG(what))
+                : what;
 }
 
 static void add_steps(struct gl_table *t, const struct human_list *l)
@@ -354,7 +355,8 @@ static void report_request_answered(struct gl_connection *connection, struct gl_
         gl_cli_note(cli, "answer recorded for run %.*s; its job is paused, to resume it: %s",
                     GL_STR_ARG(run_id), gl_cli_hint(cli, "job resume %s", cli->words[0]));
     } else if (status != NULL && !has_listener(status, cli->words[1])) {
-        gl_cli_note(cli, "answer recorded for run %.*s; " GL_ASKED_NOBODY, GL_STR_ARG(run_id));
+        gl_cli_note(cli, "answer recorded for run %.*s; " GL_WORKER_QUESTION_NO_READER,
+                    GL_STR_ARG(run_id));
     } else {
         gl_cli_note(cli, "answer recorded for run %.*s", GL_STR_ARG(run_id));
     }

@@ -300,7 +300,7 @@ int gl_cmd_store_migrate(struct gl_cli *cli)
         .from = cli->words[0],
         .to = cli->words[1],
         .allow_loss = cli->settings->values[GL_SET_STORE_ALLOW_LOSS].number != 0,
-        .told = on_progress,
+        .on_progress = on_progress,
         .owner = &migration_progress,
     };
     struct gl_why why;
