@@ -1,4 +1,6 @@
-/* blobs_state.h - the memory of blobs*.c, shared by them and by nobody else. */
+/* blobs_state.h - the memory that blobs.c, blobs_keep.c and blobs_fetch.c share.
+ *
+ * Private to these three files; everybody else uses node/blobs.h. */
 #ifndef GL_NODE_BLOBS_STATE_H
 #define GL_NODE_BLOBS_STATE_H
 
@@ -10,23 +12,23 @@
 #include "port/blob.h"
 
 enum {
-    GL_BLOBS_KNOWN_MAX = 8192, /* hashes remembered, of each kind */
-    GL_BLOBS_MOVES_MAX = 4,    /* blobs on their way at once, in either direction */
-    GL_BLOBS_ATTEMPTS_MAX = 8, /* others may be writing or removing the same */
-    /* So long what was here, or in the store, is believed to be there still. Retention leaves a
-     * file that was asked for in the last hour, and asking makes it fresh again. */
+    GL_BLOBS_KNOWN_MAX = 8192, /* hashes remembered, per cache */
+    GL_BLOBS_MOVES_MAX = 4,    /* blobs moving at once, in either direction */
+    GL_BLOBS_ATTEMPTS_MAX = 8, /* other nodes may be writing or removing the same blob */
+    /* How long a hash counts as present, here or in the store. Retention keeps files that were used
+     * within the last hour, and every use makes them fresh again. */
     GL_BLOBS_TRUST_MS = 10 * 60 * 1000,
     GL_BLOBS_REFETCH_MS =
-        60 * 1000, /* a disk that damages files more often is a person's business */
+        60 * 1000, /* if files are damaged more often than this, the disk needs a person */
 };
 
-/* Hashes that need not be asked about; those used longest ago go first. */
+/* A cache of hashes known to be present; the least recently used are evicted. */
 struct gl_blobs_known {
     struct gl_map by_hash; /* struct known */
     struct gl_link order;
 };
 
-/* A blob that waits for its turn, or has it. */
+/* A blob that waits for its turn to move, or has it. */
 struct gl_blobs_turn {
     struct gl_link link;
     bool is_on;
@@ -42,18 +44,18 @@ struct gl_blobs {
     struct gl_link wants;         /* struct want */
     struct gl_link waiting;       /* struct gl_blobs_turn */
     size_t moves_n;
-    gl_ms verify_until; /* before that what lies in our folder is read before it is believed */
-    uint64_t claims_n;  /* so many blobs were begun or condemned: the tokens of their records */
+    gl_ms verify_until; /* until then files in our folder are verified before they are used */
+    uint64_t claims_n;  /* how many blobs were begun or condemned: the tokens of their records */
 };
 
 /* ---- blobs.c ---- */
 bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
 void gl_blobs_remember(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
 void gl_blobs_drop(struct gl_blobs_known *k, gl_str hash);
-/* `begin` is called at once, or when others have ended. */
+/* Calls `begin` at once or, if too many blobs are moving, when another has finished. */
 void gl_blobs_wait_turn(struct gl_blobs *b, struct gl_blobs_turn *t);
 void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t);
-/* The record of a blob, or of one of its pieces. */
+/* The key of a blob's record, or of one of its pieces. */
 struct gl_key gl_blobs_key(gl_str hash);
 struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number);
 

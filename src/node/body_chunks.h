@@ -1,5 +1,7 @@
-/* body_chunks.h - large bodies of messages, out of the store (core/agents/bodies.c puts them
- * there). */
+/* body_chunks.h - reads large message bodies from the store, where core/agents/bodies.c put them.
+ *
+ * Bodies are stored in pieces. For a worker they go straight into a blob, one piece at a time; for
+ * anything else they are assembled in memory. */
 #ifndef GL_NODE_BODY_CHUNKS_H
 #define GL_NODE_BODY_CHUNKS_H
 
@@ -7,12 +9,12 @@
 
 struct gl_node;
 
-/* GL_E_UNAVAILABLE: ask again; GL_E_DAMAGED: it is not what its message says. */
+/* GL_E_UNAVAILABLE: retry later. GL_E_DAMAGED: the body does not match its message. */
 typedef void gl_body_chunks_done(void *owner, int code, const char *why, gl_str body);
 
-/* Where it goes: into the context's blobs, piece by piece, and `body` is "" then; or into memory,
- * for `done` only. `done` runs once, not from inside the call; never if the node is freed before.
- * `ref` is borrowed until then. */
+/* Reads a body into the context's blobs, piece by piece (`body` is "" then), or into memory, valid
+ * inside `done` only. `done` runs once, never from inside the call, and not at all if the node is
+ * freed first. `ref` is borrowed until then. */
 void gl_body_chunks_to_blob(struct gl_node *n, gl_str context, gl_str job,
                             const struct gl_body_ref *ref, gl_body_chunks_done *done, void *owner);
 void gl_body_chunks_read(struct gl_node *n, gl_str context, gl_str job,

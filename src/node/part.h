@@ -1,18 +1,18 @@
-/* part.h - what a running node consists of, besides its core.
+/* part.h - the parts of a running node, besides its core.
  *
- * Each part is a file (or a few) of this room with a row in the table of node.c, and memory that
- * nobody else looks into: node->parts[its number]. The node calls, for all parts alike,
+ * Each part is a file (or a few) of this room with a row in the table of node.c, and memory that no
+ * other file touches: node->parts[its number]. The node calls every part in the same way:
  *
- *     init       when it is made, in the order of the table; `bytes` of zeroed memory are there.
- *                Ports and configuration can be read, the core is not there yet
- *     due        whenever it is armed: when does the part want to do something by itself?
- *     on_time    when its alarm has gone off, whether this part is due or not
- *     stop       once, when it begins to stop: nothing new is begun from here on
- *     is_busy    before it has stopped: does the part wait for something that is no call of a port?
- *                Those are counted in node->outstanding
- *     measure    for /metrics: the part's own figures, whole lines
- *     done       when it is freed, stopped or not; chains (chain.h) have gone before, no port calls
- *                back any more. The memory itself is given back afterwards
+ *    init       when the node is made, in the order of the table; `bytes` of zeroed memory are
+ *               allocated. Ports and configuration can be read; the core does not exist yet
+ *    due        whenever the node is armed: when does the part need to act next?
+ *    on_time    when the alarm has gone off, whether this part is due or not
+ *    stop       once, when the node begins to stop: start nothing new from here on
+ *    is_busy    before the node counts as stopped: is the part waiting for anything besides calls
+ *               of ports, which node->outstanding counts?
+ *    measure    for /metrics: append the part's own metrics, as whole lines
+ *    done       when the node is freed, stopped or not. All chains (chain.h) are gone, and no port
+ *               calls back any more. The part's memory is freed afterwards
  *
  * Each of them may be NULL. */
 #ifndef GL_NODE_PART_H
@@ -41,7 +41,7 @@ enum gl_node_part_number {
 };
 
 struct gl_node_part {
-    size_t bytes; /* of its memory */
+    size_t bytes; /* size of its memory */
     void (*init)(struct gl_node *n);
     gl_ms (*due)(const struct gl_node *n);
     void (*on_time)(struct gl_node *n);

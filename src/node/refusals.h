@@ -1,6 +1,8 @@
-/* refusals.h - starts that could not be made: no space on a disk, a file that cannot be put in its
- * place. They are tried again (core/recovery/attempts.c); meanwhile the log and `why` say what is
- * in the way. The latest few are remembered. */
+/* refusals.h - remembers why steps could not be started.
+ *
+ * A disk is full, say, or a file could not be put in place. Such starts are retried
+ * (core/recovery/attempts.c); meanwhile the log and `why` report the cause. Only the most recent
+ * ones are remembered. */
 #ifndef GL_NODE_REFUSALS_H
 #define GL_NODE_REFUSALS_H
 
@@ -8,10 +10,10 @@
 
 struct gl_node;
 
-/* This step could not be started; `why` "" : it could. */
+/* This step could not be started; `why` "": it could. */
 void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why);
 
-/* Why it could not be the last time; "" : it could, or it is too long ago. */
+/* Why the last start failed; "": it did not, or that is too long ago. */
 gl_str gl_refusals_find(const struct gl_node *n, gl_str job, gl_str step);
 
 #endif
