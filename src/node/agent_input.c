@@ -1,5 +1,9 @@
-/* agent_input.c - what agents need when they handle a message: the message itself, if it is too
- * large to be kept in memory, an agent's own record, what an aggregator has got so far. */
+/* agent_input.c - reads what an agent needs to handle a message: the message, if it is too large to
+ * be kept in memory, the agent's own record, or the messages an aggregator has collected.
+ *
+ * What the core needs comes back as the event RESOLVED, what a worker needs through a callback.
+ * Reads for relays (agents that run inside the core) hold whole bodies in memory, so only a few of
+ * them run at a time; the others wait in order. */
 #include "node/agent_input.h"
 
 #include "base/check.h"
@@ -10,11 +14,11 @@
 
 enum {
     PAGE = 256,
-    RELAY_READS_MAX =
-        4, /* messages read for relays at a time: each may be large, and has all of it */
+    RELAY_READS_MAX = 4, /* messages read for relays at once; each may be large */
 };
 
-#define TOO_LARGE "what the aggregator has got is larger than 16 MiB: pass large data as files"
+#define TOO_LARGE \
+    "the messages the aggregator has collected exceed 16 MiB; pass large data as files"
 
 /* ---- the message a worker is given ---- */
 
@@ -40,7 +44,7 @@ struct gl_turn *gl_agent_input_copy(struct gl_arena *a, const struct gl_turn *t)
     return copy;
 }
 
-/* As it was sent, with what the ledger says of this attempt. */
+/* The message as it was sent, plus what the ledger knows about this attempt. */
 gl_str gl_agent_input_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
                               struct gl_why *reterr_why)
 {
@@ -53,9 +57,9 @@ gl_str gl_agent_input_message(const struct gl_turn *t, gl_str text, struct gl_ar
         return (gl_str){0};
     }
     gl_message_ledger_of(m.headers, a, &sent);
-    ledger.source_step_id = sent.source_step_id; /* which only its sender knew */
+    ledger.source_step_id = sent.source_step_id; /* only the sender knew this */
     m.headers = gl_message_headers(a, m.headers, &ledger);
-    if (t->ledger.attempt > 1) { /* given again: another message, to who has seen the first */
+    if (t->ledger.attempt > 1) { /* a redelivery is not a duplicate */
         m.attempt = t->ledger.attempt;
         m.message_id = gl_str_fmt(a, "%.*s.%u", GL_STR_ARG(m.message_id), t->ledger.attempt);
     }
@@ -74,11 +78,11 @@ struct reading {
     uint32_t step_number, wants;
     uint64_t letter, question;
     gl_str unit_text, message;
-    gl_str body; /* a large one */
+    gl_str body; /* if it is stored apart */
     bool to_blob;
-    bool is_for_relay, waits;      /* RESOLVE of a message: few at a time; it has not begun */
-    struct gl_body_ref ref;        /* the body that is being read */
-    struct gl_buf joined, counted; /* a message with its body; bodies, separated by commas */
+    bool is_for_relay, waits;      /* RESOLVE of a message; it has not begun */
+    struct gl_body_ref ref;        /* the body being read */
+    struct gl_buf joined, counted; /* a message with its body; bodies, joined by commas */
     uint64_t counted_n;
     gl_agent_input_done *done;
     void *owner;
@@ -99,7 +103,7 @@ static gl_str body_of(struct reading *r, gl_str message)
                                                                                     : GL_S("null");
 }
 
-/* Its body is a large one, and not in it. */
+/* Is the body of this message stored apart? */
 static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
 {
     struct gl_message m;
@@ -112,7 +116,7 @@ static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
     return true;
 }
 
-/* The message with its body in it. */
+/* Inserts the body into the message. */
 static gl_str join(struct reading *r, gl_str message, gl_str body)
 {
     struct gl_message m;
@@ -162,7 +166,7 @@ static void on_failed(void *chain, int code, const char *why);
 static const struct gl_chain_kind readings = {
     .bytes = sizeof(struct reading), .failed = on_failed, .done = on_end};
 
-/* ---- readings for relays: few at a time ---- */
+/* ---- reads for relays: few at a time ---- */
 
 static bool has_turn(const struct reading *r)
 {
@@ -182,7 +186,7 @@ static size_t count_turns(struct gl_node *n)
 
 static void begin(struct reading *r);
 
-/* One that waits may begin: the first. */
+/* Lets the first of those that wait begin. */
 static void begin_next(struct gl_node *n)
 {
     struct reading *r = gl_chain_next(n, &readings, NULL);
@@ -226,7 +230,7 @@ static void finish(struct reading *r, int code, const char *why)
 
 static void on_failed(void *chain, int code, const char *why)
 {
-    (void)code; /* whatever it was: it may be asked again */
+    (void)code; /* whatever it was, the read may be retried */
     finish(chain, GL_E_UNAVAILABLE, why);
 }
 
@@ -254,7 +258,7 @@ static void on_counted_body(void *owner, int code, const char *why, gl_str body)
     list_counted(r);
 }
 
-/* True: its body is being read, and then the list goes on. */
+/* True: its body is being read; the list continues after that. */
 static bool add_message(struct reading *r, gl_str message)
 {
     bool is_plain;
@@ -274,13 +278,13 @@ static void on_large(struct gl_store_req *req)
 
     GL_ASSERT(req->records_n == 1);
     if (req->records[0].rev == 0 || req->records[0].damaged) {
-        finish(r, GL_E_DAMAGED, "a message the aggregator has got is not in the store any more");
+        finish(r, GL_E_DAMAGED, "a message the aggregator has collected is missing from the store");
     } else if (!add_message(r, gl_str_dup(&r->chain.arena, req->records[0].value))) {
         list_counted(r);
     }
 }
 
-/* One letter at a time: few aggregators have large ones. */
+/* Large messages are read one at a time: few aggregators have them. */
 static void on_counted(struct gl_store_req *req)
 {
     struct reading *r = req->owner;
@@ -311,7 +315,7 @@ static void on_counted(struct gl_store_req *req)
     }
     if (req->records_n == PAGE) {
         list_counted(r);
-    } else if (r->counted.n + r->message.n > GL_MESSAGE_BYTES_MAX) { /* its last one twice */
+    } else if (r->counted.n + r->message.n > GL_MESSAGE_BYTES_MAX) { /* last one is in both */
         finish(r, GL_E_LIMIT, TOO_LARGE);
     } else {
         finish(r, 0, "");
@@ -338,7 +342,7 @@ static void list_counted(struct reading *r)
     gl_chain_list(&r->chain, what, on_counted);
 }
 
-/* The letter of a small message has it; that of a large one says so. */
+/* The text of a message: in its letter or, if it is large, in a record of its own. */
 static gl_str whole(struct reading *r, const struct gl_record *letter,
                     const struct gl_record *message)
 {
@@ -353,7 +357,7 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
         return (gl_str){0};
     }
     if (gl_json_get(&j, gl_json_root(&j), "large") != NULL) {
-        return (gl_str){0}; /* what it has is not all of it */
+        return (gl_str){0}; /* the letter has the envelope only */
     }
     n = gl_json_get(&j, gl_json_root(&j), "message");
     return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
@@ -380,7 +384,7 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
     }
     if (r->done != NULL) {
         r->body = gl_str_dup(&r->chain.arena, body);
-    } else { /* a relay looks into it */
+    } else { /* a relay reads it as a whole */
         r->message = join(r, r->message, body);
     }
     on_message_ready(r);
@@ -407,7 +411,7 @@ static void on_records(struct gl_store_req *req)
     GL_ASSERT(req->records_n > 0);
     for (size_t i = 0; i < req->records_n; i++) {
         if (req->records[i].damaged) {
-            finish(r, GL_E_DAMAGED, "a record of it is damaged");
+            finish(r, GL_E_DAMAGED, "a record it needs is damaged");
             return;
         }
     }
@@ -420,7 +424,7 @@ static void on_records(struct gl_store_req *req)
     }
     r->message = whole(r, &req->records[0], &req->records[1]);
     if (r->message.n == 0) {
-        finish(r, GL_E_DAMAGED, "the message is not in the store any more");
+        finish(r, GL_E_DAMAGED, "the message is missing from the store");
     } else if (has_ref(r, r->message, &is_plain)) {
         read_body(r, is_plain);
     } else {
@@ -469,8 +473,8 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
     r->letter = e->letter;
     r->question = e->start_number;
     r->is_for_relay = (e->wants & GL_WANT_LETTER) != 0;
-    gl_spec_unref(e->spec);                                         /* the effect's own */
-    r->waits = r->is_for_relay && count_turns(n) > RELAY_READS_MAX; /* with this one */
+    gl_spec_unref(e->spec);                                         /* the effect's reference */
+    r->waits = r->is_for_relay && count_turns(n) > RELAY_READS_MAX; /* this one included */
     if (!r->waits) {
         begin(r);
     }

@@ -1,8 +1,10 @@
-/* blobs.c - what is known to be where, and who moves next. */
+/* blobs.c - the caches of what is present, and the turns of blobs that move.
+ *
+ * Both caches may be wrong; node/blobs.h says why that is harmless. */
 #include "base/check.h"
 #include "node/blobs_state.h"
 
-/* ---- hashes that need not be asked about ---- */
+/* ---- hashes known to be present ---- */
 
 struct known {
     struct gl_link link;
@@ -16,7 +18,7 @@ static void known_free(struct gl_blobs_known *k, struct known *x)
     GL_ASSERT(gl_map_count(&k->by_hash) > 0);
     GL_ASSERT(x->key.n == sizeof(x->hash));
     gl_list_remove(&x->link);
-    (void)gl_map_remove(&k->by_hash, x->key); /* it is there: gl_blobs_remember() put it in */
+    (void)gl_map_remove(&k->by_hash, x->key); /* it is there: gl_blobs_remember() added it */
     gl_mem_free(x);
 }
 
@@ -46,7 +48,7 @@ void gl_blobs_remember(const struct gl_blobs *b, struct gl_blobs_known *k, gl_st
     struct known *x;
 
     if (hash.n != sizeof(x->hash)) {
-        return; /* no hash: whoever asks is told so by others */
+        return; /* not a hash: the caller's next call reports that */
     }
     gl_blobs_drop(k, hash);
     if (gl_map_count(&k->by_hash) >= GL_BLOBS_KNOWN_MAX) {
@@ -147,7 +149,7 @@ struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number)
                            .id = gl_str_fmt(a, "%.*s/%u", GL_STR_ARG(hash), number)};
 }
 
-/* ---- its life ---- */
+/* ---- the part ---- */
 
 static void init(struct gl_node *n)
 {

@@ -1,7 +1,7 @@
-/* blobs_fetch.c - files from the store into our folder, before a step that needs them starts.
+/* blobs_fetch.c - copies files from the store into our folder before a step that needs them starts.
  *
- * A step wants its files one after the other; steps that want the same wait for the same fetch.
- * What comes is checked against its hash before anybody finds it. */
+ * A step (struct want) waits for its files one after the other; steps that want the same file share
+ * one fetch. Content is verified against its hash before it becomes visible under its name. */
 #include "base/check.h"
 #include "node/blobs_state.h"
 
@@ -53,7 +53,7 @@ static void finish(struct fetch *f, int code, const char *text)
     }
     gl_list_take_all(&wants, &f->wants);
     gl_blobs_end_turn(b, &f->turn);
-    (void)gl_map_remove(&b->fetches, f->hash); /* who comes from now on begins anew */
+    (void)gl_map_remove(&b->fetches, f->hash); /* later wants start a new fetch */
     for (struct gl_link *l; (l = gl_list_first(&wants)) != NULL;) {
         struct want *w = GL_CONTAINER(l, struct want, peers);
 
@@ -91,18 +91,19 @@ static void on_end(void *chain)
 static const struct gl_chain_kind fetches = {
     .bytes = sizeof(struct fetch), .failed = on_stopping, .ends_at_stop = true, .done = on_end};
 
-/* ---- what cannot be used ---- */
+/* ---- damaged blobs ---- */
 
 static void on_marked(struct gl_store_req *req)
 {
     struct fetch *f = req->owner;
 
     GL_ASSERT(f->why.code == GL_E_DAMAGED);
-    (void)req; /* whatever came of it: the next one who fetches it finds the same */
+    (void)req; /* even if this failed: the next fetch finds the same damage */
     finish(f, GL_E_DAMAGED, f->why.text);
 }
 
-/* It is whole no more: whoever submits its flow from where the file is writes it again. */
+/* Marks the blob as incomplete, so that the next submission of its flow from a node that has the
+ * file writes it again. */
 static void damaged(struct fetch *f, const char *what)
 {
     struct gl_node *n = f->blobs->node;
@@ -110,8 +111,8 @@ static void damaged(struct fetch *f, const char *what)
     GL_ASSERT(f->blobs->node->session.n > 0);
     GL_MARK(n->config.trace, "blobs.damaged");
     (void)gl_why(&f->why, GL_E_DAMAGED,
-                 "is damaged in the store (sha256 %.*s: %s): submit its flow once more from where "
-                 "the file is",
+                 "is damaged in the store (sha256 %.*s: %s); submit its flow again from a "
+                 "machine that has the file",
                  GL_STR_ARG(f->hash), what);
     gl_blobs_drop(&f->blobs->stored, f->hash);
     f->head.at = n->now;
@@ -137,7 +138,7 @@ static void on_sealed(struct gl_blob_req *req)
 
     GL_ASSERT(f->piece == f->head.pieces);
     if (req->status == GL_E_DAMAGED) {
-        damaged(f, "its content has another hash");
+        damaged(f, "its content does not match its hash");
     } else if (req->status != 0) {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
     } else {
@@ -151,7 +152,7 @@ static void on_written(struct gl_blob_req *req)
     struct fetch *f = req->owner;
 
     GL_ASSERT(f->piece == 0 || f->piece < f->head.pieces);
-    if (req->status != 0) { /* this disk, this time */
+    if (req->status != 0) { /* a local disk error: may succeed later */
         finish(f, GL_E_UNAVAILABLE, req->why.text);
         return;
     }
@@ -180,7 +181,7 @@ static void on_piece(struct gl_store_req *req)
     } else if (req->status != 0 || r->damaged || r->rev == 0 || r->value.n != wanted) {
         damaged(f, req->status == 0 && r->rev == 0 ? "a piece is missing" : "a piece is damaged");
     } else {
-        memcpy(f->buffer, r->value.p, wanted); /* the store's own is gone when we return */
+        memcpy(f->buffer, r->value.p, wanted); /* the store frees its copy when we return */
         f->buffer_n = wanted;
         write_piece(f);
     }
@@ -196,14 +197,14 @@ static void next_piece(struct fetch *f)
         key = gl_blobs_piece(&f->chain.arena, f->hash, f->piece);
         gl_chain_get(&f->chain, key.kind, key.id, on_piece);
     } else if (f->head.size == 0 && f->piece == 0) {
-        f->buffer_n = 0; /* also what is empty must have been written */
+        f->buffer_n = 0; /* an empty file must be written as well */
         write_piece(f);
     } else {
         gl_chain_seal(&f->chain, f->hash, on_sealed);
     }
 }
 
-/* Condemned or not, it is there: whoever has condemned it will find who needs it. */
+/* A condemned blob is still there: before it is removed, retention looks for flows that need it. */
 static void on_head(struct gl_store_req *req)
 {
     struct fetch *f = req->owner;
@@ -219,12 +220,12 @@ static void on_head(struct gl_store_req *req)
     } else if (req->status != 0 || r->damaged ||
                !gl_gc_blob_read(r->value, &f->chain.arena, &f->head)) {
         f->head = (struct gl_gc_blob){0};
-        damaged(f, "its record cannot be read");
+        damaged(f, "its record is unreadable");
     } else if (r->rev == GL_GC_PARTIAL) {
         (void)gl_why(
             &why, GL_E_DAMAGED,
-            "is not whole in the store (sha256 %.*s): submit its flow once more from where "
-            "the file is",
+            "is incomplete in the store (sha256 %.*s); submit its flow again from a machine "
+            "that has the file",
             GL_STR_ARG(f->hash));
         finish(f, GL_E_DAMAGED, why.text);
     } else {
@@ -258,7 +259,7 @@ static void on_turn(struct gl_blobs_turn *t)
     gl_chain_look(&f->chain, f->hash, f->blobs->node->now < f->blobs->verify_until, on_looked);
 }
 
-/* ---- the way in ---- */
+/* ---- entry ---- */
 
 static struct fetch *fetch_new(struct gl_blobs *b, gl_str hash)
 {
@@ -274,7 +275,7 @@ static struct fetch *fetch_new(struct gl_blobs *b, gl_str hash)
     return f;
 }
 
-/* True: all are here. */
+/* True: all files are here. */
 static bool want_next(struct want *w)
 {
     struct gl_blobs *b = w->blobs;
@@ -329,7 +330,7 @@ void gl_blobs_fetch_free_all(struct gl_blobs *b)
     for (struct gl_link *l; (l = gl_list_first(&b->wants)) != NULL;) {
         struct want *w = GL_CONTAINER(l, struct want, link);
 
-        gl_list_init(&w->peers); /* its fetch has gone with the other chains */
+        gl_list_init(&w->peers); /* its fetch was freed with the other chains */
         want_free(w);
     }
     GL_ASSERT(gl_list_empty(&b->wants));

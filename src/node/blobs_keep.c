@@ -1,17 +1,19 @@
-/* blobs_keep.c - the files of a flow, from our folder into the store, before a job that names it is
- * submitted.
+/* blobs_keep.c - copies the files of a flow from our folder into the store before a job that names
+ * the flow is submitted.
  *
- * Which of them are there already is asked first. Of the others one after the other is written: its
- * record as PARTIAL, its pieces, its record as WHOLE. Others may be writing the same: then we write
- * in the name of whoever was first, and it does not matter who is ready first. Or removing it: then
- * a guard refuses, its record is read again, and tells what to do. None of these transactions
- * carries a number: each may be repeated. */
+ * First it reads which of the files are in the store already. The others are written one after the
+ * other: the record as PARTIAL, the pieces, the record as WHOLE. Another node may be writing the
+ * same blob: then we continue under the token of whoever came first, and it does not matter who
+ * finishes. Or retention may be removing it: then a guard refuses, the record is read again, and
+ * its state decides what to do. These transactions carry no id, because each is safe to repeat.
+ *
+ * If the process dies here, the record stays PARTIAL, and the next writer continues. */
 #include "base/check.h"
 #include "node/blobs_state.h"
 
 #include "model/bundle/agent.h"
 
-enum { HEADS_READ = 64 }; /* at a time */
+enum { HEADS_READ = 64 }; /* records in one read */
 
 struct waiter {
     struct gl_link link;
@@ -22,18 +24,18 @@ struct waiter {
 struct keep {
     struct gl_chain chain;
     struct gl_blobs *blobs;
-    gl_str hash;                /* of the flow */
+    gl_str hash;                /* hash of the flow */
     struct gl_link waiters;     /* struct waiter */
-    struct gl_flow_file *files; /* that are not known to be in the store, each once */
+    struct gl_flow_file *files; /* those not known to be in the store, each once */
     size_t files_n, at;
-    size_t missing_n; /* the first of them are not in the store */
+    size_t missing_n; /* how many, from the first, are not in the store */
     struct gl_key keys[HEADS_READ];
     size_t keys_n;
 
-    /* The one that is being written. */
+    /* The blob being written. */
     struct gl_blobs_turn turn;
-    uint64_t rev; /* of its record, as far as we know; 0: none */
-    gl_str owner; /* with `token`: who has made it PARTIAL, we or another */
+    uint64_t rev; /* of its record, as far as we know; 0: no record */
+    gl_str owner; /* with `token`: who marked it PARTIAL, we or another node */
     uint64_t token;
     struct gl_gc_blob head;
     uint32_t piece;
@@ -65,7 +67,7 @@ static void finish(struct keep *k, int code, const char *why)
         gl_blobs_remember(b, &b->stored, k->hash);
     }
     gl_list_take_all(&waiters, &k->waiters);
-    (void)gl_map_remove(&b->keeps, k->hash); /* who comes from now on begins anew */
+    (void)gl_map_remove(&b->keeps, k->hash); /* later callers start a new copy */
     gl_blobs_end_turn(b, &k->turn);
     for (struct gl_link *l; (l = gl_list_first(&waiters)) != NULL;) {
         struct waiter *w = GL_CONTAINER(l, struct waiter, link);
@@ -74,7 +76,7 @@ static void finish(struct keep *k, int code, const char *why)
         w->done(w->owner, code, why);
         gl_mem_free(w);
     }
-    gl_chain_end(&k->chain); /* `why` may stand in it */
+    gl_chain_end(&k->chain); /* `why` may live in its arena */
 }
 
 static void on_stopping(void *chain, int code, const char *why)
@@ -106,7 +108,7 @@ static void on_file_stored(struct keep *k)
     next_file(k);
 }
 
-/* ---- a transaction was refused: how do things stand? ---- */
+/* ---- a transaction was refused: read the record again ---- */
 
 static bool was_complete(struct keep *k, const struct gl_record *r)
 {
@@ -141,7 +143,7 @@ static void on_read_again(struct gl_store_req *req)
     }
 }
 
-/* False: it was not, and what follows is under way. */
+/* False: it was not; the next step is in flight, or the copy has ended. */
 static bool was_committed(struct keep *k, const struct gl_store_req *req)
 {
     struct gl_node *n = k->blobs->node;
@@ -221,7 +223,7 @@ static void on_piece_read(struct gl_blob_req *req)
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->n != (left < GL_GC_PIECE_BYTES ? left : GL_GC_PIECE_BYTES)) {
-        finish(k, GL_E_UNAVAILABLE, "a file of the flow has changed while it was read");
+        finish(k, GL_E_UNAVAILABLE, "a file of the flow changed while it was being read");
     } else {
         (void)prepare(k, gl_blobs_piece(&k->chain.arena, file(k)->blob, k->piece), 1,
                       (gl_str){.p = k->buffer, .n = req->n});
@@ -254,8 +256,9 @@ static void on_claimed(struct gl_store_req *req)
     }
 }
 
-/* Others may rely on it already (model/gc_state.h): to write it anew would take it from them.
- * Whatever has become of it since it was read, it is at least an hour old while it is condemned. */
+/* Others may rely on this blob already (model/gc_state.h), so it must not become PARTIAL again.
+ * Whatever has happened to it since it was read, it is at least an hour old while it is condemned.
+ */
 static void revive(struct keep *k)
 {
     struct gl_node *n = k->blobs->node;
@@ -284,7 +287,7 @@ static void claim(struct keep *k)
     commit(k, on_claimed);
 }
 
-/* What is wrong with our copy would be found by everybody who fetches it: rather now. */
+/* Verify our copy now; otherwise everyone who fetches it finds the damage. */
 static void on_looked(struct gl_blob_req *req)
 {
     struct keep *k = req->owner;
@@ -300,13 +303,13 @@ static void on_looked(struct gl_blob_req *req)
     }
     if (req->status == GL_E_NOT_FOUND) {
         (void)gl_why(&why, GL_R_BLOB_MISSING,
-                     "the file '%.*s' (sha256 %.*s) is neither in the store nor on this node: put "
-                     "it here first",
+                     "the file '%.*s' (sha256 %.*s) is neither in the store nor on this node; "
+                     "upload it first",
                      GL_STR_ARG(file(k)->name), GL_STR_ARG(file(k)->blob));
     } else if (req->status == GL_E_DAMAGED || req->status == 0) {
         (void)gl_why(&why, GL_E_DAMAGED, "the file '%.*s' is damaged on this node: %s",
                      GL_STR_ARG(file(k)->name),
-                     req->status != 0 ? req->why.text : "it is larger than a file may be");
+                     req->status != 0 ? req->why.text : "it exceeds the size limit for files");
     } else {
         (void)gl_why(&why, GL_E_UNAVAILABLE, "%s", req->why.text);
     }
@@ -321,7 +324,7 @@ static void next_file(struct keep *k)
         finish(k, 0, "");
         return;
     }
-    k->rev = 0; /* as far as we know: else a guard says so */
+    k->rev = 0; /* an assumption: if it is wrong, the guard refuses */
     gl_chain_look(&k->chain, file(k)->blob, true, on_looked);
 }
 
@@ -337,7 +340,7 @@ static void on_turn(struct gl_blobs_turn *t)
     next_file(k);
 }
 
-/* ---- which of them are there? ---- */
+/* ---- which files are in the store? ---- */
 
 static void read_heads(struct keep *k);
 
@@ -377,7 +380,7 @@ static void read_heads(struct keep *k)
     }
 }
 
-/* ---- the way in ---- */
+/* ---- entry ---- */
 
 static void add_file(struct keep *k, struct gl_map *seen, const struct gl_flow_file *f)
 {
@@ -391,7 +394,7 @@ static void add_file(struct keep *k, struct gl_map *seen, const struct gl_flow_f
     }
 }
 
-/* What a bundle consists of: its payloads, and the manifest itself. */
+/* The files of a bundle: its payloads, and the manifest itself. */
 static void add_bundle(struct keep *k, struct gl_map *seen, const struct gl_bundle_spec *b)
 {
     const struct gl_payload *payloads = b->payloads.items;
@@ -412,7 +415,8 @@ static void add_bundle(struct keep *k, struct gl_map *seen, const struct gl_bund
     }
 }
 
-/* The files that are not known to be in the store. False: this is no flow, as the core will say. */
+/* Collects the files not known to be in the store. False: this is not a flow; the core will report
+ * that. */
 static bool find_files(struct keep *k, gl_str text)
 {
     struct gl_flow *flow;
@@ -458,7 +462,7 @@ static struct keep *keep_new(struct gl_blobs *b, gl_str hash)
 
 bool gl_blobs_may_have_files(const struct gl_blobs *b, gl_str flow)
 {
-    /* A quote inside a text is escaped: this stands only where a member has that name. */
+    /* Quotes inside strings are escaped, so these match only names of members. */
     static const gl_str marks[] = {GL_S("\"blob\":"), GL_S("\"manifest\":")};
 
     return b != NULL && flow.p != NULL &&

@@ -1,5 +1,7 @@
-/* body_chunks.c - a large body is read piece by piece. What a worker is given goes into a file of
- * our folder on the way, so that no more than a piece of it is ever in memory. */
+/* body_chunks.c - reads a large body piece by piece.
+ *
+ * A body for a worker goes straight into a file of our folder, so that never more than one piece of
+ * it is in memory. */
 #include "node/body_chunks.h"
 
 #include "base/check.h"
@@ -12,10 +14,10 @@ struct gl_body_move {
     gl_str job;
     const struct gl_body_ref *ref;
     bool to_blob;
-    bool waits;   /* another is writing the same */
-    bool is_over; /* whoever asked has been told */
+    bool waits;   /* another chain is writing the same blob */
+    bool is_over; /* `done` has run */
     uint64_t piece;
-    struct gl_buf text; /* all of it so far; to a blob: the last piece */
+    struct gl_buf text; /* the body so far; to a blob: the last piece only */
     gl_body_chunks_done *done;
     void *owner;
 };
@@ -31,7 +33,7 @@ static const struct gl_chain_kind moves = {.bytes = sizeof(struct gl_body_move),
 
 static void begin(struct gl_body_move *m);
 
-/* Another that writes the same file, or, with `waits`, that waits for us to have written it. */
+/* Another chain that writes the same blob or, with `waits`, that waits until we have written it. */
 static struct gl_body_move *find_same(struct gl_node *n, const struct gl_body_ref *ref, bool waits)
 {
     struct gl_body_move *m = gl_chain_next(n, &moves, NULL);
@@ -52,7 +54,7 @@ static void finish(struct gl_body_move *m, int code, const char *why)
     GL_ASSERT(!m->is_over);
     m->waits = false;
     next = m->to_blob ? find_same(m->chain.node, m->ref, true) : NULL;
-    m->is_over = true; /* `ref` may go with whoever is told */
+    m->is_over = true; /* `done` may free `ref` */
     m->done(m->owner, code, why, m->to_blob || code != 0 ? (gl_str){0} : gl_buf_view(&m->text));
     if (next != NULL) {
         next->waits = false;
@@ -81,9 +83,9 @@ static void on_sealed(struct gl_blob_req *req)
 
     GL_ASSERT(m->to_blob);
     if (req->status == GL_E_DAMAGED) {
-        damaged(m, "it has another hash");
+        damaged(m, "its hash does not match");
     } else if (req->status != 0) {
-        finish(m, GL_E_UNAVAILABLE, req->why.text); /* this disk, this time */
+        finish(m, GL_E_UNAVAILABLE, req->why.text); /* a local disk error: may succeed later */
     } else {
         finish(m, 0, "");
     }
@@ -94,7 +96,7 @@ static void on_written(struct gl_blob_req *req)
     struct gl_body_move *m = req->owner;
 
     GL_ASSERT(m->to_blob);
-    if (req->status != 0 && req->status != GL_E_DAMAGED) { /* which is found when it is sealed */
+    if (req->status != 0 && req->status != GL_E_DAMAGED) { /* sealing finds damage */
         finish(m, GL_E_UNAVAILABLE, req->why.text);
     } else {
         m->piece++;
@@ -116,7 +118,7 @@ static void on_piece(struct gl_store_req *req)
         damaged(m, "a piece is missing");
     } else if (req->status != 0 || r->damaged ||
                r->value.n != (left < GL_BODY_PIECE_BYTES ? left : GL_BODY_PIECE_BYTES)) {
-        damaged(m, "a piece is not as it was written");
+        damaged(m, "a piece has changed");
     } else {
         gl_buf_str(&m->text, r->value);
         if (m->to_blob) {
@@ -138,7 +140,7 @@ static void end(struct gl_body_move *m)
     } else if (gl_str_eq(gl_sha256_hex(gl_buf_view(&m->text), hex), m->ref->sha256)) {
         finish(m, 0, "");
     } else {
-        damaged(m, "it has another hash");
+        damaged(m, "its hash does not match");
     }
 }
 
@@ -161,7 +163,7 @@ static void on_looked(struct gl_blob_req *req)
 
     GL_ASSERT(m->to_blob);
     GL_ASSERT(m->piece == 0);
-    if (req->status == 0) { /* an earlier attempt, or another agent, has brought it */
+    if (req->status == 0) { /* an earlier attempt or another agent has fetched it */
         finish(m, 0, "");
     } else {
         next_piece(m);
@@ -180,7 +182,7 @@ static void begin(struct gl_body_move *m)
     }
 }
 
-/* ---- the ways in ---- */
+/* ---- entry ---- */
 
 static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
                  bool to_blob, gl_body_chunks_done *done, void *owner)

@@ -1,3 +1,7 @@
+/* chain.c - calls to ports, counted from the moment they leave until they are answered.
+ *
+ * Every answer comes through take_answer(), so counting, reading the clock and ending chains
+ * happens in one place. */
 #include "node/chain.h"
 
 #include "base/check.h"
@@ -14,7 +18,7 @@ static void begin(struct gl_chain_call *c, struct gl_node *n)
     GL_ASSERT(n->outstanding > 0);
 }
 
-/* An answer has come. False: it was the end of the chain. */
+/* An answer has arrived. False: it ended the chain. */
 static bool take_answer(struct gl_chain_call *c, void *owner, int status, const char *why)
 {
     const struct gl_chain_kind *kind = c->kind;
@@ -165,7 +169,7 @@ void *gl_chain_next(struct gl_node *n, const struct gl_chain_kind *kind,
     return NULL;
 }
 
-/* ---- of the store ---- */
+/* ---- calls of the store ---- */
 
 struct gl_store_req *gl_chain_store(struct gl_chain *c, gl_store_done *next)
 {
@@ -223,7 +227,7 @@ void gl_chain_commit(struct gl_chain *c, const struct gl_guard *guard, const str
     s->ops->commit(s, gl_chain_store(c, next), &c->given.tx);
 }
 
-/* ---- of the executor, and of the folder's blobs ---- */
+/* ---- calls of the executor, and of the folder's blobs ---- */
 
 struct gl_exec_req *gl_chain_exec(struct gl_chain *c, gl_exec_done *next)
 {

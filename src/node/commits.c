@@ -1,25 +1,32 @@
-/* commits.c - transactions on their way. An unknown outcome is resolved by asking, never by
- * repeating; what waits for a transaction happens only once it is known to have committed. */
+/* commits.c - transactions in flight.
+ *
+ * An effect that belongs to a transaction is executed only once that transaction is known to have
+ * committed. An unknown outcome is resolved by asking the store for the transaction's id, never by
+ * repeating the transaction. Until it is resolved, answers to later transactions of the same job
+ * are held back, so that the core sees the outcomes in order.
+ *
+ * If the process dies here, the store's records decide: the job is loaded again, and whatever
+ * committed is in them. */
 #include "base/check.h"
 #include "node/node_state.h"
 
 enum { RESOLVE_MS = 200 };
 
 struct commits {
-    struct gl_link unknown; /* struct commit: outcome not known yet */
+    struct gl_link unknown; /* struct commit: outcome unknown */
     gl_ms due;              /* when to ask again */
     struct gl_histogram time;
     uint64_t committed_n, refused_n;
 };
 
-struct commit { /* in its batch's arena */
+struct commit { /* lives in its batch's arena */
     struct gl_chain_call call;
     struct gl_node *node;
     gl_ms begun_at;
     struct gl_batch *batch;
     size_t number;       /* of the COMMIT effect in the batch */
     struct gl_link link; /* in `unknown` */
-    struct gl_link held; /* later transactions of the same job whose answers wait for this one */
+    struct gl_link held; /* answered transactions of the same job that wait for this one */
 };
 
 static struct commits *own(const struct gl_node *n)
@@ -33,7 +40,7 @@ static const struct gl_effect *effect_of(const struct commit *c)
     return &c->batch->effects.items[c->number];
 }
 
-/* The effects that belong to the transaction stand directly behind it. */
+/* The effects of a transaction come directly after its COMMIT. */
 static void release_effects(struct commit *c, int code)
 {
     struct gl_batch *b = c->batch;
@@ -52,11 +59,11 @@ static void release_effects(struct commit *c, int code)
         } else if (e->spec != NULL) {
             gl_spec_unref(e->spec);
         }
-        e->spec = NULL; /* passed on, or given back */
+        e->spec = NULL; /* ownership passed on, or released */
     }
 }
 
-/* Another node has used a limit: which? */
+/* The limit that another node used first, if that is why this one was refused. */
 static gl_str limit_of(struct commit *c, int code)
 {
     const struct gl_tx *tx = effect_of(c)->tx;
@@ -74,7 +81,7 @@ static gl_str limit_of(struct commit *c, int code)
     return gl_str_fmt(&c->batch->arena, "%.*s/%.*s", GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
 }
 
-/* A transaction that demands somebody's death takes the job from there. */
+/* A transaction guarded by "that session is dead" takes the job over from that session. */
 static void note_taken(struct commit *c)
 {
     const struct gl_effect *e = effect_of(c);
@@ -132,8 +139,8 @@ static struct commit *find_unknown(struct gl_node *n, gl_str job)
 
 static void on_commit(struct gl_store_req *req);
 
-/* `c` is known now; so are the answers that waited behind it, unless one of them is unknown itself.
- */
+/* The outcome of `c` is known now, and so are the answers held behind it, unless one of them is
+ * unknown itself. */
 static void settle(struct commit *c, int code)
 {
     struct gl_link held;
@@ -176,7 +183,7 @@ static void resolve(struct commit *c)
     struct gl_store_req *req = gl_chain_call_store(&c->call, n, on_resolved, c);
 
     GL_ASSERT(effect_of(c)->tx->id != 0);
-    req->why = why; /* what is known so far */
+    req->why = why; /* keeps the error of the commit */
     n->ports.store->ops->resolve(n->ports.store, req, tx->context, tx->session, tx->id);
 }
 
@@ -191,7 +198,7 @@ static void on_commit(struct gl_store_req *req)
         GL_MARK(n->config.trace, "commits.held_behind_unknown");
         gl_list_push(&before->held, &c->link);
     } else if (req->status == GL_E_UNKNOWN && GL_PLANT(10)) {
-        deliver(c, 0); /* planted: hoping for the best */
+        deliver(c, 0); /* planted: assume that it committed */
     } else if (req->status == GL_E_UNKNOWN) {
         gl_list_push(&own(n)->unknown, &c->link);
         resolve(c);
@@ -256,10 +263,10 @@ static void measure(struct gl_node *n, struct gl_buf *out)
     const struct commits *m = own(n);
 
     gl_metrics_histogram(out, "glia_store_commit_seconds",
-                         "One transaction, from the core to the answer.", &m->time);
+                         "Time from the decision of a transaction to its outcome.", &m->time);
     gl_metrics_counter(out, "glia_store_commits_total", "Transactions that committed.",
                        m->committed_n);
-    gl_metrics_counter(out, "glia_store_commits_refused_total", "Transactions that did not.",
+    gl_metrics_counter(out, "glia_store_commits_refused_total", "Transactions that did not commit.",
                        m->refused_n);
 }
 

@@ -1,25 +1,26 @@
-/* component_calls.c - what components of the core ask of the store (core/component.h), and the
- * answers.
+/* component_calls.c - makes the store and file calls of the core's components (core/component.h),
+ * and returns the answers as events.
  *
- * Nothing is decided here. What other nodes tell of themselves is JSON, perhaps of another release:
- * it is read into the fields of the event, and what cannot be read is left out. */
+ * Nothing is decided here. What other nodes publish about themselves is JSON, possibly written by
+ * another release: known members become fields of the event, and what cannot be read is left out.
+ */
 #include "node/blobs.h"
 #include "node/node_state.h"
 #include "node/views.h"
 #include "port/tidy.h"
 
-struct call { /* in its batch's arena */
+struct call { /* lives in its batch's arena */
     struct gl_chain_call call;
     struct gl_batch *batch;
     const struct gl_core_call *asked;
     struct gl_node *node;
     struct gl_tidy_req files;
-    struct gl_key key; /* RESTAMP: of its write, ... */
-    struct gl_tx tx;   /* ... which takes over the value */
+    struct gl_key key; /* RESTAMP: the key of its write, ... */
+    struct gl_tx tx;   /* ... and the transaction that writes the value back */
     struct gl_write write;
 };
 
-/* ---- what others have told ---- */
+/* ---- what other nodes publish ---- */
 
 static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key)
 {
@@ -97,7 +98,7 @@ static struct gl_items last_of(struct gl_items entries)
 
 /* ---- calls ---- */
 
-/* What a call has brought, in the fields of its type. */
+/* Copies the result of a call into the fields of its type. */
 static void read_answer(const struct gl_core_call *call, const struct gl_store_req *req,
                         struct gl_arena *a, struct gl_event_answer *ret)
 {
@@ -172,7 +173,7 @@ static void on_value(struct gl_store_req *req)
 
     if (req->status == 0 && (r->rev == 0 || r->damaged)) {
         req->status = gl_why(&req->why, r->rev == 0 ? GL_E_NOT_FOUND : GL_E_DAMAGED,
-                             "there is no value that could be kept");
+                             "the record has no value to keep");
     }
     if (req->status != 0) {
         on_done(req);
@@ -195,7 +196,7 @@ static void restamp(struct gl_node *n, struct call *x)
     s->ops->get(s, gl_chain_call_store(&x->call, n, on_value, x), n->config.context, &x->key, 1);
 }
 
-/* What is known of blobs that go is forgotten. */
+/* Blobs that are being deleted must not be remembered as present. */
 static void forget_blobs(struct gl_node *n, const struct gl_tx *tx)
 {
     for (size_t i = 0; i < tx->writes_n; i++) {
@@ -235,7 +236,7 @@ static void on_files(struct gl_tidy_req *req)
     }
 }
 
-/* Not counted as outstanding: a node does not wait with its end until files have been removed. */
+/* Not counted as outstanding: a stopping node does not wait for files to be removed. */
 static void begin_files(struct gl_node *n, struct call *x)
 {
     const struct gl_core_files *f = &x->asked->files;
@@ -289,7 +290,7 @@ static void begin_on_store(struct gl_node *n, struct call *x)
         s->ops->measure(s, req, n->config.context);
         break;
     case GL_CORE_CALL_TIME:
-        (s->ops->time)(s, req); /* in brackets: plain, the name belongs to the C library */
+        (s->ops->time)(s, req); /* in parentheses: `time` may be a macro of the C library */
         break;
     case GL_CORE_CALL_COMMIT:
         forget_blobs(n, call->tx);

@@ -1,14 +1,17 @@
-/* exec_events.c - what the executor is asked about attempts that it may have, and what it tells. */
+/* exec_events.c - what the node asks the executor about attempts (attach, stop, list, ack), and the
+ * events the executor sends by itself.
+ *
+ * Answers and events become events of the core. Nothing is decided here. */
 #include "base/check.h"
 #include "node/node_state.h"
 
 #include "node/blobs.h"
 
 struct exec_calls {
-    struct gl_chain_call listing; /* of what the executor has */
+    struct gl_chain_call listing; /* the list of the executor's attempts */
 };
 
-struct exec_call { /* an attach or a stop under way */
+struct exec_call { /* an attach or a stop in flight */
     struct gl_chain chain;
     struct gl_attempt_key key;
     uint64_t token;
@@ -68,12 +71,12 @@ static void on_stopped(struct gl_exec_req *req)
 {
     struct exec_call *c = req->owner;
 
-    /* Whether it could be delivered shows when the attempt ends, or when it is asked for again. */
+    /* Success shows when the attempt ends; if it was not delivered, the core asks again. */
     gl_chain_end(&c->chain);
 }
 
-/* A start of the same attempt that has not left yet would overtake nothing but the truth: "never"
- * would be answered, and then it would start. */
+/* A start of the same attempt that has not been sent yet must be cancelled first. Otherwise the
+ * executor would answer "never", and the attempt would start afterwards. */
 void gl_exec_events_attach(struct gl_node *n, const struct gl_effect *e)
 {
     struct exec_call *c = exec_call_new(n, e);
@@ -134,7 +137,7 @@ void gl_exec_events_list(struct gl_node *n)
     n->ports.exec->ops->list(n->ports.exec, gl_chain_call_exec(&own(n)->listing, n, on_list, n));
 }
 
-/* ---- what the executor tells by itself ---- */
+/* ---- events of the executor ---- */
 
 static void on_up(void *owner, gl_str epoch)
 {
@@ -142,7 +145,7 @@ static void on_up(void *owner, gl_str epoch)
     struct gl_event ev = {.type = GL_EV_EXEC_UP, .exec_up = {.epoch = epoch}};
 
     n->exec_up = true;
-    gl_sessions_limit_exec(n); /* before it is told to start anything */
+    gl_sessions_limit_exec(n); /* before it gets anything to start */
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }

@@ -1,7 +1,7 @@
-/* feed.c - one event into the core, and what it decided out into the ports.
+/* feed.c - feeds one event to the core, and gives the effects it returns to the ports.
  *
- * The effects of a step live in its batch until the last of them is done. Batches are used again:
- * there is one for every event. */
+ * The effects of a step live in its batch until the last of them is done. Batches are reused: every
+ * event needs one. */
 #include "base/check.h"
 #include "core/snapshot.h"
 #include "node/agent_input.h"
@@ -11,12 +11,12 @@
 enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10 };
 
 struct feed {
-    struct gl_link all, idle; /* struct gl_batch: under way; to be used again */
+    struct gl_link all, idle; /* struct gl_batch: in use; free for reuse */
     size_t idle_n;
     bool is_on;            /* the core is handling an event ... */
     struct gl_link queued; /* ... and these come after it: struct queued_event */
     uint64_t events_n;
-    struct gl_flight_recorder flight; /* in use if there is a port for it */
+    struct gl_flight_recorder flight; /* used if there is a port for it */
 };
 
 static struct feed *own(const struct gl_node *n)
@@ -71,7 +71,7 @@ void gl_node_release(struct gl_node *n, struct gl_batch *b)
     GL_ASSERT(own(n)->idle_n <= BATCHES_KEPT);
 }
 
-/* ---- the heart ---- */
+/* ---- executing effects ---- */
 
 void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
 {
@@ -94,7 +94,7 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         } else {
             gl_lookup_resolve(n, e);
         }
-        b->effects.items[number].spec = NULL; /* its reference has been used up */
+        b->effects.items[number].spec = NULL; /* the callee has taken the reference */
         break;
     case GL_FX_START:
         gl_starts_begin(n, e);
@@ -134,8 +134,8 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     }
 }
 
-/* An event is a value: what goes through its text and back is the same event. The simulator checks
- * that on every one of them, so that a recording can be trusted. */
+/* An event is a value: encoding and decoding it must give the same event. The simulator checks this
+ * for every event, so that recordings can be trusted. */
 static void round_trip(struct gl_event *ev, struct gl_arena *a)
 {
     struct gl_buf text = {0};
@@ -148,9 +148,9 @@ static void round_trip(struct gl_event *ev, struct gl_arena *a)
     gl_buf_done(&text);
 }
 
-/* An event that came up while the core was busy with another one. */
+/* An event that arrived while the core was handling another one. */
 struct queued_event {
-    struct gl_link link; /* in node->queued */
+    struct gl_link link; /* in feed->queued */
     struct gl_arena arena;
     struct gl_event ev;
 };
@@ -209,8 +209,7 @@ static void feed_one(struct gl_node *n, struct gl_event *ev)
         if (e->after == 0) {
             gl_node_execute(n, b, i);
         } else {
-            /* It waits for its transaction, which must stand directly before the effects of that
-             * transaction. */
+            /* It waits for its transaction, which must come directly before its effects. */
             GL_ASSERT(e->after == committing);
         }
         committing = e->type == GL_FX_COMMIT ? e->op : committing;
@@ -220,8 +219,9 @@ static void feed_one(struct gl_node *n, struct gl_event *ev)
 }
 
 /* The core handles one event at a time. An effect that needs no transaction (`after` is 0) is
- * executed inside the step that decided it, and may fail at once, e.g. a restart of an attempt
- * whose message cannot be composed. What it reports is handled after that step. */
+ * executed inside the step that decided it and may fail at once, for example the restart of an
+ * attempt whose message cannot be composed. The event that reports this is queued until the step is
+ * over. */
 void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 {
     GL_ASSERT(ev->type < GL_EV_COUNT);

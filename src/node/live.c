@@ -1,5 +1,5 @@
-/* live.c - what only a running node knows, for those who answer why something is so
- * (api/reason.h). */
+/* live.c - answers, from the memory of this node, the questions of api/reason.h: why is a job or
+ * step in its state? */
 #include "node/node_state.h"
 #include "node/refusals.h"
 
@@ -7,7 +7,7 @@ static enum gl_why_code explain_step(void *owner, gl_str job, uint32_t number, s
 {
     struct gl_node *n = owner;
 
-    return gl_core_explain(n->core, job, number, out); /* nothing to say is fine */
+    return gl_core_explain(n->core, job, number, out); /* an empty answer is fine */
 }
 
 static gl_str refused(void *owner, gl_str job, gl_str step)

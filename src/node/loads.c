@@ -1,9 +1,9 @@
-/* loads.c - reading what the core wants in memory: a job with its flow and live steps, or a page of
+/* loads.c - reads what the core wants in memory: a job with its flow and live steps, or a page of
  * an index.
  *
- * The reads are not one snapshot. A job's record is read again at the end, and if it has moved on
- * meanwhile (a former owner may still be writing) everything is read anew: what the core gets
- * belongs together. */
+ * The reads are not one snapshot. So the job's record is read again at the end, and if it has
+ * changed meanwhile (a former owner may still be writing) everything is read again. The core thus
+ * gets records that belong together. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -18,8 +18,8 @@ struct load {
     gl_str flow_hash, flow, stack, env_scope;
     struct gl_event_record *steps; /* grows in the arena */
     size_t steps_n, steps_cap;
-    size_t steps_first; /* of the kind that is being listed */
-    /* What is listed one after another: steps, then what else the job has of these. */
+    size_t steps_first; /* index of the first of the kind being listed */
+    /* The kinds to list, one after the other: steps, then the other kinds this job has. */
     const char *kinds[4];
     size_t kinds_n, kind;
     unsigned attempts;
@@ -41,7 +41,7 @@ static void finish(struct load *l, int code)
         }
         ev.loaded.records = (struct gl_items){.items = all, .n = l->steps_n + 1};
         ev.loaded.flow = l->flow;
-        ev.loaded.flow_hash = l->flow_hash; /* also when it is known: for a replay */
+        ev.loaded.flow_hash = l->flow_hash; /* even if the core knows the flow: a replay needs it */
         ev.loaded.stack = l->stack;
         ev.loaded.env_scope = l->env_scope;
     }
@@ -82,7 +82,7 @@ static void on_checked(struct gl_store_req *req)
         l->kind = 0;
         l->flow = (gl_str){0};
         if (++l->attempts > 8) {
-            finish(l, GL_E_UNAVAILABLE); /* the core asks again a little later */
+            finish(l, GL_E_UNAVAILABLE); /* the core retries a little later */
         } else {
             begin(l);
         }
@@ -176,9 +176,9 @@ static void on_owner(struct gl_store_req *req)
     struct load *l = req->owner;
 
     GL_ASSERT(l->job_record.owner.n > 0);
-    l->job_record.owner_dead = req->session_dead || GL_PLANT(23); /* planted: whoever asks */
+    l->job_record.owner_dead = req->session_dead || GL_PLANT(23); /* planted: without asking */
     if (l->chain.node->ports.store->ops->shared && !l->job_record.owner_dead) {
-        finish(l, 0); /* it is another node's: nothing more need be known */
+        finish(l, 0); /* another node's job: the core needs nothing else */
         return;
     }
     get_flow(l);
@@ -300,7 +300,7 @@ static gl_str read_needs(struct find *f, const struct gl_record *r)
                : gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools"), &f->chain.arena);
 }
 
-/* Whose are they? */
+/* The owners of the jobs on this page. */
 static void on_owners(struct gl_store_req *req)
 {
     struct find *f = req->owner;
@@ -311,7 +311,7 @@ static void on_owners(struct gl_store_req *req)
     f->status = req->status;
     for (size_t i = 0; req->status == 0 && i < f->entries_n; i++) {
         if (gl_core_owns(n->core, f->entries[i].id)) {
-            continue; /* since then, perhaps: at most one is asked about for nothing */
+            continue; /* perhaps only since the request: at worst one record was read in vain */
         }
         while (at < req->records_n && !gl_str_eq(f->keys[at].id, f->entries[i].id)) {
             at++;

@@ -1,10 +1,11 @@
-/* lookup.c - reading what references may name: outputs of ended steps, inputs, the job itself.
+/* lookup.c - reads the values that references can name: outputs of ended steps, inputs, the job
+ * itself.
  *
- * The result is one JSON document (model/text/ref.h). What it says is final: only ended steps are
- * asked for, and their records do not change any more. The output of a step with foreach is not
- * stored with it: it is the list of its instances' outputs, put together here. A retry that takes
- * such a step over stores the list, unless it is very large: the job that has the instances may go
- * before the retry is retried itself. */
+ * The result is one JSON document (model/text/ref.h), and it is final: only ended steps are read,
+ * and their records never change. The output of a step with foreach is not stored with the step; it
+ * is the list of its instances' outputs, assembled here. A retry that reuses such a step stores the
+ * list unless it is very large, because the job that has the instances may be removed before the
+ * retry is retried itself. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -14,24 +15,24 @@
 
 enum { STEPS_PAGE = 256, ITEMS_PAGE = 1000 };
 
-/* One step that was asked for. */
+/* One step that is to be read. */
 struct known {
     const struct gl_step_spec *spec;
     bool is_there;
     gl_str status, outcome, exit_code, output; /* raw JSON */
-    gl_str from;   /* raw JSON: the job that completed it, if not its own */
-    gl_str source; /* the job that has its instances; "" : it has none */
+    gl_str from;   /* raw JSON: the job that completed it, if another one */
+    gl_str source; /* the job that has its instances; "": no instances */
     gl_str *items; /* their outputs, by item */
     uint32_t items_n, items_cap;
-    size_t bytes; /* of them */
+    size_t bytes; /* of all items together */
 };
 
 struct gl_lookup {
     struct gl_chain chain;
     struct gl_lookup_wish wish;
-    struct known *known;      /* and behind them the step itself, as the earlier job has it */
-    uint32_t known_n, read_n; /* steps, and how many of them have been read */
-    uint32_t group;           /* the one whose instances are being read */
+    struct known *known;      /* followed by the step itself as the earlier job has it */
+    uint32_t known_n, read_n; /* number of steps, and how many have been read */
+    uint32_t group;           /* the step whose instances are being read */
     gl_str group_after;
     gl_str inputs;
     bool has_common; /* inputs and the earlier job's step have been read */
@@ -50,7 +51,7 @@ static void finish(struct gl_lookup *f, int code, const char *why, gl_str json)
 
 static void on_failed(void *chain, int code, const char *why)
 {
-    (void)code; /* whatever it was: it may be asked again */
+    (void)code; /* whatever it was, the lookup may be retried */
     finish(chain, GL_E_UNAVAILABLE, why, (gl_str){0});
 }
 
@@ -69,7 +70,7 @@ static struct known *past_of(const struct gl_lookup *f)
     return &f->known[f->known_n];
 }
 
-/* ---- putting the document together ---- */
+/* ---- composing the document ---- */
 
 static void write_items(struct gl_jw *w, const char *key, const struct known *k)
 {
@@ -98,7 +99,7 @@ static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known 
     }
     if (f->bytes > GL_INPUT_BYTES_MAX - (64 << 10)) {
         gl_jw_put_c(w, "omitted",
-                    "the outputs of the steps it needs are larger than the input may be");
+                    "the outputs of the steps it needs exceed the limit for the input");
         gl_jw_put_raw(w, "output", (gl_str){0});
     } else if (k->source.n > 0) {
         write_items(w, "output", k);
@@ -125,8 +126,8 @@ static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
     gl_jw_end(w);
 }
 
-/* The step as the job that is retried has it: what decides whether it need not run, and no more.
- * null: nobody asked; an empty object: there is nothing to know. */
+/* The step as the retried job has it, as far as that decides whether the step must run. null: not
+ * requested. An empty object: nothing is known. */
 static void write_earlier(struct gl_lookup *f, struct gl_jw *w)
 {
     const struct known *k = past_of(f);
@@ -160,7 +161,6 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     gl_jw_object(&w);
     write_job(f, &w, item);
     gl_jw_put_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
-    /* null: nobody asked; an empty object: there is nothing to know. */
     write_earlier(f, &w);
     if (past_of(f)->source.n > 0 && past_of(f)->bytes <= GL_OUTPUT_BYTES_MAX) {
         write_items(&w, "earlier_output", past_of(f));
@@ -176,7 +176,7 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     return text;
 }
 
-/* The item of an instance: an element of the list that its step goes through. */
+/* The item of an instance: the element of its step's list with that index. */
 static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_why *why)
 {
     GL_ASSERT(f->wish.item >= 0);
@@ -203,7 +203,7 @@ static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_w
         e = gl_json_after(&j, gl_json_root(&j), e);
     }
     if (e == NULL) {
-        return gl_why(why, GL_E_DAMAGED, "foreach: the list has no item %lld any more",
+        return gl_why(why, GL_E_DAMAGED, "foreach: the list no longer has an item %lld",
                       (long long)f->wish.item);
     }
     *ret = gl_json_raw(&j, e);
@@ -230,7 +230,7 @@ static void conclude(struct gl_lookup *f)
 
 static void read_groups(struct gl_lookup *f);
 
-/* False: something is damaged, and the lookup has ended. */
+/* False: a record is damaged, and the lookup has ended. */
 static bool is_whole(struct gl_lookup *f, const struct gl_store_req *req)
 {
     struct gl_why why;
@@ -307,12 +307,11 @@ static void on_items(struct gl_store_req *req)
     }
     if (req->records_n == ITEMS_PAGE) {
         f->group_after = gl_str_dup(&f->chain.arena, req->records[req->records_n - 1].id);
-    } else if (k->items_n == 0) { /* a list without items has an output of its own */
+    } else if (k->items_n == 0) { /* an empty list has an output */
         GL_MARK(f->chain.node->config.trace, "lookup.items_are_gone");
-        (void)gl_why(
-            &why, GL_E_NOT_FOUND,
-            "what the items of step '%.*s' have left went with job %.*s, which was removed",
-            GL_STR_ARG(k->spec->id), GL_STR_ARG(k->source));
+        (void)gl_why(&why, GL_E_NOT_FOUND,
+                     "the outputs of the items of step '%.*s' were removed together with job %.*s",
+                     GL_STR_ARG(k->spec->id), GL_STR_ARG(k->source));
         finish(f, GL_E_NOT_FOUND, why.text, (gl_str){0});
         return;
     } else {
@@ -349,7 +348,7 @@ static void read_groups(struct gl_lookup *f)
 
 static void read_steps(struct gl_lookup *f);
 
-/* Only what was a process has an exit code. */
+/* Only a step that ran a process has an exit code. */
 static bool has_run(const struct known *k, const struct gl_json *record, gl_str reused_from)
 {
     uint64_t attempts = 0;
@@ -379,7 +378,7 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     f->bytes += k == past_of(f) ? 0 : k->output.n;
     from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->chain.arena);
     if (k->exit_code.n == 0 && has_run(k, &j, from)) {
-        k->exit_code = GL_S("0"); /* records leave out what is zero */
+        k->exit_code = GL_S("0"); /* records omit zeros */
     }
     (void)gl_json_u64(&j, gl_json_get(&j, gl_json_root(&j), "items_n"), &items_n); /* none: 0 */
     if (k->output.n == 0 && !gl_str_is(k->status, "\"skipped\"") &&
@@ -435,7 +434,7 @@ static void read_steps(struct gl_lookup *f)
     gl_chain_get_all(&f->chain, f->keys, n, on_steps);
 }
 
-/* Each step once, whether it is needed, named by a reference, or both. */
+/* Adds each step once, whether it is needed, named by a reference, or both. */
 static void want(struct gl_lookup *f, uint8_t *seen, const uint32_t *numbers, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -475,7 +474,7 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
         want(f, seen, spec->needs, spec->needs_n);
     }
     past_of(f)->spec = spec;
-    /* Something is always read, so that nobody is called back from inside the call. */
+    /* Always read something, so that `done` never runs from inside the call. */
     f->has_common = wish->spec->flow->inputs.n == 0 && wish->retry_of.n == 0 && f->known_n > 0;
     read_steps(f);
 }
@@ -512,5 +511,5 @@ void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e)
     GL_ASSERT(e->type == GL_FX_RESOLVE);
     GL_ASSERT(e->wants == 0);
     gl_lookup_gather(n, &wish, on_resolved, n);
-    gl_spec_unref(e->spec); /* the effect's own */
+    gl_spec_unref(e->spec); /* the effect's reference */
 }

@@ -1,10 +1,12 @@
-/* metrics.c - what the node says of itself: for people, for /readyz, for Prometheus. */
+/* metrics.c - what the node reports about itself: /v1/node, /readyz and Prometheus metrics.
+ *
+ * Parts write their own metrics through `measure` (node/part.h), with the functions here. */
 #include "base/check.h"
 #include "node/node_state.h"
 
 #include "model/job.h"
 
-enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* beyond the time of a renewal */ };
+enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* on top of the renewal interval */ };
 
 /* ---- ready? ---- */
 
@@ -18,11 +20,11 @@ gl_str gl_metrics_store_read_only(const struct gl_node *n, struct gl_arena *a)
         !gl_core_is_shut(n->core, &since, &why)) {
         return (gl_str){0};
     }
-    return gl_str_fmt(a, "the store has not taken a commit since %.*s: %.*s",
+    return gl_str_fmt(a, "the store has accepted no commits since %.*s: %.*s",
                       GL_STR_ARG(gl_when_format(since, text)), GL_STR_ARG(why));
 }
 
-/* NULL: it is ready. */
+/* Why the node is not ready; NULL: it is. */
 static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *ret_reason)
 {
     char since[GL_WHEN_BYTES];
@@ -41,7 +43,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
     }
     if (!n->exec_up) {
         *ret_reason = GL_R_EXECUTOR_DOWN;
-        return "the executor cannot be reached: steps do not start";
+        return "the executor is unreachable; no steps start";
     }
     if (gl_sessions_store_health(n) == GL_STORE_READ_ONLY) {
         *ret_reason = GL_R_STORE_READ_ONLY;
@@ -51,7 +53,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
                                                   ? gl_sessions_ttl(n) / 3 + SHARED_SILENT_MS
                                                   : STORE_SILENT_MS)) {
         *ret_reason = GL_R_STORE_SILENT;
-        return gl_str_fmt(a, "the store has not taken a write since %.*s",
+        return gl_str_fmt(a, "the store has accepted no writes since %.*s",
                           GL_STR_ARG(gl_when_format(gl_sessions_renewed_at(n), since)))
             .p;
     }
@@ -181,7 +183,7 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
                    f->pools[i].slots);
     }
     head(out, "glia_slots_in_use", "gauge",
-         "Slots held by running attempts, and by agents between two tries.");
+         "Slots held by running attempts, and by agents between two attempts.");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_buf_fmt(out, "glia_slots_in_use{pool=\"%.*s\"} %u\n", GL_STR_ARG(f->pools[i].name),
                    f->pools[i].in_use);
@@ -190,9 +192,9 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
 
 static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
 {
-    gl_metrics_counter(out, "glia_jobs_submitted_total", "Jobs taken by this node.",
+    gl_metrics_counter(out, "glia_jobs_submitted_total", "Jobs accepted by this node.",
                        c->jobs_submitted);
-    head(out, "glia_jobs_ended_total", "counter", "Jobs that ended, by how they did.");
+    head(out, "glia_jobs_ended_total", "counter", "Jobs that ended, by final status.");
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"completed\"} %llu\n",
                (unsigned long long)c->jobs_completed);
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"failed\"} %llu\n",
@@ -208,7 +210,7 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
     gl_metrics_counter(out, "glia_attempts_lost_total", "Attempts whose outcome is unknown.",
                        c->attempts_lost);
     head(out, "glia_persons_asked_total", "counter",
-         "How often a step or a job began to wait for a person.");
+         "Steps and jobs that began to wait for a person.");
     gl_buf_fmt(out, "glia_persons_asked_total{for=\"review\"} %llu\n",
                (unsigned long long)c->reviews_asked);
     gl_buf_fmt(out, "glia_persons_asked_total{for=\"approval\"} %llu\n",
@@ -217,18 +219,19 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
 
 void gl_metrics_claims(struct gl_buf *out, const struct gl_claim_counts *c)
 {
-    gl_metrics_counter(out, "glia_claims_acquired_total", "Claims given, stolen ones too.",
+    gl_metrics_counter(out, "glia_claims_acquired_total", "Claims acquired, including takeovers.",
                        c->acquired);
     gl_metrics_counter(out, "glia_claims_steals_total",
-                       "Claims given although the try before did not end well.", c->steals);
-    gl_metrics_counter(out, "glia_claims_busy_total", "Claims refused because somebody has them.",
-                       c->busy);
+                       "Claims acquired after the previous holder failed or expired.", c->steals);
+    gl_metrics_counter(out, "glia_claims_busy_total",
+                       "Acquisitions refused because the claim is held.", c->busy);
     gl_metrics_counter(out, "glia_claims_renewed_total", "Renewals of claims.", c->renewed);
-    gl_metrics_counter(out, "glia_claims_renew_failed_total", "Renewals that were refused.",
+    gl_metrics_counter(out, "glia_claims_renew_failed_total", "Refused renewals of claims.",
                        c->renew_failed);
-    gl_metrics_counter(out, "glia_claims_completed_total", "Claims that were completed.",
+    gl_metrics_counter(out, "glia_claims_completed_total", "Claims completed by their holder.",
                        c->completed);
-    gl_metrics_counter(out, "glia_claims_failed_total", "Claims whose holder failed.", c->failed);
+    gl_metrics_counter(out, "glia_claims_failed_total", "Claims whose holder reported failure.",
+                       c->failed);
     gl_metrics_counter(out, "glia_claims_expired_total", "Claims marked as expired by reclaim.",
                        c->expired);
 }
@@ -240,23 +243,22 @@ void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
     struct gl_core_figures f;
 
     gl_core_figures(n->core, &f);
-    gauge(out, "glia_node_ready", "1 if the node works as it should.",
-          not_ready(n, &a, &(int){0}) == NULL);
+    gauge(out, "glia_node_ready", "1 if the node is ready.", not_ready(n, &a, &(int){0}) == NULL);
     jobs(out, c);
-    gauge(out, "glia_attempts_running", "Attempts that run now.", f.attempts_running);
-    gauge(out, "glia_steps_waiting", "Steps that wait for slots or limits.", f.steps_waiting);
+    gauge(out, "glia_attempts_running", "Attempts running now.", f.attempts_running);
+    gauge(out, "glia_steps_waiting", "Steps waiting for slots or limits.", f.steps_waiting);
     gauge(out, "glia_jobs_in_memory", "Jobs held in memory.", f.jobs_hot);
     gauge(out, "glia_jobs_quarantined", "Jobs held because they crashed the node.", f.quarantined);
     pools(out, &f);
     gl_metrics_histogram(out, "glia_step_schedule_to_start_seconds",
-                         "From the moment a step could run to the decision of its attempt.",
+                         "Time from a step becoming ready to the decision to start it.",
                          &c->schedule_to_start);
     gl_metrics_histogram(out, "glia_step_run_seconds",
-                         "From the decision of an attempt to its end.", &c->run);
+                         "Time from the decision to start an attempt to its end.", &c->run);
     for (size_t i = 0; i < GL_PARTS; i++) {
         if (gl_node_parts[i]->measure != NULL) {
             gl_node_parts[i]->measure(n, out);
         }
     }
-    gauge(out, "glia_transactions_in_flight", "Transactions on their way.", f.ops_in_flight);
+    gauge(out, "glia_transactions_in_flight", "Transactions in flight.", f.ops_in_flight);
 }

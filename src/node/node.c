@@ -1,3 +1,7 @@
+/* node.c - the life cycle of a node, its timer, and the table of its parts.
+ *
+ * There is one alarm. gl_node_rearm() sets it to the earliest time at which the core or any part is
+ * due, and must run at the end of every callback that may have changed that. */
 #include "node/node.h"
 
 #include "core/snapshot.h"
@@ -6,7 +10,7 @@
 
 /* ---- its parts ---- */
 
-/* Time comes to them in this order. */
+/* on_time and due run in this order. */
 const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
     [GL_PART_SESSIONS] = &gl_sessions_part,
     [GL_PART_COMMITS] = &gl_commits_part,
@@ -58,8 +62,8 @@ static gl_ms earliest(const struct gl_node *n)
     return due;
 }
 
-/* Nothing is under way any more. What still waits, waits for something that will not happen here.
- */
+/* Nothing is in flight any more. Whatever still waits is waiting for something that will not happen
+ * on this node. */
 static void check_stopped(struct gl_node *n)
 {
     GL_ASSERT(n->stopping);
@@ -91,7 +95,7 @@ void gl_node_rearm(struct gl_node *n)
     gl_ms at;
 
     if (gl_requests_is_inside(n)) {
-        return; /* which does it at its end */
+        return; /* it rearms the node when it returns */
     }
     check_ready(n);
     gl_requests_drain(n);
@@ -99,7 +103,7 @@ void gl_node_rearm(struct gl_node *n)
     if (n->stopping) {
         check_stopped(n);
         if (n->stopped == NULL) {
-            at = INT64_MAX; /* nothing is asked of the ports any more: they may be closed now */
+            at = INT64_MAX; /* the ports are not called any more and may be closed */
         }
     }
     if (at != n->alarm_at) {
@@ -116,7 +120,7 @@ static void on_alarm(void *owner)
     n->alarm_at = INT64_MAX;
     n->now = n->ports.clock->now(n->ports.clock);
     if (n->stopping && n->stopped == NULL) {
-        gl_requests_drain(n); /* somebody has asked after the end; the ports may be closed */
+        gl_requests_drain(n); /* a request came after the end; the ports may be closed */
         return;
     }
     for (size_t i = 0; i < GL_PARTS; i++) {
@@ -300,7 +304,8 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
             gl_node_parts[i]->stop(n);
         }
     }
-    /* Not from inside the call: the alarm finds out that nothing is left. */
+    /* `stopped` must not run from inside this call, so the alarm checks whether anything is left.
+     */
     n->alarm_at = n->now;
     n->ports.clock->alarm(n->ports.clock, n->now);
 }
@@ -326,7 +331,7 @@ void gl_node_restore_core(struct gl_node *n)
 
 void gl_node_free(struct gl_node *n)
 {
-    gl_chain_free_all(n); /* what is under way goes before what it borrows */
+    gl_chain_free_all(n); /* calls in flight go before the memory they borrow */
     gl_query_done(&n->queries);
     for (size_t i = 0; i < GL_PARTS; i++) {
         if (gl_node_parts[i]->done != NULL) {

@@ -1,3 +1,4 @@
+/* refusals.c - a small ring of the starts that failed most recently, and why. */
 #include "node/refusals.h"
 
 #include <stdio.h>
@@ -11,14 +12,14 @@
 enum {
     KEPT_MAX = 64,
     TEXT_BYTES = 384,
-    FRESH_MS = 60 * 1000,        /* longer than the longest pause between two tries */
-    LOG_INTERVAL_MS = 10 * 1000, /* a full disk refuses many: the log has a line now and then */
+    FRESH_MS = 60 * 1000,        /* longer than the longest pause between two attempts */
+    LOG_INTERVAL_MS = 10 * 1000, /* write one line at most in this time */
 };
 
 struct refusal {
     char job[GL_ULID_BYTES + 1];
     char step[GL_STEP_ID_BYTES_MAX + 2];
-    char text[TEXT_BYTES]; /* "" : free */
+    char text[TEXT_BYTES]; /* "": unused */
     gl_ms at;
 };
 
@@ -54,8 +55,8 @@ static void log_refusal(struct gl_node *n, const struct refusal *x)
     GL_ASSERT(x->text[0] != '\0');
     if (n->config.on_notice != NULL &&
         (own(n)->logged_at == 0 || n->now >= own(n)->logged_at + LOG_INTERVAL_MS)) {
-        (void)snprintf(line, sizeof(line), "step '%s' of job %s cannot be started: %s", x->step,
-                       x->job, x->text);
+        (void)snprintf(line, sizeof(line), "cannot start step '%s' of job %s: %s", x->step, x->job,
+                       x->text);
         n->config.on_notice(n->config.owner, line);
         own(n)->logged_at = n->now;
     }

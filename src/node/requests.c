@@ -1,4 +1,9 @@
-/* requests.c - what clients ask: commands become events of the core, questions go to the store. */
+/* requests.c - requests of clients: commands and submissions become events of the core, queries go
+ * to the store.
+ *
+ * Answers are queued and delivered by gl_requests_drain(), never from inside gl_node_request() or a
+ * step of the core. A command is known to the core by its number only; the map `commands` leads
+ * back to the request. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -9,13 +14,13 @@ enum { WATCH_MS = 250, ATTEMPTS_MAX = 16, NONCE_BYTES = 16 };
 
 struct requests {
     struct gl_map commands;    /* struct command, by number */
-    uint64_t last;             /* number given */
+    uint64_t last;             /* the last number given out */
     bool is_inside;            /* gl_node_request() is on the stack: answers wait */
-    struct gl_link answers;    /* struct answer: requests to be answered */
-    struct gl_link watchers;   /* struct watcher: requests for events that wait */
-    struct gl_link unresolved; /* those of them whose job is not known yet */
-    struct gl_map watched;     /* struct watched: the others, by their job */
-    gl_ms due;                 /* when a watcher asks again */
+    struct gl_link answers;    /* struct answer: answers to deliver */
+    struct gl_link watchers;   /* struct watcher: requests that wait for events */
+    struct gl_link unresolved; /* watchers whose job is not known yet */
+    struct gl_map watched;     /* struct watched: the other watchers, by job */
+    gl_ms due;                 /* when the next watcher queries again */
 };
 
 static struct requests *own(const struct gl_node *n)
@@ -38,7 +43,7 @@ void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, cons
 
     a->rq = rq;
     rq->code = gl_err_code(code);
-    if (code != 0 && why != rq->why.text) { /* a query has put its sentence there already */
+    if (code != 0 && why != rq->why.text) { /* a query has filled it in already */
         (void)gl_why(&rq->why, code, "%s", why[0] != '\0' ? why : gl_err_text(code));
     }
     if (body != NULL) {
@@ -66,7 +71,7 @@ void gl_requests_drain(struct gl_node *n)
 
 /* ---- commands ---- */
 
-/* A command under way. Its number is what the core knows of it. */
+/* A command in flight. The core knows it by its number. */
 struct command {
     struct gl_request *rq;
     struct gl_node *node;
@@ -106,7 +111,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 
     GL_ASSERT(e->type == GL_FX_REPLY);
     if (rq == NULL) {
-        return; /* refused when the node began to stop */
+        return; /* already refused because the node is stopping */
     }
     if (e->body.n > 0 || gl_verbs[rq->verb].kind == GL_KIND_CLAIM ||
         (e->code != 0 && gl_verbs[rq->verb].kind == GL_KIND_CLEANUP)) {
@@ -134,7 +139,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     gl_requests_answer(n, rq, 0, "", &body);
 }
 
-/* The flow a new job names, if its transaction says so. */
+/* The flow that a new job's transaction names. */
 static gl_str flow_of(const struct gl_tx *tx)
 {
     for (size_t i = 0; i < tx->guards_n; i++) {
@@ -152,8 +157,8 @@ static gl_str flow_of(const struct gl_tx *tx)
 
 static void on_resolved(void *owner, int code, gl_str job, const char *why);
 
-/* A command of which nothing has happened, because another node was faster in something: the job
- * has changed hands, or a limit was used up. It is tried again, a bounded number of times. */
+/* A command that had no effect because another node was faster: the job changed hands, or a limit
+ * was used up. It is retried a bounded number of times. */
 static bool may_retry(struct gl_node *n, struct gl_request *rq)
 {
     return n->ports.store->ops->shared && !n->stopping && !n->lost &&
@@ -186,19 +191,19 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         return;
     }
     if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
-        code = gl_why(&text, GL_R_NODE_STOPPING, "this node is stopping"); /* nobody has compared */
+        code =
+            gl_why(&text, GL_R_NODE_STOPPING, "this node is stopping"); /* nobody compared them */
     } else if (gl_str_is(kind, "dedupe")) {
-        code = gl_why(&text, GL_R_DEDUPE_KEY_TAKEN, "a live job has the dedupe key '%.*s' already",
+        code = gl_why(&text, GL_R_DEDUPE_KEY_TAKEN, "the dedupe key '%.*s' is in use by a live job",
                       GL_STR_ARG(rq->submission.dedupe_key));
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_ALIVE) {
         code = gl_why(&text, GL_R_NODE_LOST, "this node has lost its session with the store");
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_PRESENT) {
-        code = gl_why(&text, GL_R_JOB_REMOVED, "that job has been removed");
+        code = gl_why(&text, GL_R_JOB_REMOVED, "the job has been removed");
     } else if (code == GL_E_CONFLICT) {
-        (void)gl_why(&text, GL_R_JOB_CHANGED,
-                     "the job was changed by someone else meanwhile: try again");
+        (void)gl_why(&text, GL_R_JOB_CHANGED, "the job was changed concurrently; try again");
     } else {
         (void)gl_why(&text, code, "%s", why);
     }
@@ -239,27 +244,27 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
     if (s->run_id.n > 0 && !gl_str_is_id(s->run_id)) {
         gl_requests_answer(
             n, rq, GL_R_RUN_ID_INVALID,
-            "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
-            "the last two",
+            "a run id is 1 to 128 ASCII letters, digits, '_', '.' or '-', and does not begin with "
+            "'.' or '-'",
             NULL);
         return;
     }
     if (gl_id_valid(s->run_id)) {
         gl_requests_answer(n, rq, GL_R_RUN_ID_LIKE_ID,
-                           "that run id has the form of a job's id (26 characters, as in "
-                           "01JABC...): give it another name",
+                           "the run id looks like a job id (26 characters, as in 01JABC...); "
+                           "choose another",
                            NULL);
         return;
     }
     if (s->request_key.n > 0 && !gl_str_is_id(s->request_key)) {
         gl_requests_answer(n, rq, GL_R_REQUEST_KEY_INVALID,
-                           "a request key has 1 to 128 ASCII letters, digits, '_', '.' or '-', and "
+                           "a request key is 1 to 128 ASCII letters, digits, '_', '.' or '-', and "
                            "does not begin with '.' or '-'",
                            NULL);
         return;
     }
     if (s->dedupe_key.n > GL_ID_BYTES_MAX) {
-        gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
+        gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key is at most 128 bytes", NULL);
         return;
     }
     if (!gl_submit_wait_for_files(n, rq, stored)) {
@@ -267,7 +272,7 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
     }
 }
 
-/* The job of a retry is known. */
+/* The job that is to be retried has been found. */
 static void on_retry_resolved(void *owner, int code, gl_str job, const char *why)
 {
     struct command *c = owner;
@@ -282,7 +287,7 @@ static void on_retry_resolved(void *owner, int code, gl_str job, const char *why
     gl_node_rearm(n);
 }
 
-/* Its job may live with another node, to which it is sent under a number of its own. */
+/* The job may be owned by another node; the command is sent there under an id of its own. */
 static void make_send_as(struct command *c)
 {
     struct gl_entropy *entropy = c->node->ports.entropy;
@@ -334,10 +339,10 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
     gl_node_rearm(n);
 }
 
-/* ---- questions ---- */
+/* ---- queries, and clients that wait for events ---- */
 
-/* A thousand clients that wait for a job each must cost a transaction of another job nothing, so
- * they are filed by job as soon as it is known. */
+/* A thousand clients, each waiting for a different job, must not slow down the transactions of
+ * another. So watchers are grouped by job as soon as it is known. */
 struct watched {
     char job[GL_ULID_BYTES + 1];
     gl_str key;              /* `job` */
@@ -346,13 +351,13 @@ struct watched {
 
 struct watcher {
     struct gl_link link;
-    struct gl_link peers; /* in unfiled, or in file->watchers */
-    struct watched *file; /* NULL: unfiled */
+    struct gl_link peers; /* in requests->unresolved, or in file->watchers */
+    struct watched *file; /* NULL: the job is not known yet */
     struct gl_request *rq;
     gl_ms until;
-    gl_ms ask_at;     /* its job may be another node's, who tells us nothing: when to ask again */
-    bool asking;      /* a query is under way */
-    bool has_changed; /* something has happened since it began */
+    gl_ms ask_at; /* when to query again: another node may own the job, and sends us no notice */
+    bool asking;  /* a query is in flight */
+    bool has_changed; /* the job has changed since the query began */
 };
 
 static void on_answer(void *owner, struct gl_request *rq)
@@ -392,7 +397,7 @@ static void watcher_free(struct gl_node *n, struct watcher *w)
     gl_list_remove(&w->link);
     gl_list_remove(&w->peers);
     if (w->file != NULL && gl_list_empty(&w->file->watchers)) {
-        (void)gl_map_remove(&own(n)->watched, w->file->key); /* it is this file */
+        (void)gl_map_remove(&own(n)->watched, w->file->key); /* it is this group */
         gl_mem_free(w->file);
     }
     gl_mem_free(w);
@@ -448,7 +453,7 @@ static void watch(struct gl_node *n, struct gl_request *rq)
     watch_again(n, w);
 }
 
-/* A query never ends from inside the call that begins it, so the list stays as it is. */
+/* A query never finishes inside the call that begins it, so the list does not change here. */
 static void notify(struct gl_node *n, struct gl_link *watchers, gl_str job)
 {
     for (struct gl_link *l = watchers->next; l != watchers; l = l->next) {
@@ -499,7 +504,7 @@ static void on_time(struct gl_node *n)
             continue;
         }
         if (w->ask_at <= n->now) {
-            watch_again(n, w); /* answered whatever it finds if its time is over */
+            watch_again(n, w); /* if its time is over, it is answered whatever the query finds */
         } else if (w->ask_at < own(n)->due) {
             own(n)->due = w->ask_at;
         }
@@ -584,7 +589,7 @@ static void describe(struct gl_node *n, struct gl_request *rq,
     gl_requests_answer(n, rq, 0, "", &body);
 }
 
-/* ---- the door ---- */
+/* ---- routing ---- */
 
 static void submission(struct gl_node *n, struct gl_request *rq)
 {
@@ -618,11 +623,11 @@ static void on_named(void *owner, int code, gl_str job, const char *why)
     struct command *c = owner;
     struct gl_node *n = c->node;
 
-    feed_cleanup(c, code, job, why); /* its answer may end the command */
+    feed_cleanup(c, code, job, why); /* the event may already end the command */
     gl_node_rearm(n);
 }
 
-/* Jobs are to be removed: one, or all but those that are kept. */
+/* Remove one job, or all except those to keep. */
 static void cleanup(struct gl_node *n, struct gl_request *rq)
 {
     struct command *c = command_new(n, rq);
@@ -682,12 +687,12 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
                                        : "this node has no session with its store",
                            NULL);
     } else if (!gl_str_eq(rq->context, n->config.context)) {
-        gl_requests_answer(n, rq, GL_E_NOT_FOUND, "there is no such context", NULL);
+        gl_requests_answer(n, rq, GL_E_NOT_FOUND, "no such context", NULL);
     } else {
         route(n, rq);
     }
     own(n)->is_inside = false;
-    if (!gl_list_empty(&own(n)->answers)) { /* not from inside the call */
+    if (!gl_list_empty(&own(n)->answers)) { /* never answer from inside the call */
         n->alarm_at = n->now;
         n->ports.clock->alarm(n->ports.clock, n->now);
     } else {
@@ -706,7 +711,7 @@ static void stop(struct gl_node *n)
         struct watcher *w = GL_CONTAINER(l, struct watcher, link);
 
         next = l->next;
-        if (!w->asking) { /* one that asks is answered by its answer */
+        if (!w->asking) { /* one with a query in flight is answered by that */
             gl_requests_answer(n, w->rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
             watcher_free(n, w);
         }

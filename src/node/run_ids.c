@@ -1,11 +1,13 @@
-/* run_ids.c - jobs that were there before: the same run id or request key, and retries.
+/* run_ids.c - submissions that refer to an existing job: the same run id or request key, and
+ * retries.
  *
- * A run id is an idempotency key. Who submits under one that is taken gets the job that has it, if
- * it was the same submission: same flow, same inputs, or a retry of the same job from the same
- * step; else an error. A request key works the same way, but names the submission and not the job:
- * the run id and the dedupe key must match, too. A retry is a new submission of an ended job's flow
- * and inputs that says so: its steps look into the earlier job before they run (core/flow/gate.h).
- */
+ * A run id is an idempotency key. Submitting under one that is taken returns the job that has it,
+ * if the submission is the same: same flow and same inputs, or a retry of the same job from the
+ * same step. Otherwise it is an error. A request key works in the same way but names the submission
+ * instead of the job: run id and dedupe key must match as well.
+ *
+ * A retry is a new submission of an ended job's flow and inputs, marked as such: its steps look
+ * into the earlier job before they run (core/flow/gate.h). */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -17,14 +19,14 @@ struct prior_job {
     struct gl_chain chain;
     struct gl_request *rq;
     struct gl_key keys[3];
-    gl_str job;    /* the earlier one */
+    gl_str job;    /* the existing job */
     gl_str run_id; /* its */
     gl_str hash, flow, inputs, retry_of, retry_from;
     uint8_t status;
     bool is_retry;
-    const char *kind;      /* of the record that names the job: "run" or "request" */
+    const char *kind;      /* kind of the record that names the job: "run" or "request" */
     struct gl_why refusal; /* code != 0: the answer if neither request key nor run id names a job */
-    gl_str dedupe_key;     /* the earlier job's */
+    gl_str dedupe_key;     /* of the existing job */
 };
 
 static void finish(struct prior_job *p, int code, const char *why, struct gl_buf *body)
@@ -44,7 +46,7 @@ static const struct gl_chain_kind prior_jobs = {.bytes = sizeof(struct prior_job
 
 /* ---- the same name ---- */
 
-/* The inputs of this request, as they would have been stored. */
+/* The inputs of this request in the form in which they would be stored. */
 static int canonical_inputs(struct prior_job *p, gl_str *ret)
 {
     struct gl_flow *flow;
@@ -55,7 +57,7 @@ static int canonical_inputs(struct prior_job *p, gl_str *ret)
                    : gl_flow_inputs(flow, p->rq->submission.inputs, &p->chain.arena, ret, NULL);
 }
 
-/* A run id the caller left out is the job's own id. */
+/* A run id that the caller left out is the job's own id. */
 static bool has_same_names(const struct prior_job *p)
 {
     gl_str run_id = p->rq->submission.run_id.n > 0 ? p->rq->submission.run_id : p->job;
@@ -73,7 +75,7 @@ static bool is_the_same(struct prior_job *p)
     if (strcmp(p->kind, "request") == 0 && !has_same_names(p)) {
         return false;
     }
-    if (p->rq->verb == GL_VERB_RETRY) { /* gl_run_ids_retry() has noted which job is meant */
+    if (p->rq->verb == GL_VERB_RETRY) { /* rq->job_id: the job to retry */
         return gl_str_is(p->retry_of, p->rq->job_id) &&
                gl_str_eq(p->retry_from, p->rq->submission.from);
     }
@@ -88,14 +90,14 @@ static void refuse_other(struct prior_job *p)
     GL_ASSERT(p->job.n == GL_ULID_BYTES);
     if (strcmp(p->kind, "request") == 0) {
         (void)gl_why(&why, GL_R_REQUEST_KEY_TAKEN,
-                     "the request key '%.*s' belongs to job %.*s, which was submitted with other "
-                     "content; use a new key for each submission",
+                     "the request key '%.*s' belongs to job %.*s, which was submitted with "
+                     "different content; use a new key for each submission",
                      GL_STR_ARG(p->rq->submission.request_key), GL_STR_ARG(p->job));
     } else {
         (void)gl_why(&why, GL_R_RUN_ID_TAKEN, "the run id '%.*s' belongs to job %.*s, which has %s",
                      GL_STR_ARG(p->rq->submission.run_id), GL_STR_ARG(p->job),
-                     p->rq->verb == GL_VERB_RETRY ? "another origin"
-                                                  : "another flow or other inputs");
+                     p->rq->verb == GL_VERB_RETRY ? "a different origin"
+                                                  : "a different flow or inputs");
     }
     finish(p, gl_why_whole(&why), why.text, NULL);
 }
@@ -144,7 +146,7 @@ static void submit_retry(struct prior_job *p)
     GL_ASSERT(p->job.n == GL_ULID_BYTES);
     GL_ASSERT(p->is_retry);
     if (!gl_job_status_is_terminal(p->status)) {
-        (void)gl_why(&why, GL_R_JOB_NOT_ENDED, "job %.*s has not ended: it is %s",
+        (void)gl_why(&why, GL_R_JOB_NOT_ENDED, "job %.*s has not ended (it is %s)",
                      GL_STR_ARG(p->job), gl_job_status_words[p->status]);
         finish(p, gl_why_whole(&why), why.text, NULL);
         return;
@@ -166,14 +168,14 @@ static void submit_retry(struct prior_job *p)
 
 static void look_up(struct prior_job *p, bool by_request_key);
 
-/* The job that had the name has been removed meanwhile: the name is free. */
+/* The job that had the name has been removed meanwhile, so the name is free. */
 static void resubmit(struct prior_job *p)
 {
     struct gl_node *n = p->chain.node;
 
     GL_ASSERT(!p->is_retry);
     if (p->refusal.code != 0 && strcmp(p->kind, "request") == 0 && p->rq->submission.run_id.n > 0) {
-        look_up(p, false); /* it may have come under its name before */
+        look_up(p, false); /* the job may still be found by its run id */
         return;
     }
     if (p->refusal.code != 0) {
@@ -181,7 +183,7 @@ static void resubmit(struct prior_job *p)
         return;
     }
     GL_MARK(n->config.trace, "earlier.removed_meanwhile");
-    if (!gl_submit_wait_may_retry(p->rq)) { /* a name that its job, damaged, has left behind */
+    if (!gl_submit_wait_may_retry(p->rq)) { /* a name left over from a damaged job */
         finish(p, GL_E_EXISTS,
                "the run id or request key names a job that no longer exists; use another one",
                NULL);
@@ -211,10 +213,10 @@ static void on_rest(struct gl_store_req *req)
     GL_ASSERT(req->records_n == GL_COUNT(p->keys));
     p->inputs = gl_str_dup(&p->chain.arena, req->records[0].value);
     p->flow = gl_str_dup(&p->chain.arena, req->records[1].value);
-    if (req->records[2].rev == 0) { /* removed meanwhile, and its inputs with it: say so */
+    if (req->records[2].rev == 0) { /* removed meanwhile together with its inputs: report that */
         gl_chain_get(&p->chain, GL_S("job"), p->job, on_job);
     } else if (req->records[1].rev == 0 || req->records[1].damaged || req->records[0].damaged) {
-        finish(p, GL_E_DAMAGED, "the flow of that job, or its inputs, are gone or damaged", NULL);
+        finish(p, GL_E_DAMAGED, "the job's flow or inputs are missing or damaged", NULL);
     } else if (p->is_retry) {
         submit_retry(p);
     } else {
@@ -232,7 +234,7 @@ static void on_job(struct gl_store_req *req)
     GL_ASSERT(p->job.n == GL_ULID_BYTES);
     if (req->records[0].rev == 0) {
         if (p->is_retry) {
-            finish(p, GL_E_NOT_FOUND, "that job has been removed", NULL);
+            finish(p, GL_E_NOT_FOUND, "the job has been removed", NULL);
         } else {
             resubmit(p);
         }
@@ -246,7 +248,7 @@ static void on_job(struct gl_store_req *req)
         rc = gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &p->chain.arena, &r, NULL);
     }
     if (rc != 0) {
-        finish(p, GL_E_DAMAGED, "the record of that job is damaged", NULL);
+        finish(p, GL_E_DAMAGED, "the job's record is damaged", NULL);
         return;
     }
     p->hash = r.flow;
@@ -257,7 +259,7 @@ static void on_job(struct gl_store_req *req)
     p->dedupe_key = r.dedupe_key;
     p->keys[0] = (struct gl_key){.kind = GL_S("inputs"), .id = p->job};
     p->keys[1] = (struct gl_key){.kind = GL_S("flow"), .id = p->hash};
-    p->keys[2] = (struct gl_key){.kind = GL_S("job"), .id = p->job}; /* is it still there? */
+    p->keys[2] = (struct gl_key){.kind = GL_S("job"), .id = p->job}; /* gone meanwhile? */
     gl_chain_get_all(&p->chain, p->keys, GL_COUNT(p->keys), on_rest);
 }
 
@@ -279,7 +281,7 @@ static void on_name(struct gl_store_req *req)
     gl_chain_get(&p->chain, GL_S("job"), p->job, on_job);
 }
 
-/* The job that has this name. */
+/* Finds the job that has this name. */
 static void look_up(struct prior_job *p, bool by_request_key)
 {
     GL_ASSERT(!p->is_retry);

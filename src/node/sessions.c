@@ -1,5 +1,7 @@
-/* sessions.c - a session is opened, and what must be known before it may begin is read. From then
- * on core/cluster/renewal.h decides when it is renewed, and what is told here has been decided. */
+/* sessions.c - opens the session, and reads what must be known before it may be used.
+ *
+ * From then on core/cluster/renewal.h decides when the session is renewed. This file carries that
+ * out and reports changes of the store's health to the owner of the node. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -15,25 +17,26 @@ enum {
 };
 
 struct sessions {
-    struct gl_chain_call call; /* to open it, to read what must be known first, to leave */
-    gl_ms due;                 /* when to go on opening it; INT64_MAX: it is open */
+    struct gl_chain_call
+        call;  /* to open the session, to read what must be known first, to close it */
+    gl_ms due; /* when to continue opening it; INT64_MAX: it is open */
     gl_ms ttl;
-    gl_ms started_at; /* the node */
-    gl_ms sent_at;    /* when the call that opened the session left */
+    gl_ms started_at; /* when the node started */
+    gl_ms sent_at;    /* when the call that opened the session was sent */
     char nonce[17];
-    struct gl_session_wish wish; /* borrowed by the call under way, like the next two */
+    struct gl_session_wish wish; /* borrowed by the call in flight, like the next two */
     struct gl_key migration;
     struct gl_listing rates;
     gl_str rates_after;
-    bool has_checked_migration;    /* no migration into the store is under way */
-    struct gl_session_info opened; /* by the store; ours once the rates have been read */
+    bool has_checked_migration;    /* there is no unfinished migration into the store */
+    struct gl_session_info opened; /* as the store opened it; ours once the rates have been read */
     gl_ms valid_until;
-    gl_ms renewed_at;              /* when the store last took a write of ours for the session */
-    struct gl_buf about;           /* what others may know */
-    bool is_unreachable;           /* the store has not taken the last renewal ... */
+    gl_ms renewed_at;    /* when the store last accepted a write of ours for the session */
+    struct gl_buf about; /* what other nodes are told about us */
+    bool is_unreachable; /* the store has not accepted the last renewal ... */
     struct gl_why unreachable_why; /* ... and why */
-    enum gl_store_health health;   /* as it was told last */
-    bool has_left;                 /* we have said that we leave */
+    enum gl_store_health health;   /* as last reported */
+    bool has_left;                 /* session_end has been sent */
     bool is_lost_reported;
     gl_str lost_why;
     uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
@@ -62,7 +65,7 @@ static void feed_session(struct gl_node *n)
     GL_ASSERT(n->session.n > 0);
 }
 
-/* ---- rates: a start in an earlier life counts ---- */
+/* ---- rates: starts before a restart of the node count, too ---- */
 
 static void feed_rates(struct gl_node *n, const struct gl_store_req *req)
 {
@@ -128,7 +131,8 @@ static void on_rate(struct gl_store_req *req)
 {
     struct gl_chain *c = req->owner;
 
-    if (req->status == 0 && !c->node->stopping) { /* else its next start is refused, too */
+    if (req->status == 0 &&
+        !c->node->stopping) { /* if it failed, the next start is refused and we read it again */
         feed_rates(c->node, req);
     }
     gl_chain_end(c);
@@ -143,7 +147,7 @@ void gl_sessions_read_rate(struct gl_node *n, gl_str key)
     gl_chain_get(c, GL_S("rate"), gl_str_dup(&c->arena, key), on_rate);
 }
 
-/* ---- what others may know of us ---- */
+/* ---- what other nodes are told about us ---- */
 
 static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 {
@@ -203,7 +207,7 @@ static gl_str describe(struct gl_node *n)
     return gl_buf_view(&own(n)->about);
 }
 
-/* ---- what is told of it ---- */
+/* ---- what the core decides about the session, and reports ---- */
 
 void gl_sessions_on_changed(struct gl_node *n)
 {
@@ -228,7 +232,7 @@ void gl_sessions_set_valid_until(struct gl_node *n, const struct gl_effect *e)
     GL_ASSERT(n->session.n > 0);
     GL_ASSERT(e->type == GL_FX_VALID);
     own(n)->valid_until = e->deadline_at;
-    if (n->exec_up) { /* else it is told when it is */
+    if (n->exec_up) { /* if it is down, it gets this when it is up */
         gl_sessions_limit_exec(n);
     }
     GL_ASSERT(own(n)->valid_until == e->deadline_at);
@@ -260,7 +264,7 @@ void gl_sessions_on_refused(struct gl_node *n, const struct gl_store_req *req)
     }
 }
 
-/* Renewals that are refused for want of room are no silence. */
+/* A store that refuses renewals because it is full is not unreachable. */
 enum gl_store_health gl_sessions_store_health(const struct gl_node *n)
 {
     gl_ms since;
@@ -280,7 +284,7 @@ static void report_health(struct gl_node *n, enum gl_store_health health)
     gl_str why;
 
     own(n)->health = health;
-    (void)gl_core_is_shut(n->core, &since, &why); /* that is the mood */
+    (void)gl_core_is_shut(n->core, &since, &why); /* only `why` is needed here */
     if (n->config.on_store_health != NULL) {
         n->config.on_store_health(n->config.owner, health,
                                   health == GL_STORE_UNREACHABLE ? own(n)->unreachable_why.text
@@ -289,7 +293,7 @@ static void report_health(struct gl_node *n, enum gl_store_health health)
     }
 }
 
-/* Not from inside a step of the core: who is told may stop the node. */
+/* Must not run inside a step of the core: the callbacks may stop the node. */
 void gl_sessions_report(struct gl_node *n)
 {
     enum gl_store_health health = gl_sessions_store_health(n);
@@ -314,7 +318,7 @@ void gl_sessions_log(const struct gl_node *n, const char *fmt, ...)
         return;
     }
     va_start(args, fmt);
-    (void)vsnprintf(line, sizeof(line), fmt, args); /* a long line is cut */
+    (void)vsnprintf(line, sizeof(line), fmt, args); /* a long line is truncated */
     va_end(args);
     n->config.on_notice(n->config.owner, line);
 }
@@ -333,9 +337,9 @@ void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from)
 void gl_sessions_log_taken(struct gl_node *n)
 {
     if (own(n)->taken_n == 1) {
-        gl_sessions_log(n, "took over job %s of a dead node", own(n)->taken);
+        gl_sessions_log(n, "took over job %s from a dead node", own(n)->taken);
     } else if (own(n)->taken_n > 1) {
-        gl_sessions_log(n, "took over %llu jobs of dead nodes, the last of them %s",
+        gl_sessions_log(n, "took over %llu jobs from dead nodes, most recently %s",
                         (unsigned long long)own(n)->taken_n, own(n)->taken);
     }
     own(n)->taken_n = 0;
@@ -394,7 +398,7 @@ void gl_sessions_on_renewed(struct gl_node *n, const struct gl_store_req *req)
     }
 }
 
-/* ---- a store that is only half there ---- */
+/* ---- an unfinished migration into the store ---- */
 
 static bool is_migration_unfinished(const struct gl_store_req *req, struct gl_why *ret)
 {
@@ -408,8 +412,8 @@ static bool is_migration_unfinished(const struct gl_store_req *req, struct gl_wh
         gl_str from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "source"), &a);
 
         (void)gl_why(ret, GL_R_MIGRATION_UNFINISHED,
-                     "a migration into this store has not ended: not all of %.*s is there. Run "
-                     "the same 'glia store migrate' again, it goes on where it was",
+                     "the migration from %.*s into this store is unfinished; run the same "
+                     "'glia store migrate' again to continue it",
                      GL_STR_ARG(from));
     }
     gl_arena_done(&a);
@@ -435,7 +439,8 @@ static void on_migration(struct gl_store_req *req)
     }
 }
 
-/* Its jobs are still the source's, too: whoever began with them would do things twice. */
+/* A half-migrated store's jobs still exist in the source as well. Running them here would run steps
+ * twice. */
 static void check_migration(struct gl_node *n)
 {
     struct sessions *m = own(n);
@@ -477,7 +482,7 @@ static void on_time(struct gl_node *n)
         check_migration(n);
         return;
     }
-    if (m->opened.id.n > 0) { /* the rates could not be read */
+    if (m->opened.id.n > 0) { /* reading the rates had failed */
         read_rates(n);
         return;
     }
@@ -500,11 +505,11 @@ void gl_node_publish(struct gl_node *n)
     }
 }
 
-/* ---- leaving ---- */
+/* ---- closing it ---- */
 
 static void on_left(struct gl_store_req *req)
 {
-    (void)req; /* whatever became of it: else it ends by itself */
+    (void)req; /* if it failed, the session expires by itself */
 }
 
 bool gl_sessions_close(struct gl_node *n)
@@ -518,7 +523,8 @@ bool gl_sessions_close(struct gl_node *n)
     GL_ASSERT(n->outstanding == 0);
     gl_core_figures(n->core, &f);
     if (!s->ops->shared || n->session.n == 0 || n->lost || m->has_left || f.attempts_running > 0) {
-        return false; /* our next life asks the keeper for what runs; until then nobody takes it */
+        return false; /* our next session asks the keeper for running attempts; until then nobody
+                         may take over */
     }
     m->has_left = true;
     s->ops->session_end(s, gl_chain_call_store(&m->call, n, on_left, n), n->session);
@@ -534,7 +540,7 @@ static void init(struct gl_node *n)
     m->valid_until = m->due = INT64_MAX;
     m->ttl = n->config.session_ttl_ms > 0 ? n->config.session_ttl_ms : GL_SESSION_TTL_MS;
     if (!n->ports.store->ops->shared) {
-        m->ttl = UNSHARED_TTL_MS; /* nobody counts it */
+        m->ttl = UNSHARED_TTL_MS; /* no other node relies on it */
     }
     GL_ASSERT(m->ttl > 0);
 }

@@ -1,11 +1,12 @@
 /* starts.c - attempts on their way to the executor.
  *
- * A start needs its files, if they are not here (blobs.h), its parents' outputs and what its
- * references name, which are read from the store first (lookup.c). If the attempt is to be stopped,
- * asked about or has been acknowledged meanwhile, it is given up before it reaches the executor: a
- * start that leaves after the acknowledgement of the same attempt would run it a second time.
+ * A start needs its files, if they are not in our folder (blobs.h), the outputs of its parents and
+ * the values of its references, which are read from the store (lookup.c). If meanwhile the attempt
+ * is to be stopped, is asked about, or has been acknowledged, the start is cancelled before it
+ * reaches the executor: a start sent after the acknowledgement of the same attempt would run it a
+ * second time.
  *
- * On a shared store nothing starts when others may take this node for dead. */
+ * On a shared store nothing starts once other nodes may consider this node dead. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -18,8 +19,8 @@
 #include "node/worker_files.h"
 
 struct starts {
-    struct gl_map by_key; /* those that are being prepared */
-    gl_ms due;            /* some came too late, and must be told so */
+    struct gl_map by_key; /* struct start: those being prepared */
+    gl_ms due;            /* when to report the starts that were too late */
 };
 
 struct start {
@@ -33,17 +34,17 @@ struct start {
     gl_ms deadline_at, submitted_at;
     struct gl_exec_start x;
     gl_str step_id;
-    int64_t item; /* of an instance; -1: none */
+    int64_t item; /* of an instance; -1: not an instance */
     struct gl_json facts;
     bool has_facts;
     struct gl_buf input;
     uint32_t of;
     const struct gl_turn *turn; /* of a unit; NULL: a step of a flow file */
-    gl_str message;             /* what it handles */
-    gl_str body;                /* ... and its body, if that is a large one, and no blob */
-    size_t payloads_n;          /* files of the bundle among its files: the first ones */
+    gl_str message;             /* the message it handles */
+    gl_str body;                /* ... and its body, if that is large and not a blob */
+    size_t payloads_n;          /* how many of its files are the bundle's: the first ones */
     bool is_cancelled;
-    bool is_late; /* to be told so: it does not leave */
+    bool is_late; /* too late: to be reported, not sent */
 };
 
 static struct starts *own(const struct gl_node *n)
@@ -56,8 +57,7 @@ static void on_end(void *chain)
     struct start *s = chain;
 
     if (s->key.n > 0) {
-        (void)gl_map_remove(&own(s->chain.node)->by_key,
-                            s->key); /* it is there while it has a key */
+        (void)gl_map_remove(&own(s->chain.node)->by_key, s->key); /* it has a key, so it is there */
     }
     gl_spec_unref(s->spec);
     gl_buf_done(&s->input);
@@ -145,7 +145,8 @@ static int expand_args(struct start *s, struct gl_why *why)
     if (rc == 0 && (s->step->expand & GL_EXPAND_CWD) != 0) {
         rc = gl_ref_expand(s->step->cwd, &s->facts, &s->chain.arena, &s->x.cwd, why);
         if (rc == 0 && (s->x.cwd.n == 0 || s->x.cwd.p[0] != '/')) {
-            rc = gl_why(why, GL_E_INVALID, "cwd: '%.*s' is no absolute path", GL_STR_ARG(s->x.cwd));
+            rc = gl_why(why, GL_E_INVALID, "cwd '%.*s' is not an absolute path",
+                        GL_STR_ARG(s->x.cwd));
         }
     }
     return rc;
@@ -169,7 +170,7 @@ static void write_parents(struct start *s, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-/* For `python`: each reference by its own text. */
+/* For `python`: the value of each reference, under the text of the reference. */
 static int write_refs(struct start *s, struct gl_jw *w, struct gl_why *why)
 {
     GL_ASSERT(s->has_facts);
@@ -221,7 +222,7 @@ static int make_input(struct start *s, struct gl_why *why)
     return rc;
 }
 
-/* ---- on the way ---- */
+/* ---- handing over to the executor ---- */
 
 static void on_started(struct gl_exec_req *req)
 {
@@ -246,13 +247,14 @@ static void hand_over(struct start *s)
         own(n)->due = n->now;
         return;
     }
-    if (!GL_PLANT(27)) { /* planted: a start however late */
+    if (!GL_PLANT(27)) { /* planted: no limit on how late */
         s->x.start_by = s->x.start_by < valid_until ? s->x.start_by : valid_until;
     }
     if (s->turn == NULL) {
         s->x.input = gl_buf_view(&s->input);
     }
-    (void)gl_map_remove(&own(n)->by_key, s->key); /* from here on the executor keeps the order */
+    (void)gl_map_remove(&own(n)->by_key,
+                        s->key); /* from here on the executor orders starts and stops */
     s->key = (gl_str){0};
     n->ports.exec->ops->start(n->ports.exec, gl_chain_exec(&s->chain, on_started), &s->x);
 }
@@ -283,7 +285,7 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
     if (rc != 0) {
         (void)gl_why(&why, rc, "%s", text);
     } else if (s->is_cancelled) {
-        rc = gl_why(&why, GL_E_UNAVAILABLE, "given up");
+        rc = gl_why(&why, GL_E_UNAVAILABLE, "cancelled");
     } else {
         rc = gl_json_parse(&s->facts, gl_str_dup(&s->chain.arena, json), GL_RECORD_BYTES_MAX,
                            &s->chain.arena, &why);
@@ -296,7 +298,7 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
         hand_over(s);
         return;
     }
-    /* A reference that leads nowhere leads nowhere the next time, too. */
+    /* A reference that cannot be resolved now cannot be resolved later either. */
     feed_started(s, rc == GL_E_UNAVAILABLE ? rc : GL_E_INVALID, why.text);
     gl_chain_drop(&s->chain);
 }
@@ -340,7 +342,7 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
     GL_ASSERT(e->token > 0);
     GL_ASSERT(e->start_number > 0);
     GL_ASSERT(e->of < e->spec->flow->steps.n);
-    s->spec = e->spec; /* the effect's reference passes to us */
+    s->spec = e->spec; /* takes over the effect's reference */
     s->step = gl_flow_step(e->spec->flow, e->of);
     s->step_id = gl_str_dup(&s->chain.arena, e->step_id);
     s->of = e->of;
@@ -385,7 +387,7 @@ static void take_files(struct start *s)
     s->x.files_n = s->step->files.n;
 }
 
-/* Its files are here. */
+/* Its files are in our folder. */
 static void on_files_ready(struct start *s)
 {
     struct gl_why why;
@@ -403,7 +405,7 @@ static void on_files_ready(struct start *s)
         gather(s);
         return;
     }
-    /* Nothing can be wrong with it: no references, and its texts have been checked. */
+    /* It cannot fail: there are no references, and its texts were checked at submission. */
     if (prepare(s, &why) != 0) {
         GL_UNREACHABLE();
     }
@@ -417,14 +419,14 @@ static void on_files(void *owner, int code, const char *why)
     GL_ASSERT(s->key.n > 0);
     if (code == 0 && s->is_cancelled) {
         code = GL_E_UNAVAILABLE;
-        why = "given up";
+        why = "cancelled";
     }
     if (code == 0) {
         on_files_ready(s);
         return;
     }
     if (s->turn != NULL && (code == GL_E_NOT_FOUND || code == GL_E_DAMAGED)) {
-        code = GL_E_NOT_FOUND; /* a bundle that is not whole: see gl_agent_unit_no_files() */
+        code = GL_E_NOT_FOUND; /* an incomplete bundle: see gl_agent_unit_no_files() */
     } else if (code != GL_E_UNAVAILABLE) {
         code = GL_E_INVALID;
     }
@@ -461,7 +463,7 @@ static int compose(struct start *s, struct gl_why *why)
                : gl_worker_compose(&s->chain.node->config.worker, &t, &s->chain.arena, &s->x, why);
 }
 
-/* Its large files are blobs now: are all blobs here? */
+/* Its large files are blobs now. Fetch the bundle's files that are missing here. */
 static void fetch_files(struct start *s)
 {
     struct gl_flow_file *files = GL_NEW_ARRAY(&s->chain.arena, struct gl_flow_file, s->x.files_n);
@@ -486,7 +488,7 @@ static void on_files_stored(void *owner, int code, const char *why)
         fetch_files(s);
         return;
     }
-    feed_started(s, GL_E_UNAVAILABLE, code == 0 ? "given up" : why);
+    feed_started(s, GL_E_UNAVAILABLE, code == 0 ? "cancelled" : why);
     gl_chain_drop(&s->chain);
 }
 
@@ -522,7 +524,7 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
     }
     if (code == 0) {
         code = GL_E_UNAVAILABLE;
-        why = "given up";
+        why = "cancelled";
     }
     feed_started(s, code, why);
     gl_chain_drop(&s->chain);
@@ -550,7 +552,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     gl_str key = key_of(&s->chain.arena, e);
     struct start *same = gl_map_find(&own(n)->by_key, key);
 
-    if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
+    if (same != NULL) { /* let that one continue, as this start */
         same->start_number = e->start_number;
         same->is_cancelled = false;
         gl_chain_drop(&s->chain);
@@ -599,7 +601,8 @@ static gl_ms due(const struct gl_node *n)
     return own(n)->due;
 }
 
-/* Those that came too late. Not from inside the core's own step, which asked for them. */
+/* Reports the starts that were too late. Not from inside the step of the core that asked for them.
+ */
 static void on_time(struct gl_node *n)
 {
     struct start *next;
@@ -611,9 +614,9 @@ static void on_time(struct gl_node *n)
     for (struct start *s = gl_chain_next(n, &starts, NULL); s != NULL; s = next) {
         if (s->is_late) {
             feed_started(s, GL_E_UNAVAILABLE,
-                         "this node could not renew its session: it starts nothing");
+                         "this node could not renew its session; it starts nothing");
         }
-        next = gl_chain_next(n, &starts, &s->chain); /* what was fed may have begun others */
+        next = gl_chain_next(n, &starts, &s->chain); /* the event may have begun other starts */
         if (s->is_late) {
             gl_chain_drop(&s->chain);
         }

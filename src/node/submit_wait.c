@@ -1,5 +1,8 @@
-/* submit_wait.c - submissions that wait: until the files of their flow are in the store, or to be
- * tried once more because what they relied on has been removed meanwhile. */
+/* submit_wait.c - submissions that wait, either for the files of their flow to reach the store, or
+ * to be submitted again because a record they relied on was removed meanwhile.
+ *
+ * A waiting submission is a chain without calls of its own. One that is due counts in
+ * node->outstanding, so that a stopping node answers it first. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -9,15 +12,15 @@
 enum { ATTEMPTS_MAX = 4 };
 
 struct waits {
-    gl_ms due; /* of those that are tried once more */
+    gl_ms due; /* when the due ones are submitted again */
 };
 
 struct wait {
     struct gl_chain chain;
     struct gl_request *rq;
-    struct gl_requests_stored stored; /* with `is_again` */
+    struct gl_requests_stored stored; /* set if `is_stored` */
     bool is_stored;
-    bool is_due; /* to be tried once more */
+    bool is_due; /* is to be submitted again */
 };
 
 static struct waits *own(const struct gl_node *n)
@@ -84,9 +87,8 @@ bool gl_submit_wait_for_files(struct gl_node *n, struct gl_request *rq,
     return true;
 }
 
-/* ---- once more ---- */
+/* ---- submitting again ---- */
 
-/* How often was this one refused? */
 bool gl_submit_wait_may_retry(struct gl_request *rq)
 {
     return rq->node.resubmits++ < ATTEMPTS_MAX;
@@ -102,7 +104,8 @@ bool gl_submit_wait_retry(struct gl_node *n, struct gl_request *rq, gl_str kind,
     GL_MARK(n->config.trace, "holds.removed_meanwhile");
     gl_blobs_forget(n->blobs, id);
     gl_blobs_forget(n->blobs, flow);
-    /* The core is told after us that the transaction has failed, and forgets what it believed. */
+    /* Not now: the core has yet to learn that the transaction failed, and to forget what it
+     * assumed. */
     wait_new(n, rq)->is_due = true;
     n->outstanding++;
     own(n)->due = n->now;

@@ -1,10 +1,10 @@
-/* values.c - what a program can be given. */
+/* values.c - checks the arguments and variables of a program against the system's limits. */
 #include "node/node_state.h"
 
 #include "base/limits.h"
 
-/* Values become arguments and variables: a NUL in one would cut it silently, and all together must
- * be what a program can be given. */
+/* Values of references become arguments and variables. A NUL byte would silently truncate one, and
+ * the system limits the size of each and of all together. */
 int gl_starts_check(const struct gl_exec_start *x, struct gl_why *why)
 {
     size_t bytes = x->cwd.n;
@@ -17,16 +17,16 @@ int gl_starts_check(const struct gl_exec_start *x, struct gl_why *why)
         }
         if (v.n > GL_ARG_BYTES_MAX) {
             return gl_why(why, GL_E_LIMIT,
-                          "one of its arguments or variables has %zu bytes, and %d is the limit: "
-                          "read large values from the input file",
+                          "an argument or variable is %zu bytes, over the limit of %d; read large "
+                          "values from the input file",
                           v.n, GL_ARG_BYTES_MAX);
         }
         bytes += v.n + 1;
     }
     if (bytes > GL_COMMAND_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT,
-                      "its arguments and environment have %zu bytes together, and %d is the limit: "
-                      "read large values from the input file",
+                      "arguments and environment total %zu bytes, over the limit of %d; read large "
+                      "values from the input file",
                       bytes, GL_COMMAND_BYTES_MAX);
     }
     return 0;

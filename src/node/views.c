@@ -1,3 +1,4 @@
+/* views.c - copies from records what a view asks for: ids, revisions, some members, or hashes. */
 #include "node/views.h"
 
 #include "base/check.h"
@@ -7,7 +8,7 @@
 
 enum { HEX = GL_SHA256_HEX - 1 };
 
-/* ---- texts, each once ---- */
+/* ---- a set of strings ---- */
 
 struct texts {
     struct gl_arena *arena;
@@ -32,11 +33,11 @@ static void add(struct texts *t, gl_str text)
         t->cap = cap;
     }
     t->items[t->n] = text;
-    gl_map_add(&t->known, text, t); /* a set: the value says nothing */
+    gl_map_add(&t->known, text, t); /* a set: the value has no meaning */
     t->n++;
 }
 
-/* Runs of 64 hex digits. */
+/* Adds every run of 64 hex digits. */
 static void add_hashes(struct texts *t, gl_str text)
 {
     size_t run = 0;
@@ -78,7 +79,7 @@ static gl_str members_of(const struct gl_core_view *v, gl_str value, struct gl_a
     return text;
 }
 
-/* Of a record that can be read. */
+/* The member of a readable record. */
 static bool member_of(const struct gl_core_view *v, const struct gl_record *r, struct gl_arena *a,
                       gl_str *ret)
 {
@@ -93,7 +94,7 @@ static bool member_of(const struct gl_core_view *v, const struct gl_record *r, s
     return true;
 }
 
-/* Of one that cannot: what its bytes have where the member should stand, as much as a hash has. */
+/* From an unreadable record: the bytes where the member should be, as long as a hash. */
 static gl_str salvage(const struct gl_core_view *v, gl_str value, struct gl_arena *a)
 {
     gl_str key = gl_str_fmt(a, "\"%s\":\"", v->member);
@@ -126,7 +127,7 @@ static struct gl_event_record stamp_of(const struct gl_record *r)
                                     .damaged = r->damaged};
 }
 
-/* ---- all of them ---- */
+/* ---- all records ---- */
 
 struct reading {
     const struct gl_core_view *view;

@@ -1,5 +1,7 @@
-/* worker_files.c - a worker's large files go through the context's blobs, not through the
- * executor's protocol: a message of some MiB stands in three of them. */
+/* worker_files.c - stores a worker's large files as blobs of the context.
+ *
+ * The executor's protocol carries files as text. A message of several MiB is contained in three of
+ * a worker's files, so large ones are passed by hash. */
 #include "node/worker_files.h"
 
 #include "base/check.h"
@@ -14,7 +16,7 @@ struct gl_worker_files {
     struct gl_exec_file *files;
     size_t files_n, at;
     char hex[GL_SHA256_HEX];
-    struct gl_arena *arena; /* of who asked */
+    struct gl_arena *arena; /* the caller's */
     gl_worker_files_done *done;
     void *owner;
 };
@@ -28,12 +30,12 @@ static void finish(struct gl_worker_files *p, int code, const char *why)
 
 static void on_failed(void *chain, int code, const char *why)
 {
-    (void)code; /* this disk, this time */
+    (void)code; /* a local disk error: may succeed later */
     finish(chain, GL_E_UNAVAILABLE, why);
 }
 
-static const struct gl_chain_kind spills = {.bytes = sizeof(struct gl_worker_files),
-                                            .failed = on_failed};
+static const struct gl_chain_kind kind = {.bytes = sizeof(struct gl_worker_files),
+                                          .failed = on_failed};
 
 static void next(struct gl_worker_files *p);
 
@@ -106,7 +108,7 @@ bool gl_worker_files_store(struct gl_node *n, struct gl_exec_file *files, size_t
     if (!any || n->ports.blob == NULL || n->ports.blob->write == NULL) {
         return true;
     }
-    p = gl_chain_new(n, &spills, n->config.context);
+    p = gl_chain_new(n, &kind, n->config.context);
     p->files = files;
     p->files_n = files_n;
     p->arena = arena;

@@ -1,3 +1,4 @@
+/* workers.c - composes the start of a worker or module: command, files, working folder, input. */
 #include "node/workers.h"
 
 #include "base/check.h"
@@ -13,7 +14,7 @@ struct word {
     gl_str name, value;
 };
 
-/* One pass: what has been put in is not looked through again. */
+/* A single pass: inserted values are not substituted again. */
 static gl_str substituted(gl_str text, const struct word *words, size_t words_n, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -38,7 +39,7 @@ static gl_str substituted(gl_str text, const struct word *words, size_t words_n,
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-/* What prepares a Python environment, before the command itself. */
+/* The command that prepares a Python environment comes before the agent's own. */
 static int wrap_python(const struct gl_worker_facts *f, gl_str *argv, size_t *n, struct gl_why *why)
 {
     GL_ASSERT(*n == 0);
@@ -46,9 +47,8 @@ static int wrap_python(const struct gl_worker_facts *f, gl_str *argv, size_t *n,
         return 0;
     }
     if (f->place->glia_path.n == 0 || f->place->pyenv_folder.n == 0) {
-        return gl_why(
-            why, GL_E_INVALID,
-            "the agent asks for a python_environment, and this node has no place for one");
+        return gl_why(why, GL_E_INVALID,
+                      "the agent needs a python_environment, but this node has no folder for it");
     }
     argv[(*n)++] = f->place->glia_path;
     argv[(*n)++] = GL_S("pyenv");
@@ -101,7 +101,7 @@ struct files {
     size_t n, cap;
 };
 
-/* Who comes later wins. */
+/* A later file replaces an earlier one of the same name. */
 static void add_file(struct files *fs, struct gl_exec_file file)
 {
     struct gl_exec_file *at = gl_map_find(&fs->places, file.name);
@@ -133,7 +133,7 @@ static gl_str plain_path(gl_str s)
     return gl_str_is(s, ".") ? (gl_str){0} : s;
 }
 
-/* The first payload that is not before `path`. */
+/* The index of the first payload that does not sort before `path`. */
 static size_t lower_bound(const struct gl_payload *items, size_t n, gl_str path)
 {
     size_t low = 0, high = n;
@@ -156,12 +156,12 @@ static gl_str base_name(gl_str path)
     gl_str rest = path;
 
     while (rest.n > 0 && memchr(rest.p, '/', rest.n) != NULL) {
-        (void)gl_str_cut(rest, '/', &rest); /* what comes before is a folder */
+        (void)gl_str_cut(rest, '/', &rest); /* the part before is a folder */
     }
     return rest;
 }
 
-/* Where a payload goes; "" : it does not belong to this upload. */
+/* Where a payload goes; "": it does not belong to this upload. */
 static gl_str target_of(const struct gl_upload *u, gl_str source, gl_str path, struct gl_arena *a)
 {
     gl_str target = plain_path(u->target), rest;
@@ -177,8 +177,8 @@ static gl_str target_of(const struct gl_upload *u, gl_str source, gl_str path, s
     return target.n > 0 ? gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(target), GL_STR_ARG(rest)) : rest;
 }
 
-/* All payloads below `source` stand together, because they are sorted, but perhaps after others
- * that only begin like it: "lib", "lib.txt", "lib/a". */
+/* All payloads below `source` are adjacent, because payloads are sorted, but others that share the
+ * prefix may come between: "lib", "lib.txt", "lib/a". */
 static size_t count_upload(const struct gl_bundle_spec *b, const struct gl_upload *u,
                            struct files *to)
 {
@@ -216,20 +216,20 @@ static int add_uploads(const struct gl_worker_facts *f, struct files *fs, struct
         size_t n = count_upload(b, &uploads[i], fs);
 
         if (n == 0) {
-            return gl_why(why, GL_E_INVALID, "payloads/%.*s, which the agent wants, is not there",
+            return gl_why(why, GL_E_INVALID,
+                          "the agent needs payloads/%.*s, which the bundle does not have",
                           GL_STR_ARG(uploads[i].source));
         }
         fs->cap += n;
     }
     if (fs->cap > GL_PAYLOADS_MAX + OF_THE_RUNTIME) {
         return gl_why(why, GL_E_LIMIT,
-                      "the agent wants %zu files in its workspace, and %d is the "
-                      "limit",
+                      "the agent needs %zu files in its working folder, over the limit of %d",
                       fs->cap - OF_THE_RUNTIME, GL_PAYLOADS_MAX);
     }
     fs->items = GL_NEW_ARRAY(fs->a, struct gl_exec_file, fs->cap);
     for (size_t i = 0; i < f->agent->uploads.n; i++) {
-        (void)count_upload(b, &uploads[i], fs); /* as many as before */
+        (void)count_upload(b, &uploads[i], fs); /* the same number as before */
     }
     GL_ASSERT(fs->n <= fs->cap);
     return 0;
@@ -284,7 +284,7 @@ static gl_str context_text(const struct gl_worker_facts *f, struct gl_arena *a)
     return dup_buf(a, &out);
 }
 
-/* A large body is not in the message that the worker reads, but in these two files. */
+/* A large body is not in the message the worker reads but in these two files. */
 static int add_own(const struct gl_worker_facts *f, struct files *fs, struct gl_why *why)
 {
     struct gl_message whole = f->message;
@@ -328,7 +328,7 @@ static int make_files(const struct gl_worker_facts *f, struct gl_arena *a, struc
     return rc;
 }
 
-/* ---- what can be given to a program ---- */
+/* ---- limits of the system ---- */
 
 static int check_one(gl_str v, bool is_variable, size_t number, struct gl_arena *a,
                      struct gl_why *why)
@@ -345,7 +345,7 @@ static int check_one(gl_str v, bool is_variable, size_t number, struct gl_arena 
         return gl_why(why, GL_E_INVALID, "%.*s contains a NUL byte", GL_STR_ARG(name));
     }
     return gl_why(why, GL_E_LIMIT,
-                  "%.*s has %zu bytes, and %d is the limit: give large values to the worker in "
+                  "%.*s is %zu bytes, over the limit of %d; pass large values to the worker in "
                   "payloads/ or in its message",
                   GL_STR_ARG(name), v.n, GL_ARG_BYTES_MAX);
 }
@@ -357,7 +357,7 @@ static int check_start(const struct gl_exec_start *x, struct gl_arena *a, struct
 
     if (x->argv_n > GL_ARGS_MAX || x->env_n > GL_ENVS_MAX) {
         return gl_why(why, GL_E_LIMIT,
-                      "the worker has %zu arguments and %zu variables; %d and %d are the limits",
+                      "the worker has %zu arguments and %zu variables; the limits are %d and %d",
                       x->argv_n, x->env_n, GL_ARGS_MAX, GL_ENVS_MAX);
     }
     for (size_t i = 0; i < x->argv_n + x->env_n && rc == 0; i++) {
@@ -369,15 +369,15 @@ static int check_start(const struct gl_exec_start *x, struct gl_arena *a, struct
     }
     if (rc == 0 && bytes > GL_COMMAND_BYTES_MAX) {
         rc = gl_why(why, GL_E_LIMIT,
-                    "the worker's arguments and environment have %zu bytes together, and %d is "
-                    "the limit: make the bundle's `environment`, its configuration or the node's "
-                    "own environment smaller",
+                    "the worker's arguments and environment total %zu bytes, over the limit of %d; "
+                    "make the bundle's `environment`, its configuration or the node's own "
+                    "environment smaller",
                     bytes, GL_COMMAND_BYTES_MAX);
     }
     return rc;
 }
 
-/* The one text among those of a message that becomes a variable as it is. */
+/* These members of a message become variables unchanged. */
 static int check_words(const struct gl_message *m, struct gl_why *why)
 {
     const gl_str words[] = {m->content_type, m->content_encoding};
@@ -386,7 +386,7 @@ static int check_words(const struct gl_message *m, struct gl_why *why)
         for (size_t k = 0; k < words[i].n; k++) {
             if ((unsigned char)words[i].p[k] < 0x20) {
                 return gl_why(why, GL_E_INVALID,
-                              "the message's %s contains the byte 0x%02x: it must be one line",
+                              "the message's %s contains the byte 0x%02x; it must be a single line",
                               i == 0 ? "content_type" : "content_encoding",
                               (unsigned)words[i].p[k]);
             }
@@ -395,9 +395,9 @@ static int check_words(const struct gl_message *m, struct gl_why *why)
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole start ---- */
 
-/* What is not said of the step is that of the message itself. */
+/* If the step has no ledger entry, use the one in the message itself. */
 static void take_ledger(struct gl_worker_facts *f, struct gl_arena *a)
 {
     GL_ASSERT(f->ledger.run_id.n == 0);
@@ -435,7 +435,7 @@ static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct 
     x->grace_ms = GRACE_MS;
     x->beacon_ms = f->agent->beacons ? f->agent->beacon_ms : 0;
     x->make_folder = gl_worker_data_folder(f->place, f->turn->run_id, a);
-    if (!gl_str_eq(f->turn->run_id, f->turn->job_id)) { /* a job's id is nobody else's */
+    if (!gl_str_eq(f->turn->run_id, f->turn->job_id)) { /* run ids may be reused */
         x->take_folder = gl_worker_run_folder(f->place, f->turn->run_id, a);
     }
     GL_ASSERT(x->stdout_max > 0);
@@ -453,7 +453,7 @@ static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct 
     return rc == 0 ? check_start(x, a, why) : rc;
 }
 
-/* Modules have no files: what they read is in the message. */
+/* Modules have no files: they get the whole message. */
 static int write_message(const struct gl_worker_facts *f, struct gl_arena *a, struct gl_jw *w,
                          struct gl_why *why)
 {
@@ -505,8 +505,8 @@ static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
     }
     if (out.n > GL_MODULE_FRAME_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT,
-                      "configuration, state and message of the module have %zu bytes together, and "
-                      "%d is the limit",
+                      "configuration, state and message of the module total %zu bytes, over the "
+                      "limit of %d",
                       out.n, GL_MODULE_FRAME_BYTES_MAX);
     }
     x->input = dup_buf(a, &out);
@@ -527,6 +527,6 @@ int gl_worker_compose(const struct gl_worker_place *p, const struct gl_worker_tu
     if (gl_str_is(x->driver, "module")) {
         return compose_module(&f, a, x, reterr_why);
     }
-    GL_ASSERT(gl_str_is(x->driver, "worker")); /* a relay never leaves the core */
+    GL_ASSERT(gl_str_is(x->driver, "worker")); /* relays run inside the core */
     return compose_worker(&f, a, x, reterr_why);
 }

@@ -1,10 +1,12 @@
+/* workers_env.c - the environment of a worker. Later variables replace earlier ones of the same
+ * name, so the order of the calls in gl_worker_env() is the order of precedence. */
 #include "node/workers_env.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
 
-/* A set of variables: who comes later wins, and stands where the first one stood. */
+/* A set of variables: a later value replaces an earlier one, in the place of the first. */
 struct env {
     struct gl_arena *a;
     struct gl_map places; /* name -> its entry in `items` */
@@ -12,7 +14,8 @@ struct env {
     size_t n, cap;
 };
 
-/* Byte by byte: a NUL in a value must be met by whoever checks it, not end it here. */
+/* Copied as bytes: a NUL in a value must reach the check in workers.c and not end the value here.
+ */
 static gl_str joined(struct gl_arena *a, gl_str name, gl_str value)
 {
     char *p = gl_arena_alloc(a, name.n + value.n + 2);
@@ -73,7 +76,7 @@ gl_str gl_worker_time(gl_ms t, struct gl_arena *a)
     return t > 0 ? gl_str_dup(a, gl_when_format(t, text)) : (gl_str){0};
 }
 
-/* ---- of the node ---- */
+/* ---- from the node ---- */
 
 static void put_node(struct env *e, const struct gl_worker_place *p)
 {
@@ -88,7 +91,7 @@ static void put_node(struct env *e, const struct gl_worker_place *p)
     }
 }
 
-/* ---- of the runtime ---- */
+/* ---- from the runtime ---- */
 
 static void put_file(struct env *e, const char *name, const char *file)
 {
@@ -147,7 +150,7 @@ static void put_beacons(struct env *e, const struct gl_worker_facts *f)
 
 /* ---- what a job adds to `environment` ---- */
 
-/* Copy the object `from` (or nothing, if it is none) with `name` set to `value`. */
+/* Copy the object `from` (nothing, if it is not an object) with `name` set to `value`. */
 static void write_with(struct gl_jw *w, const struct gl_json *j, gl_jnode from, const char *name,
                        gl_str value, struct gl_arena *a)
 {
@@ -242,7 +245,7 @@ static void put_passed(struct env *e, const struct gl_worker_facts *f)
     }
 }
 
-/* The core's own names. Nobody can set them to something else. */
+/* The core's own names. Nothing can override them. */
 static void put_core(struct env *e, const struct gl_worker_facts *f)
 {
     const struct gl_worker_turn *t = f->turn;
@@ -259,8 +262,8 @@ static void put_core(struct env *e, const struct gl_worker_facts *f)
     put_known(e, "GLIA_DEADLINE_AT", gl_worker_time(t->deadline_at, e->a));
 }
 
-/* The environment of a bundle must not name the core's variables either: one that is not set today
- * (GLIA_DEADLINE_AT) would otherwise be believed. */
+/* A bundle's environment must not set the core's variables either: a worker would trust one that is
+ * unset today (GLIA_DEADLINE_AT). */
 static void put_own(struct env *e, const struct gl_step_spec *unit)
 {
     for (size_t i = 0; i < unit->env.n; i++) {
@@ -273,7 +276,7 @@ static void put_own(struct env *e, const struct gl_step_spec *unit)
 int gl_worker_env(const struct gl_worker_facts *f, struct gl_arena *a, struct gl_exec_start *x,
                   struct gl_why *reterr_why)
 {
-    enum { OF_THE_RUNTIME = 64 }; /* names above, and some to spare */
+    enum { OF_THE_RUNTIME = 64 }; /* the names above, and some spare */
     struct env e = {
         .a = a, .cap = f->place->env_n + f->unit->env.n + f->agent->pass_env.n + OF_THE_RUNTIME};
     int rc;

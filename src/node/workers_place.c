@@ -1,3 +1,5 @@
+/* workers_place.c - what workers inherit from the node: its environment, filtered, and its folders.
+ */
 #include "base/check.h"
 #include "node/workers_env.h"
 
@@ -21,8 +23,8 @@ gl_str gl_worker_data_folder(const struct gl_worker_place *p, gl_str run_id, str
     return gl_str_fmt(a, "%.*s/%.*s/data", GL_STR_ARG(p->runs_root), GL_STR_ARG(run_id));
 }
 
-/* Names that say something of one job, agent or attempt. A node that was itself started by a worker
- * has them in its environment, and they would be lies here. */
+/* Names that describe one job, agent or attempt. A node that was itself started by a worker has
+ * them in its environment, where they would be wrong for its own workers. */
 static bool is_per_turn(gl_str name)
 {
     static const char *const names[] = {
@@ -43,7 +45,7 @@ static bool is_per_turn(gl_str name)
            gl_str_starts(name, GL_S("MN_AGENT_BEACON_"));
 }
 
-/* A value with the byte that stands for the workspace would come out as another. */
+/* A value with the byte that stands for the working folder would be expanded by the executor. */
 bool gl_worker_is_inherited(gl_str name, gl_str value)
 {
     return name.n > 0 && !is_per_turn(name) && !gl_worker_is_private(name) &&

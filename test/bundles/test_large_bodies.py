@@ -338,7 +338,7 @@ def test_a_message_whose_text_is_gone_holds_its_job(box, alone, tmp_path):
         return status if status["status"] in ("paused", "failed", "completed") else None
     status = wait_for("the pause", ended)
     assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
-    assert "not in the store any more" in status["reason"], status
+    assert "missing from the store" in status["reason"], status
 
 
 def test_many_relays_do_not_read_it_at_once(box, alone, tmp_path):

@@ -318,7 +318,7 @@ def test_status_and_top_tell_of_a_store_that_does_not_answer(boxes, redis, how, 
         redis.resume()
     rows = dict(line.split("\t") for line in done.stdout.splitlines())
     assert "serve, process" in rows["node"] and rows["jobs"] == "cannot be read"
-    assert rows["not ready"].startswith("the store has not taken a write since 20")
+    assert rows["not ready"].startswith("the store has accepted no writes since 20")
     assert doc["node"]["reason"] == rows["not ready"] and rows["not ready"] in seen
     assert doc["jobs"] is None and doc["human"] is None and not doc["jobs_complete"]
     assert doc["error"]["code"] == "unavailable"

@@ -155,7 +155,7 @@ if os.geteuid() == 0:
         flow = {"flow": {"steps": {"a": {"noop": True}}}}
         wait_for("a refusal", lambda: world.ask("POST", JOBS, flow).status == 503)
         wait_for("its word", lambda: "; waiting" in world.read(run.err))
-        assert "has not taken a commit since" in world.read(run.err), world.read(run.err)
+        assert "has accepted no commits since" in world.read(run.err), world.read(run.err)
         world.disk.free()
         wait_for("its end", lambda: "works normally again" in world.read(run.err))
         world.write("go", "")

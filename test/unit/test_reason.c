@@ -285,7 +285,7 @@ static void a_held_job_says_by_whom_and_how_to_go_on(void **state)
 static gl_str store_is_shut(void *owner, struct gl_arena *a)
 {
     (void)owner;
-    return gl_str_fmt(a, "the store has not taken a commit since %d", 7);
+    return gl_str_fmt(a, "the store has accepted no commits since %d", 7);
 }
 
 static void a_job_that_has_not_ended_tells_of_a_store_without_room(void **state)
