@@ -115,7 +115,7 @@ static void on_store_health(void *owner, enum gl_store_health health, const char
         gl_textlog_write(&d->log, "%s %s: %s", d->store_label, bad[health], why);
     } else {
         gl_textlog_write(&d->log, "%s %s again", d->store_label,
-                         d->health == GL_STORE_READ_ONLY ? "takes commits" : "answers");
+                         d->health == GL_STORE_READ_ONLY ? "accepts commits" : "answers");
     }
     pthread_mutex_lock(&d->mutex);
     d->health = health;

@@ -264,8 +264,9 @@ static void report_request(struct gl_follow *f)
         return;
     }
     word = first_decision(f, &page);
-    if (!gl_str_is(f->status, "paused") ||
-        !gl_api_reply_is(&page, page.root, "damaged")) { /* else refused */
+    /* An answer for a damaged job is refused, as soon as the node has loaded the job: that it has
+     * not been paused yet says nothing. */
+    if (!gl_api_reply_is(&page, page.root, "damaged")) {
         gl_progress_clear(f->progress);
         gl_cli_note(cli, "step %s waits for a person; to answer: %s", f->asked,
                     gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
