@@ -1,5 +1,6 @@
-/* daemon_human.c - a thread that looks for questions of workers: which are open, and whose time is
- * over (os/human_timeouts.h).
+/* daemon_human.c - a thread that reads and writes the files in which workers ask people questions
+ * (os/human_timeouts.h). What follows from a question is decided in the core
+ * (core/agents/human_requests.h).
  *
  * Files are not the control thread's business: a disk far away may take its time. What a run's job
  * is doing only that thread knows, so it is asked, as clients do; who is told to stop waits for no
@@ -25,6 +26,7 @@ enum {
 };
 
 struct gl_daemon_human {
+    struct gl_ask_writer writer;
     struct gl_daemon *daemon;
     struct gl_human_timeouts timeouts;
     pthread_t thread;
@@ -32,11 +34,15 @@ struct gl_daemon_human {
     struct gl_request rq;
     gl_str run_id; /* asked about; `run_text` */
     char run_text[GL_NAME_BYTES_MAX + 1];
+    char report_job[GL_ULID_BYTES + 1];
+    gl_ms report_due;
 
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t changed;
     bool is_stopping;
-    bool is_asked; /* the control thread has the request */
+    struct gl_link expiries; /* struct expiry: what the core wants written */
+    bool is_asked;           /* the control thread has the request, or the report */
+    bool is_heard;           /* then: the report was */
     enum gl_human_run run;
     char job[GL_ULID_BYTES + 1]; /* then: the run's */
     char since[GL_WHEN_BYTES];   /* GL_HUMAN_RUN_REMOTE: see gl_human_file_is_current() */
@@ -143,6 +149,100 @@ static enum gl_human_run ask(void *owner, gl_str run_id)
     return check_folder(h->timeouts.root, run_id, run, job, since);
 }
 
+/* ---- reporting deadlines, and writing what is decided ---- */
+
+static void report_now(struct gl_loop_task *t)
+{
+    struct gl_daemon_human *h = t->owner;
+    struct gl_node *node = h->daemon->node;
+    bool is_heard = node != NULL && gl_node_on_asked(node, gl_str_of(h->report_job), h->report_due);
+
+    pthread_mutex_lock(&h->mutex);
+    h->is_heard = is_heard;
+    h->is_asked = false;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->mutex);
+}
+
+static bool report(void *owner, gl_str job, gl_ms due)
+{
+    struct gl_daemon_human *h = owner;
+    bool is_heard;
+
+    if (job.n != GL_ULID_BYTES) {
+        return true; /* nobody's */
+    }
+    memcpy(h->report_job, job.p, job.n);
+    h->report_due = due;
+    h->task = (struct gl_loop_task){.run = report_now, .owner = h};
+    pthread_mutex_lock(&h->mutex);
+    h->is_asked = true;
+    pthread_mutex_unlock(&h->mutex);
+    gl_loop_post(h->daemon->loop, &h->task);
+    pthread_mutex_lock(&h->mutex);
+    while (h->is_asked && !h->is_stopping) {
+        pthread_cond_wait(&h->changed, &h->mutex);
+    }
+    is_heard = !h->is_asked && h->is_heard;
+    pthread_mutex_unlock(&h->mutex);
+    return is_heard;
+}
+
+struct expiry {
+    struct gl_loop_task task;
+    struct gl_ask_expiry *asked;
+    struct gl_link link;
+};
+
+static void on_written(struct gl_loop_task *t)
+{
+    struct expiry *x = t->owner;
+    struct gl_ask_expiry *asked = x->asked;
+
+    gl_mem_free(x);
+    asked->done(asked);
+}
+
+/* On the control thread. */
+static void expire(struct gl_ask_writer *w, struct gl_ask_expiry *asked)
+{
+    struct gl_daemon_human *h = GL_CONTAINER(w, struct gl_daemon_human, writer);
+    struct expiry *x = gl_mem_alloc(sizeof(*x));
+
+    x->asked = asked;
+    x->task = (struct gl_loop_task){.run = on_written, .owner = x};
+    pthread_mutex_lock(&h->mutex);
+    gl_list_push(&h->expiries, &x->link);
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->mutex);
+}
+
+static struct expiry *next_expiry(struct gl_daemon_human *h)
+{
+    struct gl_link *l;
+
+    pthread_mutex_lock(&h->mutex);
+    l = h->is_stopping ? NULL : gl_list_first(&h->expiries);
+    if (l != NULL) {
+        gl_list_remove(l);
+    }
+    pthread_mutex_unlock(&h->mutex);
+    return l != NULL ? GL_CONTAINER(l, struct expiry, link) : NULL;
+}
+
+static void write_expiries(struct gl_daemon_human *h)
+{
+    struct expiry *x;
+
+    while ((x = next_expiry(h)) != NULL) {
+        struct gl_ask_expiry *asked = x->asked;
+
+        asked->status =
+            gl_human_timeouts_expire(&h->timeouts, asked->job, asked->now, &asked->n, &asked->why);
+        gl_loop_post(h->daemon->loop, &x->task);
+    }
+}
+
 static void on_line(void *owner, const char *line)
 {
     struct gl_daemon_human *h = owner;
@@ -170,7 +270,7 @@ static bool wait_pause(struct gl_daemon_human *h, gl_ms ms)
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
     pthread_mutex_lock(&h->mutex);
-    while (!h->is_stopping && err == 0) {
+    while (!h->is_stopping && err == 0 && gl_list_empty(&h->expiries)) {
         err = pthread_cond_timedwait(&h->changed, &h->mutex, &until);
     }
     is_running = !h->is_stopping;
@@ -188,6 +288,7 @@ static void *watch(void *owner)
     while (wait_pause(h, pause)) {
         gl_ms began = clock_ms(CLOCK_MONOTONIC);
 
+        write_expiries(h);
         gl_human_timeouts_scan(&h->timeouts, clock_ms(CLOCK_REALTIME));
         /* The first look reads everything, and says nothing about the next ones. */
         pause = is_first ? PAUSE_MS_MIN : (clock_ms(CLOCK_MONOTONIC) - began) * SHARE;
@@ -207,6 +308,9 @@ void gl_daemon_human_open(struct gl_daemon *d)
     h->timeouts.root = gl_str_c(&d->arena, d->worker.runs_root);
     h->timeouts.ask = ask;
     h->timeouts.log = on_line;
+    h->timeouts.report = report;
+    h->writer.expire = expire;
+    gl_list_init(&h->expiries);
     h->timeouts.owner = h;
     pthread_mutex_init(&h->mutex, NULL);
     pthread_condattr_init(&attr);
@@ -216,6 +320,7 @@ void gl_daemon_human_open(struct gl_daemon *d)
     h->is_stopping = true; /* nobody is there to be stopped */
     d->human = h;
     d->asks = gl_human_timeouts_asks(&h->timeouts);
+    d->ask_writer = &h->writer;
 }
 
 void gl_daemon_human_start(struct gl_daemon *d)
@@ -254,6 +359,10 @@ void gl_daemon_human_free(struct gl_daemon *d)
 
     if (h == NULL) {
         return;
+    }
+    for (struct gl_link *l; (l = gl_list_first(&h->expiries)) != NULL;) {
+        gl_list_remove(l);
+        gl_mem_free(GL_CONTAINER(l, struct expiry, link));
     }
     gl_human_timeouts_done(&h->timeouts);
     pthread_cond_destroy(&h->changed);

@@ -351,6 +351,7 @@ static void make_node(struct gl_daemon *d)
                                   .blob = &d->blobs.blob,
                                   .record = gl_recorder_port(d->recorder),
                                   .asks = d->human != NULL ? &d->asks : NULL,
+                                  .ask_writer = d->ask_writer,
                                   .work = gl_workthread_port(d->work)};
     struct gl_node_config config = {
         .name = d->name,

@@ -65,7 +65,8 @@ struct gl_daemon {
     struct gl_logfs logs;
     struct gl_http *http;
     struct gl_daemon_human *human; /* NULL: passive */
-    struct gl_asks asks;           /* what it has found; empty: passive */
+    struct gl_ask_writer *ask_writer;
+    struct gl_asks asks; /* what it has found; empty: passive */
     const char *socket;
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */

@@ -46,6 +46,7 @@ enum {
     GL_ARG_BYTES_MAX = 131071,      /* one of them: Linux's MAX_ARG_STRLEN without the NUL */
     GL_ATTEMPTS_MAX = 10000,        /* `retry.attempts` */
     GL_SLOTS_MAX = 100000,          /* slots of one pool */
+    GL_HUMAN_RUNS_MAX = 100000,     /* runs with a file of requests to people, on one node */
     GL_POOLS_MAX = 64,
     GL_INPUTS_MAX = 256,             /* inputs of one flow */
     GL_INPUTS_BYTES_MAX = 1 << 20,   /* what a job is given, all together */

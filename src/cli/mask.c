@@ -730,7 +730,7 @@ static const struct rule kinds[] = {
     {"peers", write_whole},        {"leader", write_whole},
     {"state", write_whole},        {"retention", write_retention_line},
     {"inbox", write_inbox_line},   {"outbox", write_whole},
-    {"claims", write_claims},
+    {"claims", write_claims},      {"human", write_whole},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "core/agents/human_requests.h"
 #include "core/claims/claims.h"
 #include "core/cluster/inbox.h"
 #include "core/cluster/leader.h"
@@ -11,10 +12,11 @@
 #include "core/retention/retention.h"
 
 static const struct gl_component *const components[] = {
-    [GL_COMPONENT_RENEWAL] = &gl_renewal,  [GL_COMPONENT_ROOM] = &gl_store_full,
-    [GL_COMPONENT_PEERS] = &gl_membership, [GL_COMPONENT_LEADER] = &gl_leader,
-    [GL_COMPONENT_INBOX] = &gl_inbox,      [GL_COMPONENT_OUTBOX] = &gl_outbox,
-    [GL_COMPONENT_CLAIMS] = &gl_claims,    [GL_COMPONENT_RETENTION] = &gl_retention,
+    [GL_COMPONENT_RENEWAL] = &gl_renewal,      [GL_COMPONENT_ROOM] = &gl_store_full,
+    [GL_COMPONENT_PEERS] = &gl_membership,     [GL_COMPONENT_LEADER] = &gl_leader,
+    [GL_COMPONENT_INBOX] = &gl_inbox,          [GL_COMPONENT_OUTBOX] = &gl_outbox,
+    [GL_COMPONENT_CLAIMS] = &gl_claims,        [GL_COMPONENT_RETENTION] = &gl_retention,
+    [GL_COMPONENT_HUMAN] = &gl_human_requests,
 };
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
@@ -31,6 +33,7 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
     gl_outbox_init(c);
     gl_claims_init(c);
     gl_retention_init(c, config);
+    gl_human_requests_init(c);
 }
 
 void gl_components_done(struct gl_core *c)
@@ -40,6 +43,7 @@ void gl_components_done(struct gl_core *c)
     gl_outbox_done(c);
     gl_claims_done(c);
     gl_retention_done(c);
+    gl_human_requests_done(c);
     gl_core_set(c, &c->room.why, (gl_str){0});
 }
 
@@ -222,6 +226,16 @@ uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
     }
     x->files = *files;
     x->files.names = names;
+    return x->number;
+}
+
+uint64_t gl_component_expire(struct gl_core *c, enum gl_component_id by, gl_str job)
+{
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_EXPIRE);
+
+    GL_ASSERT(job.n == GL_ULID_BYTES);
+    x->job = gl_str_dup(c->out->arena, job);
+    x->at = c->now;
     return x->number;
 }
 

@@ -25,7 +25,7 @@ struct gl_component {
 };
 
 extern const struct gl_component gl_renewal, gl_store_full, gl_membership, gl_leader, gl_inbox,
-    gl_outbox, gl_claims, gl_retention;
+    gl_outbox, gl_claims, gl_retention, gl_human_requests;
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_components_done(struct gl_core *c);
@@ -70,6 +70,9 @@ uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
 uint64_t gl_component_count(struct gl_core *c, enum gl_component_id by,
                             const struct gl_range *range);
 uint64_t gl_component_measure(struct gl_core *c, enum gl_component_id by);
+/* Write the default decisions of a job's requests whose time is over (agents/human_requests.h).
+ * ANSWER has their number. */
+uint64_t gl_component_expire(struct gl_core *c, enum gl_component_id by, gl_str job);
 /* Names are copied. */
 uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
                             const struct gl_core_files *files);

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/agents/human_requests.h"
 #include "core/claims/claims.h"
 #include "core/cluster/inbox.h"
 #include "core/cluster/membership.h"
@@ -223,6 +224,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         [GL_EV_BEACON] = gl_attempts_on_beacon,
         [GL_EV_SAID] = gl_attempts_on_said,
         [GL_EV_LISTED] = gl_attempts_on_listed,
+        [GL_EV_ASKED] = gl_human_requests_on_asked,
         [GL_EV_CLEAN] = gl_retention_on_clean,
         [GL_EV_STOP] = on_stop,
         [GL_EV_END] = on_stop,

@@ -239,6 +239,12 @@ struct gl_core {
         struct gl_claim_counts counts;
     } claims;
     struct gl_retention_state retention;
+    struct {                /* agents/human_requests.h */
+        struct gl_map runs; /* by job */
+        struct gl_heap queue;
+        struct gl_link under_way;
+        size_t calls_n;
+    } human;
 };
 
 /* ---- jobs and steps in memory (core.c) ---- */

@@ -79,6 +79,7 @@ uint64_t gl_digest_end(struct gl_digest *d, const struct gl_effects *effects)
         if (e->call != NULL) {
             add(d, (uint64_t)e->call->by | (uint64_t)e->call->type << 8 | e->call->number << 16);
             add_str(d, e->call->session);
+            add_str(d, e->call->job);
             add(d, e->call->keys_n | (uint64_t)e->call->range.limit << 32);
             add(d, (uint64_t)e->call->files.type | (uint64_t)e->call->files.names_n << 8);
             add(d, e->call->listing.limit);

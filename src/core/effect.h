@@ -108,6 +108,7 @@ enum gl_core_call_type {
     GL_CORE_CALL_RENEW,    /* our session, with what others may know of us */
     GL_CORE_CALL_SESSIONS, /* list them all */
     GL_CORE_CALL_DECLARE,  /* session: dead, if its time is over */
+    GL_CORE_CALL_EXPIRE,   /* job, at: append the defaults of its requests that are over by then */
 };
 
 struct gl_core_call {
@@ -122,6 +123,8 @@ struct gl_core_call {
     struct gl_core_files files;
     const struct gl_tx *tx;
     gl_str session;
+    gl_str job;
+    gl_ms at;
 };
 
 struct gl_effect {

@@ -306,6 +306,11 @@ static const struct gl_field listed_fields[] = {
     FL(listed, infos, info),
 };
 
+static const struct gl_field asked_fields[] = {
+    HEAD,
+    F(asked, due, I64),
+};
+
 static const struct gl_field clean_fields[] = {
     HEAD,
     F(clean, request, U64),

@@ -42,6 +42,7 @@
     X(BEACON, "beacon", beacon)          /* it is alive */                                      \
     X(SAID, "said", said)                /* a line of a worker for the runtime */               \
     X(LISTED, "listed", listed)          /* the executor's answer to LIST */                    \
+    X(ASKED, "asked", asked)             /* until when a job's workers wait for a person */     \
     X(CLEAN, "clean", clean)             /* a client wants ended jobs removed */                \
     X(STOP, "stop", nothing)             /* start nothing new: the node is about to end */      \
     X(END, "end", nothing)               /* the same, and ask nothing of the store any more */
@@ -69,15 +70,16 @@ enum gl_command {
         GL_CMD_COUNT
 };
 
-#define GL_COMPONENTS(X)  \
-    X(RENEWAL, "renewal") \
-    X(ROOM, "room")       \
-    X(PEERS, "peers")     \
-    X(LEADER, "leader")   \
-    X(INBOX, "inbox")     \
-    X(OUTBOX, "outbox")   \
-    X(CLAIMS, "claims")   \
-    X(RETENTION, "retention")
+#define GL_COMPONENTS(X)      \
+    X(RENEWAL, "renewal")     \
+    X(ROOM, "room")           \
+    X(PEERS, "peers")         \
+    X(LEADER, "leader")       \
+    X(INBOX, "inbox")         \
+    X(OUTBOX, "outbox")       \
+    X(CLAIMS, "claims")       \
+    X(RETENTION, "retention") \
+    X(HUMAN, "human")
 
 enum gl_component_id {
 #define X(name, word) GL_COMPONENT_##name,
@@ -204,19 +206,19 @@ struct gl_event_rates {
 struct gl_event_answer {
     int64_t code;
     gl_str why;
-    gl_str session;           /* DECLARE: whose, ... */
-    uint64_t number;          /* of the call */
-    uint8_t by;               /* enum gl_component_id */
-    bool is_dead;             /* ... and is it? */
-    gl_ms time;               /* TIME: by the store's clock */
-    bool needs_help;          /* the store is there, and has no room */
-    struct gl_items records;  /* GET, LIST: struct gl_event_record */
-    struct gl_items entries;  /* RANGE: struct gl_event_entry; if it only counts: the last one */
-    struct gl_strs names;     /* LIST: ids or marks, as the view says; FILES: what there is */
-    gl_str next;              /* LIST: the last id, if there may be more after it */
-    uint64_t n;               /* RANGE that only counts: entries; FILES: things removed */
-    uint64_t bytes;           /* MEASURE; FILES: measured, or freed */
-    uint64_t young;           /* FILES: bytes that stay only because they are not old enough */
+    gl_str session;          /* DECLARE: whose, ... */
+    uint64_t number;         /* of the call */
+    uint8_t by;              /* enum gl_component_id */
+    bool is_dead;            /* ... and is it? */
+    gl_ms time;              /* TIME: by the store's clock */
+    bool needs_help;         /* the store is there, and has no room */
+    struct gl_items records; /* GET, LIST: struct gl_event_record */
+    struct gl_items entries; /* RANGE: struct gl_event_entry; if it only counts: the last one */
+    struct gl_strs names;    /* LIST: ids or marks, as the view says; FILES: what there is */
+    gl_str next;             /* LIST: the last id, if there may be more after it */
+    uint64_t n;     /* RANGE that only counts: entries; FILES: things removed; EXPIRE: requests */
+    uint64_t bytes; /* MEASURE; FILES: measured, or freed */
+    uint64_t young; /* FILES: bytes that stay only because they are not old enough */
     struct gl_items sessions; /* SESSIONS: struct gl_event_peer */
 };
 
@@ -291,6 +293,11 @@ struct gl_event_listed {
     struct gl_items infos; /* struct gl_event_info; if there is a job: one, about that */
 };
 
+/* The file human.jsonl of the job's run has been read. */
+struct gl_event_asked {
+    gl_ms due; /* when the first open request with a default is over; INT64_MAX: there is none */
+};
+
 /* To remove one job, or all ended jobs but those that are to be kept. */
 struct gl_event_clean {
     uint64_t request; /* who is to be answered */
@@ -327,6 +334,7 @@ struct gl_event {
         struct gl_event_beacon beacon;
         struct gl_event_said said;
         struct gl_event_listed listed;
+        struct gl_event_asked asked;
         struct gl_event_clean clean;
     };
 };

@@ -7,6 +7,7 @@
 #include "node/blobs.h"
 #include "node/node_state.h"
 #include "node/views.h"
+#include "port/asks.h"
 #include "port/tidy.h"
 
 struct call { /* lives in its batch's arena */
@@ -15,6 +16,7 @@ struct call { /* lives in its batch's arena */
     const struct gl_core_call *asked;
     struct gl_node *node;
     struct gl_tidy_req files;
+    struct gl_ask_expiry expiry;
     struct gl_key key; /* RESTAMP: the key of its write, ... */
     struct gl_tx tx;   /* ... and the transaction that writes the value back */
     struct gl_write write;
@@ -135,6 +137,7 @@ static void read_answer(const struct gl_core_call *call, const struct gl_store_r
     case GL_CORE_CALL_RESTAMP:
     case GL_CORE_CALL_RENEW:
     case GL_CORE_CALL_FILES:
+    case GL_CORE_CALL_EXPIRE:
         break;
     }
 }
@@ -267,6 +270,42 @@ static void begin_files(struct gl_node *n, struct call *x)
     }
 }
 
+/* ---- requests to people ---- */
+
+static void on_expired(struct gl_ask_expiry *req)
+{
+    struct call *x = req->owner;
+    struct gl_node *n = x->node;
+    struct gl_event ev = {.type = GL_EV_ANSWER,
+                          .context = n->config.context,
+                          .answer = {.by = (uint8_t)x->asked->by,
+                                     .number = x->asked->number,
+                                     .code = req->status,
+                                     .why = gl_str_of(req->status != 0 ? req->why.text : ""),
+                                     .n = req->n}};
+
+    if (!n->stopping) {
+        n->now = n->ports.clock->now(n->ports.clock);
+        n->config.trace->now = n->now;
+        gl_node_feed(n, &ev);
+    }
+    gl_node_release(n, x->batch);
+    if (!n->stopping) {
+        gl_node_rearm(n);
+    }
+}
+
+/* Not counted as outstanding: a stopping node does not wait for a file. */
+static void begin_expiry(struct gl_node *n, struct call *x)
+{
+    struct gl_ask_writer *w = n->ports.ask_writer;
+
+    GL_ASSERT(w != NULL); /* only who writes them reports their times */
+    x->expiry = (struct gl_ask_expiry){
+        .job = x->asked->job, .now = x->asked->at, .done = on_expired, .owner = x};
+    w->expire(w, &x->expiry);
+}
+
 /* ---- each call ---- */
 
 static void begin_on_store(struct gl_node *n, struct call *x)
@@ -308,6 +347,7 @@ static void begin_on_store(struct gl_node *n, struct call *x)
         break;
     case GL_CORE_CALL_RESTAMP:
     case GL_CORE_CALL_FILES:
+    case GL_CORE_CALL_EXPIRE:
         GL_UNREACHABLE();
     }
 }
@@ -323,6 +363,8 @@ void gl_component_calls_begin(struct gl_node *n, struct gl_batch *b, size_t numb
     b->refs++;
     if (x->asked->type == GL_CORE_CALL_FILES) {
         begin_files(n, x);
+    } else if (x->asked->type == GL_CORE_CALL_EXPIRE) {
+        begin_expiry(n, x);
     } else if (x->asked->type == GL_CORE_CALL_RESTAMP) {
         restamp(n, x);
     } else {

@@ -245,6 +245,21 @@ static void on_woken(void *owner, gl_str context, gl_str word)
     gl_node_rearm(n);
 }
 
+bool gl_node_on_asked(struct gl_node *n, gl_str job, gl_ms due)
+{
+    struct gl_event ev = {
+        .type = GL_EV_ASKED, .context = n->config.context, .job = job, .asked = {.due = due}};
+
+    GL_ASSERT(job.n == GL_ULID_BYTES);
+    if (n->session.n == 0 || n->stopping || n->lost) {
+        return false;
+    }
+    n->now = n->ports.clock->now(n->ports.clock);
+    gl_node_feed(n, &ev);
+    gl_node_rearm(n);
+    return true;
+}
+
 static void on_changed(void *owner, const char *why)
 {
     struct gl_node *n = owner;

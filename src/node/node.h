@@ -95,11 +95,12 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_exec *exec;
     struct gl_clock *clock;
     struct gl_entropy *entropy;
-    struct gl_tidy *tidy;          /* NULL: there are no files to clean up */
-    struct gl_blob *blob;          /* NULL: flows and messages have no files */
-    struct gl_record_port *record; /* NULL: nothing is recorded */
-    const struct gl_asks *asks;    /* NULL: questions of workers cannot be read */
-    struct gl_work *work;          /* NULL: answers are rendered on the control thread */
+    struct gl_tidy *tidy;             /* NULL: there are no files to clean up */
+    struct gl_blob *blob;             /* NULL: flows and messages have no files */
+    struct gl_record_port *record;    /* NULL: nothing is recorded */
+    const struct gl_asks *asks;       /* NULL: questions of workers cannot be read */
+    struct gl_ask_writer *ask_writer; /* NULL: nobody writes default decisions */
+    struct gl_work *work;             /* NULL: answers are rendered on the control thread */
 };
 
 /* Strings in `config` are copied. */
@@ -118,6 +119,10 @@ void gl_node_start(struct gl_node *n);
 
 /* Publish the node's state (`ready`) at once instead of with the next renewal. */
 void gl_node_publish(struct gl_node *n);
+
+/* A file of requests to people has been read: until when its job's workers wait (event ASKED).
+ * False: the node has no session; report it again later. */
+bool gl_node_on_asked(struct gl_node *n, gl_str job, gl_ms due);
 
 /* `rq` is borrowed until rq->done runs. Fails with GL_E_UNAVAILABLE before the node has a session
  * and after it stops. */

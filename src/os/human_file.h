@@ -8,7 +8,7 @@
  * A request may set a deadline (`timeout_seconds` after its `timestamp`, or `expires_at`) and
  * the decision that counts after it (`default_decision`). Later answers are refused; the node
  * appends the default as the answer, with GL_HUMAN_FILE_TIMEOUT as the reviewer
- * (os/human_timeouts.h).
+ * (os/human_timeouts.h), when the core says so (core/agents/human_requests.h).
  *
  * If several lines ask with the same request_id, the last one counts. An answer belongs to the
  * question before it.

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "os/fs.h"
 #include "os/human_file.h"
+#include "os/run_owner.h"
 #include "os/run_questions.h"
 
 enum { SEEN_MAX = 100000, PATH_BYTES = 512, AGAIN_MS = 30000 /* has its job ended meanwhile? */ };
@@ -19,10 +20,10 @@ struct watched_run {
     struct timespec changed;
     off_t bytes; /* -1: it has not been read */
     ino_t inode;
-    bool is_away; /* GL_HUMAN_RUN_OTHER_FILE: read again when it is asked again */
-    bool again;   /* it is read once more, though it may be the same */
-    gl_ms due;    /* INT64_MAX: nothing in it */
-    int told;     /* the error that stands in the log */
+    bool is_away;              /* GL_HUMAN_RUN_OTHER_FILE: read again when it is asked again */
+    bool again;                /* it is read once more, though it may be the same */
+    gl_ms due;                 /* the next deadline in it; INT64_MAX: none */
+    gl_ms reported, report_at; /* what was reported last, and when it is reported again */
     uint64_t round;
     gl_ms ask_at;                /* INT64_MAX: not before it changes */
     uint64_t open_n;             /* questions in it */
@@ -84,7 +85,8 @@ static struct watched_run *remember(struct gl_human_timeouts *o, gl_str run_id)
     memcpy(s + 1, run_id.p, run_id.n);
     s->run_id = (gl_str){.p = (const char *)(s + 1), .n = run_id.n};
     s->bytes = -1;
-    s->ask_at = s->due = INT64_MAX;
+    s->ask_at = s->due = s->reported = INT64_MAX;
+    s->job[0] = '\0';
     gl_map_add(&o->seen, s->run_id, s);
     return s;
 }
@@ -125,7 +127,6 @@ static void open_run(struct gl_human_timeouts *o, struct watched_run *s,
         s->run = gl_run_questions_copy(run, GL_ASKS_TOLD_MAX, &s->arena);
     }
     s->open_n = run->open_n;
-    (void)snprintf(s->job, sizeof(s->job), "%.*s", GL_STR_ARG(run->job_id));
     pthread_mutex_unlock(&o->mutex);
 }
 
@@ -165,38 +166,19 @@ static void judge(struct gl_human_timeouts *o, struct watched_run *s, const stru
 
 /* ---- the scan ---- */
 
-/* The time of a question is over. */
-static void expire(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
+/* Report the next deadline, again if that could not be heard or a while has passed: who hears it
+ * may have started meanwhile, or have had no room. */
+static void report(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
-    struct gl_why why;
-    size_t n;
-    int err;
-
-    switch (o->ask(o->owner, s->run_id)) {
-    case GL_HUMAN_RUN_UNKNOWN:
-        return;
-    case GL_HUMAN_RUN_REMOTE:
-    case GL_HUMAN_RUN_OTHER_FILE:
-        s->due = now + AGAIN_MS; /* the job may have moved to this node by then */
-        return;
-    case GL_HUMAN_RUN_FOREIGN:
-        s->due = INT64_MAX; /* unless the file changes */
-        return;
-    case GL_HUMAN_RUN_LIVE:
-        break;
-    }
-    err = gl_human_file_expire(o->root, s->run_id, now, &n, &why);
-    if (err != 0) {
-        if (err != s->told) { /* every scan meets the same error: log it once */
-            say(o, s->run_id, why.text);
-        }
-        s->told = err;
+    if (s->job[0] == '\0' || (s->due == INT64_MAX && s->reported == INT64_MAX)) {
         return;
     }
-    s->told = 0;
-    s->again = true; /* the file has changed, and more may be due */
-    if (n > 0) {
-        say(o, s->run_id, "nobody has answered in time: the default decision is written down");
+    if (s->due == s->reported && (now < s->report_at || s->due == INT64_MAX)) {
+        return;
+    }
+    if (o->report(o->owner, gl_str_of(s->job), s->due)) {
+        s->reported = s->due;
+        s->report_at = now + AGAIN_MS;
     }
 }
 
@@ -212,6 +194,8 @@ static bool read_again(struct gl_human_timeouts *o, struct watched_run *s, gl_ms
     }
     gl_run_questions_from_file(o->root, s->run_id, &f, &a, &run);
     s->due = gl_human_file_next_timeout(&f);
+    s->reported = -1; /* the file is new, or has changed: what was decided may be over */
+    (void)snprintf(s->job, sizeof(s->job), "%.*s", GL_STR_ARG(run.job_id));
     s->ask_at = INT64_MAX;
     if (run.open_n == 0 && run.trouble.n == 0) {
         close_run(o, s);
@@ -239,9 +223,7 @@ static void look_at(struct gl_human_timeouts *o, gl_str run_id, const struct sta
     } else if (s->ask_at <= now) {
         judge(o, s, NULL, now);
     }
-    if (s->due <= now) {
-        expire(o, s, now);
-    }
+    report(o, s, now);
 }
 
 /* Count the questions that had no room; read them again if there is room now. */
@@ -274,6 +256,7 @@ static void settle(struct gl_human_timeouts *o)
             close_run(o, s);
             s->bytes = -1;
             s->ask_at = s->due = INT64_MAX;
+            report(o, s, 0);
         }
     }
     settle_out(o);
@@ -304,6 +287,25 @@ void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now)
     if (!atomic_load(&o->stops)) {
         settle(o);
     }
+}
+
+/* ---- what the core has decided ---- */
+
+int gl_human_timeouts_expire(struct gl_human_timeouts *o, gl_str job, gl_ms now, size_t *ret_n,
+                             struct gl_why *reterr_why)
+{
+    struct watched_run *s;
+    int err = 0;
+
+    *ret_n = 0;
+    for (size_t i = 0; err == 0 && (s = gl_map_next(&o->seen, &i)) != NULL;) {
+        if (gl_str_is(job, s->job) && gl_run_owner_is_job(o->root, s->run_id, job)) {
+            err = gl_human_file_expire(o->root, s->run_id, now, ret_n, reterr_why);
+            s->again = true; /* more may be due */
+            break;
+        }
+    }
+    return err;
 }
 
 /* ---- for the control thread ---- */

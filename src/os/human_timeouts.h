@@ -1,16 +1,19 @@
-/* human_timeouts.h - keeps track of the questions of workers, and enforces their timeouts.
+/* human_timeouts.h - reads the questions of workers, and writes what is decided about them.
  *
  * gl_human_timeouts_scan() looks through the folders of all runs for human.jsonl
- * (os/human_file.h), remembers which questions are open, and appends the default decision to
- * each question whose time is over. It reads a file again only if the file has changed or a
- * question in it is due, so a scan costs one stat() per folder. Everything it remembers can be
+ * (os/human_file.h), remembers which questions are open, and reports each file's next deadline to
+ * the core, which decides what follows (core/agents/human_requests.h). It reads a file again only
+ * if the file has changed, so a scan costs one stat() per folder. Everything it remembers can be
  * rebuilt from the files after a crash.
  *
  * A folder may belong to another node, or to a job that has ended. The owner's `ask` function is
- * therefore called before anything is written or reported.
+ * therefore called before questions are shown to anybody.
  *
- * Call order: gl_human_timeouts_init(), then gl_human_timeouts_scan() from one thread. Another
- * thread may use gl_human_timeouts_asks() at the same time. */
+ *   gl_human_timeouts_init()     then, all from one thread:
+ *   gl_human_timeouts_scan()     every second or so
+ *   gl_human_timeouts_expire()   when the core says that a job's deadline is over
+ *
+ * Another thread may use gl_human_timeouts_asks() at the same time. */
 #ifndef GL_OS_HUMAN_TIMEOUTS_H
 #define GL_OS_HUMAN_TIMEOUTS_H
 
@@ -34,6 +37,8 @@ struct gl_human_timeouts {
     const char *root; /* borrowed */
     enum gl_human_run (*ask)(void *owner, gl_str run_id);
     void (*log)(void *owner, const char *line);
+    /* The next deadline in the file of this job's run; INT64_MAX: none. False: report it again. */
+    bool (*report)(void *owner, gl_str job, gl_ms due);
     void *owner;
     atomic_bool stops;  /* set from any thread: a running scan ends soon */
     struct gl_map seen; /* by run id: struct watched_run */
@@ -46,10 +51,15 @@ struct gl_human_timeouts {
 };
 
 void gl_human_timeouts_init(
-    struct gl_human_timeouts *o); /* the owner sets root, ask, log and owner */
+    struct gl_human_timeouts *o); /* the owner sets root, ask, log, report and owner */
 void gl_human_timeouts_done(struct gl_human_timeouts *o);
 /* Scan all folders of runs. A folder that cannot be read is tried again by the next scan. */
 void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now);
+
+/* Append the default decisions of this job's requests whose time is over by `now`, if its run's
+ * folder is still its own. *ret_n: how many were appended. GL_E_BUSY: the file is locked. */
+int gl_human_timeouts_expire(struct gl_human_timeouts *o, gl_str job, gl_ms now, size_t *ret_n,
+                             struct gl_why *reterr_why);
 
 /* The open questions, for the control thread; valid until gl_human_timeouts_done(). */
 struct gl_asks gl_human_timeouts_asks(struct gl_human_timeouts *o);

@@ -6,6 +6,8 @@
 #ifndef GL_PORT_ASKS_H
 #define GL_PORT_ASKS_H
 
+#include "base/err.h"
+#include "base/list.h"
 #include "base/when.h"
 #include "model/schema.h"
 
@@ -53,6 +55,23 @@ struct gl_asks {
      * *ret_n: how many runs; *ret_open_n: how many questions there are altogether. */
     struct gl_asks_run *(*all)(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
                                uint64_t *ret_open_n);
+};
+
+/* Writes the answers that nobody gave in time. */
+struct gl_ask_expiry {
+    struct gl_link link; /* the writer's */
+    gl_str job;          /* borrowed until `done` */
+    gl_ms now;           /* the requests whose time is over by then get their default decision */
+    void (*done)(struct gl_ask_expiry *x);
+    void *owner;
+    int status; /* 0, or why nothing was written; GL_E_BUSY: somebody holds a lock on the file */
+    struct gl_why why;
+    size_t n; /* answers written */
+};
+
+struct gl_ask_writer {
+    /* `done` runs later, on the control thread; never if the writer stops before. */
+    void (*expire)(struct gl_ask_writer *w, struct gl_ask_expiry *x);
 };
 
 #endif
