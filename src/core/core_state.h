@@ -247,10 +247,10 @@ struct gl_core {
     } human;
 };
 
-/* ---- jobs and steps in memory (core.c) ---- */
-
-/* An event that was parked, now that its job is in memory. */
+/* An event that was parked, now that its job is in memory (core.c). */
 void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev);
+
+/* ---- jobs and steps in memory (job_memory.c) ---- */
 
 struct gl_job *gl_job_find(struct gl_core *c, gl_str id);
 struct gl_job *gl_job_new(struct gl_core *c, gl_str id);
