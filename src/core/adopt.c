@@ -45,7 +45,8 @@ static bool is_string(const struct gl_field *f)
 
 void gl_core_adopt(struct gl_core *c, const struct gl_schema *schema, void *dst, const void *src)
 {
-    GL_ASSERT(dst != src);
+    GL_ASSERT((const char *)src + schema->bytes <= (char *)dst ||
+              (char *)dst + schema->bytes <= (const char *)src);
     for (size_t i = 0; i < schema->fields_n; i++) {
         const struct gl_field *f = &schema->fields[i];
         void *to = (char *)dst + f->offset;

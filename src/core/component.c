@@ -22,6 +22,7 @@ static const struct gl_component *const components[] = {
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
 {
     GL_ASSERT(config->ttl_ms >= 0);
+    GL_ASSERT(c->last_call == 0);
     c->renewal = (struct gl_renewal_state){.ttl_ms = config->ttl_ms,
                                            .due = INT64_MAX,
                                            .steady_since = INT64_MAX,
@@ -34,6 +35,7 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
     gl_claims_init(c);
     gl_retention_init(c, config);
     gl_human_requests_init(c);
+    GL_ASSERT(!gl_components_may_finish(c)); /* there is no session yet */
 }
 
 void gl_components_done(struct gl_core *c)
@@ -134,6 +136,7 @@ uint64_t gl_component_view(struct gl_core *c, enum gl_component_id by, const str
 
     GL_ASSERT(keys_n > 0);
     for (size_t i = 0; i < keys_n; i++) {
+        GL_ASSERT(keys[i].kind.n > 0);
         copy[i] = (struct gl_key){.kind = gl_str_dup(c->out->arena, keys[i].kind),
                                   .id = gl_str_dup(c->out->arena, keys[i].id)};
     }
@@ -155,6 +158,8 @@ static uint64_t call_range(struct gl_core *c, enum gl_component_id by, const str
     struct gl_core_call *x = call(c, by, type);
 
     GL_ASSERT(range->limit > 0 && range->limit <= GL_PAGE_MAX);
+    GL_ASSERT(range->index.n > 0);
+    GL_ASSERT(range->score_min <= range->score_max);
     x->range = *range;
     x->range.index = gl_str_dup(c->out->arena, range->index);
     x->range.after_id = gl_str_dup(c->out->arena, range->after_id);
@@ -179,6 +184,7 @@ uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
     struct gl_core_call *x = call(c, by, GL_CORE_CALL_LIST);
 
     GL_ASSERT(listing->limit > 0 && listing->limit <= GL_PAGE_MAX);
+    GL_ASSERT(listing->kind.n > 0);
     x->listing = *listing;
     x->listing.kind = gl_str_dup(c->out->arena, listing->kind);
     x->listing.prefix = gl_str_dup(c->out->arena, listing->prefix);
@@ -189,6 +195,7 @@ uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
 
 uint64_t gl_component_time(struct gl_core *c, enum gl_component_id by)
 {
+    GL_ASSERT(c->shared);
     return call(c, by, GL_CORE_CALL_TIME)->number;
 }
 
@@ -197,6 +204,7 @@ uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const s
     struct gl_core_call *x = call(c, by, GL_CORE_CALL_COMMIT);
 
     GL_ASSERT(tx->id == 0 && tx->writes_n > 0);
+    GL_ASSERT(gl_str_eq(tx->session, c->session));
     x->tx = tx;
     return x->number;
 }
@@ -221,6 +229,8 @@ uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
     struct gl_core_call *x = call(c, by, GL_CORE_CALL_FILES);
     gl_str *names = GL_NEW_ARRAY(c->out->arena, gl_str, files->names_n + 1);
 
+    GL_ASSERT(files->age_ms >= 0);
+    GL_ASSERT(GL_IMPLIES(files->type == GL_FILES_LIST_WORK, files->limit > 0));
     for (size_t i = 0; i < files->names_n; i++) {
         names[i] = gl_str_dup(c->out->arena, files->names[i]);
     }
@@ -246,6 +256,7 @@ uint64_t gl_component_renew(struct gl_core *c, enum gl_component_id by)
 
 uint64_t gl_component_sessions(struct gl_core *c, enum gl_component_id by)
 {
+    GL_ASSERT(c->shared);
     return call(c, by, GL_CORE_CALL_SESSIONS)->number;
 }
 
@@ -254,6 +265,7 @@ uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str
     struct gl_core_call *x = call(c, by, GL_CORE_CALL_DECLARE);
 
     GL_ASSERT(session.n > 0 && !gl_str_eq(session, c->session));
+    GL_ASSERT(c->shared);
     x->session = gl_str_dup(c->out->arena, session);
     return x->number;
 }
@@ -274,6 +286,7 @@ struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, 
         g[i].owner = gl_str_dup(a, g[i].owner);
     }
     for (size_t i = 0; i < writes_n; i++) {
+        GL_ASSERT(writes[i].kind.n > 0);
         w[i] = writes[i];
         w[i].kind = gl_str_dup(a, w[i].kind);
         w[i].id = gl_str_dup(a, w[i].id);
@@ -285,7 +298,7 @@ struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, 
                          .guards_n = guards_n,
                          .writes = w,
                          .writes_n = writes_n};
-    GL_ASSERT(tx->id == 0);
+    GL_ASSERT(tx->session.n > 0);
     return tx;
 }
 

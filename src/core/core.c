@@ -83,6 +83,8 @@ void gl_core_free(struct gl_core *c)
     struct gl_job *j;
     struct gl_spec *s;
 
+    GL_ASSERT(c->out == NULL);
+    GL_ASSERT(gl_list_empty(&c->touched));
     c->trace = NULL; /* what follows is no decision */
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         gl_job_drop(c, j);
@@ -228,6 +230,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
 static void drop_left(struct gl_core *c)
 {
     for (struct gl_spec *s; (s = c->left) != NULL;) {
+        GL_ASSERT(s->jobs < s->refs); /* one reference is ours, for this list */
         c->left = s->left;
         gl_spec_unref(s);
     }
@@ -236,6 +239,7 @@ static void drop_left(struct gl_core *c)
 void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effects *out)
 {
     GL_ASSERT(ev->now >= c->now);
+    GL_ASSERT(c->out == NULL); /* a step is never begun within another */
     GL_ASSERT(gl_list_empty(&c->touched));
     c->now = ev->now;
     c->trace->now = ev->now;
@@ -252,6 +256,8 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     GL_ASSERT(gl_list_empty(&c->touched));
     GL_ASSERT(c->now == ev->now);
     GL_ASSERT(c->jobs_hot + c->jobs_loading <= gl_map_count(&c->jobs));
+    GL_ASSERT(c->adopting_n <= gl_map_count(&c->jobs));
+    GL_ASSERT(GL_IMPLIES(c->sweep.asked, c->sweep.under_way));
 }
 
 gl_ms gl_core_next_due(const struct gl_core *c)
@@ -332,6 +338,7 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
         return false;
     }
     GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(gl_job_is_mine(c, j));
     *ret_beacon_at = st->r.beacon_at;
     *ret_heartbeat_at = st->r.heartbeat_at;
     if (st->heartbeat_at != 0) { /* of a flow file's step: it is moved with every sign of life */
@@ -381,6 +388,7 @@ const struct gl_claim_counts *gl_core_claim_counts(const struct gl_core *c)
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
 {
     GL_ASSERT(c->pools_n > 0);
+    GL_ASSERT(c->pools_n <= GL_COUNT(ret->pools));
     memset(ret, 0, sizeof(*ret));
     ret->quarantined = gl_map_count(&c->quarantined);
     ret->jobs_hot = c->jobs_hot;

@@ -65,6 +65,8 @@ uint64_t gl_digest_end(struct gl_digest *d, const struct gl_effects *effects)
         GL_ASSERT(e->type < GL_FX_COUNT);
         GL_ASSERT(GL_IMPLIES(e->type == GL_FX_COMMIT, e->op != 0));
         GL_ASSERT(GL_IMPLIES(e->type == GL_FX_FIND, e->range.limit > 0));
+        GL_ASSERT((e->call != NULL) == (e->type == GL_FX_CALL));
+        GL_ASSERT(GL_IMPLIES(e->type == GL_FX_REPLY, e->request != 0));
 
         add(d, (uint64_t)e->type | (uint64_t)e->ended << 8 | e->after << 16);
         add(d, e->op ^ e->token << 32);

@@ -16,6 +16,7 @@ struct gl_effect *gl_effect_add(struct gl_effects *out, enum gl_effect_type type
         out->cap = cap;
     }
     GL_ASSERT(out->n < out->cap);
+    GL_ASSERT(GL_IMPLIES(type == GL_FX_COMMIT, after == 0)); /* a transaction waits for nothing */
     out->items[out->n] = (struct gl_effect){.type = type, .after = after};
     return &out->items[out->n++];
 }

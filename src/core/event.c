@@ -345,6 +345,7 @@ void gl_event_encode(const struct gl_event *ev, struct gl_buf *out)
     struct gl_jw w;
 
     GL_ASSERT(ev->type < GL_EV_COUNT);
+    GL_ASSERT(ev->now >= 0);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_schema_write(gl_event_schema(ev->type), ev, &w, GL_FOR_STORE);

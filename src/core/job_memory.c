@@ -74,7 +74,7 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
     gl_pool_free(&c->mem, j->pages, j->pages_n * sizeof(*j->pages));
     j->pages = NULL;
     j->pages_n = 0;
-    GL_ASSERT(j->pages_n == 0);
+    GL_ASSERT(gl_list_empty(&j->live)); /* nothing could be found any more */
 }
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
@@ -166,6 +166,7 @@ struct gl_step *gl_step_find(struct gl_job *j, uint32_t number)
     size_t at = number / GL_STEP_PAGE;
     struct gl_step **page = at < j->pages_n ? j->pages[at] : NULL;
 
+    GL_ASSERT(GL_IMPLIES(j->pages_n > 0, j->spec != NULL));
     return page != NULL ? page[number % GL_STEP_PAGE] : NULL;
 }
 
@@ -197,6 +198,7 @@ static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t nu
 {
     struct gl_step *st = gl_pool_alloc(&c->mem, sizeof(*st));
 
+    GL_ASSERT(gl_step_find(j, number) == NULL);
     st->job = j;
     st->number = st->of = number;
     st->item = -1;
@@ -205,7 +207,7 @@ static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t nu
     gl_list_init(&st->work);
     gl_list_push(&j->live, &st->live);
     page_of(c, j, number)[number % GL_STEP_PAGE] = st;
-    GL_ASSERT(gl_list_empty(&st->work));
+    GL_ASSERT(gl_step_find(j, number) == st);
     GL_ASSERT(!gl_heap_has(&st->timer));
     return st;
 }
@@ -297,6 +299,7 @@ struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id)
 
 uint32_t gl_step_place(const struct gl_step *st)
 {
+    GL_ASSERT(st->item < GL_ITEMS_MAX);
     return gl_flow_place(st->job->spec->flow, st->of, st->item);
 }
 
@@ -328,6 +331,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(j->count[st->r.status] > 0);
     GL_ASSERT(st->hold == NULL);
+    GL_ASSERT(gl_step_find(j, st->number) == st);
     gl_core_disown(c, &gl_step_schema, &st->r);
     if (st->item >= 0) {
         gl_core_set(c, &st->r.step_id, (gl_str){0});
@@ -399,6 +403,7 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
     }
     gl_sweep_set_due(c, j);
     GL_ASSERT(gl_heap_has(&st->timer) == (st->due != INT64_MAX));
+    GL_ASSERT(j->due <= st->due);
 }
 
 /* ---- specs ---- */
@@ -431,6 +436,7 @@ void gl_spec_unref(struct gl_spec *s)
 {
     GL_ASSERT(s->refs > 0);
     if (--s->refs == 0) {
+        GL_ASSERT(s->jobs == 0);
         if (s->shared != NULL) {
             gl_spec_unref(s->shared);
         }

@@ -294,7 +294,7 @@ static void save_lists(const struct gl_core *c, struct gl_buf *out)
 {
     struct gl_jw w;
 
-    GL_ASSERT(c->jobs_hot <= gl_map_count(&c->jobs));
+    GL_ASSERT(c->jobs_hot + c->jobs_loading <= gl_map_count(&c->jobs));
     names_begin(&w, out, "lru");
     for (const struct gl_link *l = c->lru.next; l != &c->lru; l = l->next) {
         gl_jw_str(&w, GL_CONTAINER(l, struct gl_job, lru)->id);
@@ -359,6 +359,7 @@ static bool save_flows(const struct gl_core *c, size_t bytes_max, struct gl_buf 
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
         struct saved_flow f = {.hash = s->hash, .text = s->text, .is_stored = s->is_stored};
         GL_ASSERT(s->refs > 0);
+        GL_ASSERT(s->jobs <= s->refs);
         GL_ASSERT(s->hash.n > 0);
 
         if (out->n + s->text.n > bytes_max) {
@@ -405,6 +406,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
 
     GL_ASSERT(gl_list_empty(&c->touched));
     GL_ASSERT(c->out == NULL);
+    GL_ASSERT(c->left == NULL);
     bytes_max = bytes_max < SIZE_MAX - out->n ? out->n + bytes_max : SIZE_MAX;
     save_core(c, out);
     save_counts(c, out);
@@ -537,7 +539,8 @@ int gl_core_restore(gl_str text, struct gl_trace *trace, const struct gl_core *l
     gl_arena_done(&arena);
     if (rc == 0) {
         GL_ASSERT(gl_list_empty(&c->touched));
-        GL_ASSERT(c->pools_n > 0);
+        GL_ASSERT(c->jobs_hot + c->jobs_loading <= gl_map_count(&c->jobs));
+        GL_ASSERT(c->out == NULL);
         *ret = c;
         return 0;
     }

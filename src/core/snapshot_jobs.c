@@ -269,6 +269,8 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
     GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */
     GL_ASSERT(gl_list_empty(&j->dirty));
     GL_ASSERT(!j->changed && !j->is_suspect);
+    GL_ASSERT(!j->releases);
+    GL_ASSERT(j->pend.n == 0);
     gl_snapshot_put(out, "job", &job_schema, j);
     if (j->memory == GL_MEM_HOT) {
         gl_snapshot_put(out, "record", &gl_job_schema, &j->r);

@@ -4,7 +4,7 @@
 #include "core/cluster/membership.h"
 #include "core/component.h"
 
-enum { LOOK_MS = 1000, PAGE = 64 };
+enum { LOOK_MS = 1000, PAGE = 64, ENTRY_ID_BYTES = GL_ULID_BYTES * 2 + 1 };
 
 /* Set in the request numbers of this component; the node's numbers never reach it. */
 #define REQUEST_BIT (1ull << 62)
@@ -69,14 +69,18 @@ static struct gl_inbox_entry *add(struct gl_core *c, gl_str id, gl_ms sent_at)
 {
     struct gl_inbox_entry *e = gl_pool_alloc(&c->mem, sizeof(*e));
 
+    GL_ASSERT(id.n == ENTRY_ID_BYTES);
     gl_list_init(&e->link);
     gl_core_set(c, &e->id, id);
     e->sent_at = sent_at;
+    GL_ASSERT(e->state == FOUND);
+    GL_ASSERT(e->request == 0);
     return e;
 }
 
 static void drop(struct gl_core *c, struct gl_inbox_entry *e)
 {
+    GL_ASSERT(!gl_list_empty(&e->link));
     gl_list_remove(&e->link);
     gl_core_disown(c, &entry_schema, e);
     gl_pool_free(&c->mem, e, sizeof(*e));
@@ -87,10 +91,13 @@ static void drop_found(struct gl_core *c)
     for (struct gl_link *l; (l = gl_list_first(&c->inbox.found)) != NULL;) {
         drop(c, entry_of(l));
     }
+    GL_ASSERT(gl_list_empty(&c->inbox.found));
 }
 
 void gl_inbox_init(struct gl_core *c)
 {
+    GL_ASSERT(c->inbox.call == 0);
+    GL_ASSERT(c->inbox.last_request == 0);
     gl_list_init(&c->inbox.found);
     gl_list_init(&c->inbox.accepted);
 }
@@ -102,10 +109,13 @@ void gl_inbox_done(struct gl_core *c)
         drop(c, entry_of(l));
     }
     gl_core_set(c, &c->inbox.after_id, (gl_str){0});
+    GL_ASSERT(gl_list_empty(&c->inbox.found));
+    GL_ASSERT(gl_list_empty(&c->inbox.accepted));
 }
 
 static struct gl_inbox_entry *find(struct gl_core *c, uint64_t request)
 {
+    GL_ASSERT(request != 0); /* the number of every entry that has its reply already */
     for (struct gl_link *l = c->inbox.accepted.next; l != &c->inbox.accepted; l = l->next) {
         if (entry_of(l)->request == request) {
             return entry_of(l);
@@ -116,6 +126,7 @@ static struct gl_inbox_entry *find(struct gl_core *c, uint64_t request)
 
 static bool is_accepted(struct gl_core *c, gl_str id)
 {
+    GL_ASSERT(id.n == ENTRY_ID_BYTES);
     for (struct gl_link *l = c->inbox.accepted.next; l != &c->inbox.accepted; l = l->next) {
         if (gl_str_eq(entry_of(l)->id, id)) {
             return true;
@@ -126,11 +137,13 @@ static bool is_accepted(struct gl_core *c, gl_str id)
 
 static gl_str job_of(gl_str id)
 {
+    GL_ASSERT(id.n == ENTRY_ID_BYTES);
     return (gl_str){.p = id.p, .n = GL_ULID_BYTES};
 }
 
 static gl_str number_of(gl_str id)
 {
+    GL_ASSERT(id.n == ENTRY_ID_BYTES);
     return (gl_str){.p = id.p + GL_ULID_BYTES + 1, .n = GL_ULID_BYTES};
 }
 
@@ -178,6 +191,8 @@ static void answer(struct gl_core *c, struct gl_inbox_entry *e)
     bool is_guarded = !e->is_consumed && !GL_PLANT(75); /* planted: the last answer counts */
     struct gl_tx *tx;
 
+    GL_ASSERT(e->state == GIVEN || e->state == COMMITTING);
+    GL_ASSERT(e->call == 0);
     if (gl_err_code((int)e->code) == GL_E_UNAVAILABLE || !gl_components_may_finish(c)) {
         drop(c, e); /* nothing was done: it is found again */
         return;
@@ -187,6 +202,7 @@ static void answer(struct gl_core *c, struct gl_inbox_entry *e)
     e->state = ANSWERING;
     e->request = 0;
     e->call = gl_component_commit(c, GL_COMPONENT_INBOX, tx);
+    GL_ASSERT(e->call == c->last_call);
 }
 
 bool gl_inbox_has(uint64_t request)
@@ -199,6 +215,8 @@ void gl_inbox_on_consumed(struct gl_core *c, uint64_t request)
     struct gl_inbox_entry *e = find(c, request);
 
     if (e != NULL) {
+        GL_ASSERT(e->state == GIVEN);
+        GL_ASSERT(!e->is_consumed);
         e->is_consumed = true;
     }
 }
@@ -207,9 +225,13 @@ void gl_inbox_on_reply(struct gl_core *c, uint64_t op, const struct gl_effect *r
 {
     struct gl_inbox_entry *e = find(c, reply->request);
 
+    GL_ASSERT(reply->type == GL_FX_REPLY);
+    GL_ASSERT(gl_inbox_has(reply->request));
+    GL_ASSERT(op <= c->last_op);
     if (e == NULL) {
         return;
     }
+    GL_ASSERT(e->state == GIVEN);
     e->request = 0;
     e->code = gl_err_join(reply->code, reply->reason);
     gl_core_set(c, &e->why, reply->why);
@@ -226,6 +248,8 @@ void gl_inbox_let_go(struct gl_core *c, uint64_t request)
     struct gl_inbox_entry *e = request != 0 ? find(c, request) : NULL;
 
     if (e != NULL) {
+        GL_ASSERT(e->state == GIVEN);
+        GL_ASSERT(!e->is_consumed);
         drop(c, e);
     }
 }
@@ -234,6 +258,8 @@ void gl_inbox_on_done(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_link *next;
 
+    GL_ASSERT(ev->type == GL_EV_DONE);
+    GL_ASSERT(ev->done.op <= c->last_op);
     for (struct gl_link *l = c->inbox.accepted.next; l != &c->inbox.accepted; l = next) {
         struct gl_inbox_entry *e = entry_of(l);
 
@@ -254,6 +280,8 @@ void gl_inbox_on_done(struct gl_core *c, const struct gl_event *ev)
 
 static void refuse_unreadable(struct gl_core *c, struct gl_inbox_entry *e)
 {
+    GL_ASSERT(e->state == GIVEN);
+    GL_ASSERT(e->request == 0);
     e->code = GL_E_DAMAGED;
     gl_core_set(c, &e->why, GL_S("the command cannot be read"));
     answer(c, e);
@@ -262,6 +290,7 @@ static void refuse_unreadable(struct gl_core *c, struct gl_inbox_entry *e)
 static bool read_command(struct gl_core *c, const struct gl_inbox_entry *e, gl_str text,
                          struct gl_event *ret)
 {
+    GL_ASSERT(e->state == GIVEN);
     return gl_event_decode(text, c->out->arena, ret, NULL) == 0 && ret->type == GL_EV_COMMAND &&
            ret->command.verb < GL_CMD_COUNT && gl_str_eq(ret->job, job_of(e->id));
 }
@@ -270,6 +299,8 @@ static void carry_out(struct gl_core *c, struct gl_inbox_entry *e, gl_str text)
 {
     struct gl_event ev;
 
+    GL_ASSERT(e->state == FOUND);
+    GL_ASSERT(c->inbox.is_reading);
     gl_list_remove(&e->link);
     gl_list_push(&c->inbox.accepted, &e->link);
     e->state = GIVEN;
@@ -277,6 +308,7 @@ static void carry_out(struct gl_core *c, struct gl_inbox_entry *e, gl_str text)
         refuse_unreadable(c, e);
         return;
     }
+    GL_ASSERT(!gl_inbox_has(c->inbox.last_request + 1));
     e->request = REQUEST_BIT | ++c->inbox.last_request;
     ev.now = c->now;
     ev.context = c->context;
@@ -297,9 +329,12 @@ static void look(struct gl_core *c)
                              .after_id = c->inbox.after_id,
                              .limit = PAGE};
 
+    GL_ASSERT(c->inbox.call == 0);
+    GL_ASSERT(gl_list_empty(&c->inbox.found));
     c->inbox.due = INT64_MAX;
     c->inbox.is_reading = false;
     c->inbox.call = gl_component_range(c, GL_COMPONENT_INBOX, &range);
+    GL_ASSERT(c->inbox.call == c->last_call);
 }
 
 /* Entries that this node cannot carry out stay where they are, and must not hide those after them.
@@ -308,6 +343,7 @@ static void look_on(struct gl_core *c)
 {
     struct gl_inbox_state *in = &c->inbox;
 
+    GL_ASSERT(in->call == 0);
     drop_found(c);
     if (in->after_id.n > 0 && gl_components_are_on(c)) {
         GL_MARK(c->trace, "inbox.next_page");
@@ -318,6 +354,8 @@ static void look_on(struct gl_core *c)
     in->after_score = 0;
     in->due = in->is_again ? c->now : c->now + LOOK_MS;
     in->is_again = false;
+    GL_ASSERT(in->due >= c->now);
+    GL_ASSERT(in->after_id.n == 0);
 }
 
 static void note_page(struct gl_core *c, const struct gl_event *ev)
@@ -325,6 +363,8 @@ static void note_page(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_entry *all = ev->answer.entries.items;
     bool is_full = ev->answer.code == 0 && ev->answer.entries.n == PAGE;
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(!c->inbox.is_reading);
     gl_core_set(c, &c->inbox.after_id, is_full ? all[PAGE - 1].id : (gl_str){0});
     c->inbox.after_score = is_full ? all[PAGE - 1].score : 0;
 }
@@ -335,11 +375,12 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     struct gl_key keys[PAGE * 2];
     size_t n = 0;
 
+    GL_ASSERT(c->inbox.call == 0);
     note_page(c, ev);
     for (size_t i = 0; ev->answer.code == 0 && i < ev->answer.entries.n && i < PAGE; i++) {
         struct gl_inbox_entry *e;
 
-        if (all[i].id.n != GL_ULID_BYTES * 2 + 1 || is_accepted(c, all[i].id)) {
+        if (all[i].id.n != ENTRY_ID_BYTES || is_accepted(c, all[i].id)) {
             continue; /* no command, whoever wrote it; or one that is under way */
         }
         e = add(c, all[i].id, all[i].score);
@@ -347,6 +388,8 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
         keys[n++] = (struct gl_key){.kind = GL_S("job"), .id = job_of(e->id)};
         keys[n++] = (struct gl_key){.kind = GL_S("inbox"), .id = e->id};
     }
+    GL_ASSERT(n % 2 == 0);
+    GL_ASSERT(n <= GL_COUNT(keys));
     if (n == 0 || !gl_components_are_on(c)) {
         look_on(c);
         return;
@@ -361,6 +404,8 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *r = ev->answer.records.items;
     size_t n = ev->answer.code == 0 && gl_components_are_on(c) ? ev->answer.records.n : 0;
 
+    GL_ASSERT(c->inbox.call == 0);
+    GL_ASSERT(c->inbox.is_reading);
     for (size_t i = 0; i + 1 < n; i += 2) {
         struct gl_link *l = gl_list_first(&c->inbox.found);
         bool is_others = r[i].rev > 0 && gl_membership_have(c, r[i].owner, true);
@@ -400,6 +445,8 @@ static void on_answered(struct gl_core *c, uint64_t call)
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_INBOX);
     if (c->inbox.call == 0 || ev->answer.number != c->inbox.call) {
         on_answered(c, ev->answer.number);
         return;
@@ -452,6 +499,7 @@ static struct gl_items list(const struct gl_link *head, struct gl_arena *a)
     for (const struct gl_link *l = head->next; l != head; l = l->next) {
         *all++ = *GL_CONTAINER(l, struct gl_inbox_entry, link);
     }
+    GL_ASSERT(all == (struct gl_inbox_entry *)ret.items + ret.n);
     return ret;
 }
 
@@ -480,7 +528,7 @@ static int fill(struct gl_core *c, struct gl_snapshot_line *l, struct gl_link *h
     for (size_t i = 0; i < from->n; i++) {
         struct gl_inbox_entry *e;
 
-        if (all[i].id.n != GL_ULID_BYTES * 2 + 1) {
+        if (all[i].id.n != ENTRY_ID_BYTES) {
             return gl_snapshot_bad(l, "an entry of the inbox has no name");
         }
         e = gl_pool_alloc(&c->mem, sizeof(*e));

@@ -27,6 +27,7 @@ static void on_time(struct gl_core *c)
     c->leader.due = INT64_MAX;
     c->leader.is_standing = false;
     c->leader.call = gl_component_get(c, GL_COMPONENT_LEADER, &key, 1);
+    GL_ASSERT(c->leader.call == c->last_call);
 }
 
 static void stand(struct gl_core *c, const struct gl_event_record *lease)
@@ -44,7 +45,9 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
     size_t n = 1;
 
     GL_ASSERT(!c->leader.leads);
+    GL_ASSERT(c->leader.call == 0);
     GL_ASSERT(c->shared);
+    GL_ASSERT(!c->guest && !c->passive);
     if (lease->rev == 0) {
         guards[n++] =
             (struct gl_guard){.type = GL_GUARD_ABSENT, .kind = write.kind, .id = write.id};
@@ -57,19 +60,22 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
                                         .token = lease->token};
         guards[n++] = (struct gl_guard){.type = GL_GUARD_DEAD, .owner = lease->owner};
     }
+    GL_ASSERT(n <= GL_COUNT(guards));
     tx = gl_component_tx(c, guards, GL_PLANT(74) ? 1 : n, &write, 1); /* planted: just taken */
     tx->confirm = true;
     c->leader.is_standing = true;
     c->leader.token = write.token;
     c->leader.call = gl_component_commit(c, GL_COMPONENT_LEADER, tx);
+    GL_ASSERT(c->leader.call == c->last_call);
 }
 
 static void lead(struct gl_core *c)
 {
     GL_ASSERT(!c->leader.is_standing);
+    GL_ASSERT(c->leader.call == 0);
+    GL_ASSERT(gl_components_are_on(c));
     c->leader.leads = true;
     c->leader.due = INT64_MAX;
-    GL_ASSERT(c->leader.due == INT64_MAX);
 }
 
 static void on_stood(struct gl_core *c, const struct gl_event *ev)
@@ -103,6 +109,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     bool has_stood = c->leader.is_standing;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_LEADER);
     if (ev->answer.number != c->leader.call) {
         return;
     }

@@ -52,6 +52,8 @@ static void forget_all(struct gl_core *c, struct gl_map *m)
 
 void gl_membership_init(struct gl_core *c)
 {
+    GL_ASSERT(c->peers.asked_n == 0);
+    GL_ASSERT(c->peers.call == 0);
     c->peers.unsure = UINT64_MAX;
     gl_map_init(&c->peers.alive);
     gl_map_init(&c->peers.dead);
@@ -75,6 +77,8 @@ static gl_str node_of(gl_str session)
     while (n > 0 && session.p[n - 1] != '#') {
         n--;
     }
+    GL_ASSERT(n <= session.n);
+    GL_ASSERT(GL_IMPLIES(n > 0, session.p[n - 1] == '#'));
     return (gl_str){.p = session.p, .n = n > 0 ? n - 1 : 0};
 }
 
@@ -99,6 +103,7 @@ static bool is_news(const struct gl_core *c, gl_str session)
 {
     const struct gl_peer *dead = gl_map_find(&c->peers.dead, session);
 
+    GL_ASSERT(c->peers.listed_n <= c->peers.asked_n);
     return dead != NULL && dead->heard >= c->peers.listed_n;
 }
 
@@ -135,6 +140,7 @@ bool gl_membership_mind(const struct gl_core *c, gl_str owner, bool runs, bool i
 static void hunt(struct gl_core *c, uint8_t parts)
 {
     GL_ASSERT(parts != 0);
+    GL_ASSERT(c->shared);
     c->sweep.hunts |= parts;
     c->sweep.hunt_due = c->now;
 }
@@ -145,6 +151,7 @@ static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
     struct gl_membership_state *p = &c->peers;
     struct gl_peer *was = gl_map_remove(&p->alive, session);
 
+    GL_ASSERT(heard <= p->asked_n);
     if (was != NULL) {
         drop(c, was);
     }
@@ -158,6 +165,8 @@ static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
     GL_MARK(c->trace, "peers.dead");
     hunt(c, GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE);
     GL_ASSERT(gl_map_count(&p->dead) <= DEAD_KEPT);
+    GL_ASSERT(gl_membership_is_dead(c, session));
+    GL_ASSERT(!gl_membership_lives(c, session));
 }
 
 void gl_membership_note_dead(struct gl_core *c, gl_str session)
@@ -205,6 +214,7 @@ static void declare_next(struct gl_core *c)
         if (p->is_over) {
             c->peers.is_declaring = true;
             c->peers.call = gl_component_declare(c, GL_COMPONENT_PEERS, p->id);
+            GL_ASSERT(c->peers.call == c->last_call);
             return;
         }
     }
@@ -237,6 +247,7 @@ static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *ov
     struct gl_peer *p;
 
     GL_ASSERT(c->peers.listed_n > 0);
+    GL_ASSERT(!gl_str_eq(s->id, c->session));
     if (s->dead) {
         note_dead(c, s->id, c->peers.listed_n - 1);
         return;
@@ -257,12 +268,15 @@ static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
     gl_ms next = c->renewal.ttl_ms / 3;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(c->renewal.ttl_ms > 0);
     for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         bool is_next = !all[i].dead && all[i].left_ms >= 0 && all[i].left_ms + LATE_MS < next &&
                        !gl_str_eq(all[i].id, c->session);
 
         next = is_next ? all[i].left_ms + LATE_MS : next;
     }
+    GL_ASSERT(next >= 0);
+    GL_ASSERT(next <= c->renewal.ttl_ms / 3);
     return c->now + (next > LEAST_MS ? next : LEAST_MS);
 }
 
@@ -274,6 +288,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
     GL_ASSERT(!c->peers.is_declaring);
+    GL_ASSERT(c->peers.call == 0);
     if (ev->answer.code != 0) {
         p->due = c->now + c->renewal.ttl_ms / 3;
         return;
@@ -294,6 +309,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     } else if (p->unsure != UINT64_MAX) {
         p->due = c->now;
     }
+    GL_ASSERT(p->due >= c->now);
     declare_next(c);
 }
 
@@ -310,11 +326,14 @@ static void on_time(struct gl_core *c)
     c->peers.asked_n++;
     c->peers.is_declaring = false;
     c->peers.call = gl_component_sessions(c, GL_COMPONENT_PEERS);
+    GL_ASSERT(c->peers.call == c->last_call);
+    GL_ASSERT(c->peers.asked_n > c->peers.listed_n);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_PEERS);
     if (ev->answer.number != c->peers.call) {
         return;
     }

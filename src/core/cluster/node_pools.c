@@ -60,6 +60,7 @@ static bool holds(gl_str offer, gl_str needs)
 
 static uint32_t slots_here(const struct gl_core *c, gl_str pool)
 {
+    GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < c->pools_n; i++) {
         if (gl_str_eq(c->pools[i].name, pool)) {
             return c->pools[i].slots;
@@ -123,6 +124,7 @@ gl_str gl_node_pools_needs(struct gl_arena *a, const struct gl_flow *flow)
         if (!runs_something(spec) || k == GL_POOLS_MAX) {
             continue;
         }
+        GL_ASSERT(k <= n);
         names[k] = spec->pool;
         slots[k] = k == n || spec->slots > slots[k] ? spec->slots : slots[k];
         n += k == n;
@@ -175,7 +177,9 @@ static size_t insert(gl_str *sets, size_t n, gl_str set)
     }
     memmove(&sets[at + 1], &sets[at], (n - at) * sizeof(*sets));
     sets[at] = set;
-    GL_ASSERT(n == 0 || gl_str_cmp(sets[0], set) <= 0);
+    GL_ASSERT(at <= n);
+    GL_ASSERT(at == 0 || gl_str_cmp(sets[at - 1], set) < 0);
+    GL_ASSERT(at == n || gl_str_cmp(set, sets[at + 1]) < 0);
     return n + 1;
 }
 
@@ -192,7 +196,8 @@ static void set_offers(struct gl_core *c, gl_str all)
         }
     }
     c->offers_heard = true;
-    GL_ASSERT(c->offers_heard);
+    GL_ASSERT(gl_str_eq(c->offers, all));
+    GL_ASSERT(c->shared);
 }
 
 void gl_node_pools_on_listed(struct gl_core *c, const struct gl_event *ev)
@@ -269,6 +274,8 @@ void gl_node_pools_lack(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     GL_ASSERT(c->shared && st->wait == NULL);
+    GL_ASSERT(!gl_step_is_bound(st));
+    GL_ASSERT(!gl_slots_possible(c, gl_step_spec_of(st), NULL));
     GL_MARK(c->trace, "offers.lacking");
     st->r.queued_at = 0;
     st->job->lacks = true;
@@ -285,6 +292,8 @@ static bool is_lacking(const struct gl_core *c, const struct gl_step *st)
 static void forget_waits(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(gl_job_is_mine(c, j));
+    GL_ASSERT(gl_job_running(j) == 0);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
@@ -303,6 +312,7 @@ static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_ASSERT(j->lacks);
+    GL_ASSERT(gl_job_is_mine(c, j));
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         const struct gl_step *st = GL_CONTAINER(l, const struct gl_step, live);
 
@@ -317,6 +327,7 @@ static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
         }
     }
     j->lacks = lacks;
+    GL_ASSERT(GL_IMPLIES(is_offered, lacks));
     if (!is_offered) {
         return false;
     }
@@ -363,6 +374,7 @@ void gl_node_pools_move(struct gl_core *c)
         moved++;
     }
     GL_ASSERT(moved <= MOVES_MAX);
+    GL_ASSERT(GL_IMPLIES(moved > 0, !gl_list_empty(&c->touched)));
 }
 
 gl_ms gl_node_pools_next_due(const struct gl_core *c)

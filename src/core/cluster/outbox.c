@@ -1,6 +1,7 @@
 #include "core/cluster/outbox.h"
 
 #include "base/limits.h"
+#include "core/cluster/inbox.h"
 #include "core/component.h"
 
 enum {
@@ -68,6 +69,7 @@ static struct gl_sent_command *sent_of(struct gl_link *l)
 
 static void drop(struct gl_core *c, struct gl_sent_command *s)
 {
+    GL_ASSERT(!gl_list_empty(&s->link));
     gl_list_remove(&s->link);
     gl_core_disown(c, &sent_schema, s);
     gl_pool_free(&c->mem, s, sizeof(*s));
@@ -83,6 +85,7 @@ void gl_outbox_done(struct gl_core *c)
     for (struct gl_link *l; (l = gl_list_first(&c->outbox.sent)) != NULL;) {
         drop(c, sent_of(l));
     }
+    GL_ASSERT(gl_list_empty(&c->outbox.sent));
 }
 
 /* ---- replies ---- */
@@ -91,6 +94,7 @@ static void reply(struct gl_core *c, const struct gl_sent_command *s, int code, 
 {
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_REPLY, 0);
 
+    GL_ASSERT(s->request != 0);
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, s->job);
     e->request = s->request;
@@ -101,6 +105,9 @@ static void reply(struct gl_core *c, const struct gl_sent_command *s, int code, 
 
 static void end(struct gl_core *c, struct gl_sent_command *s, int code, gl_str why)
 {
+    GL_ASSERT(s->state != REMOVING); /* it has its reply */
+    GL_ASSERT(s->call == 0);
+    GL_ASSERT(code != 0);
     reply(c, s, code, why);
     drop(c, s);
 }
@@ -109,6 +116,8 @@ static void end(struct gl_core *c, struct gl_sent_command *s, int code, gl_str w
 
 static gl_str entry_id(const struct gl_core *c, const struct gl_sent_command *s)
 {
+    GL_ASSERT(s->job.n == GL_ULID_BYTES);
+    GL_ASSERT(s->number.n == GL_ULID_BYTES);
     return gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(s->job), GL_STR_ARG(s->number));
 }
 
@@ -119,6 +128,7 @@ static gl_str command_text(struct gl_core *c, const struct gl_event *ev)
     struct gl_buf text = {0};
     gl_str ret;
 
+    GL_ASSERT(ev->type == GL_EV_COMMAND);
     less.now = c->now;
     less.command.request = 0;
     less.command.send_as = (gl_str){0};
@@ -140,9 +150,12 @@ static void put_entry(struct gl_core *c, struct gl_sent_command *s, const struct
         {.type = GL_WRITE_INDEX, .kind = s->index, .id = entry_id(c, s), .score = s->sent_at}};
     struct gl_tx *tx = gl_component_tx(c, &guard, 1, writes, GL_COUNT(writes));
 
+    GL_ASSERT(s->call == 0);
+    GL_ASSERT(s->sent_at == c->now);
     tx->wake = GL_S("inbox");
     s->state = SENDING;
     s->call = gl_component_commit(c, GL_COMPONENT_OUTBOX, tx);
+    GL_ASSERT(s->call == c->last_call);
 }
 
 void gl_outbox_send(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev)
@@ -150,6 +163,10 @@ void gl_outbox_send(struct gl_core *c, const struct gl_job *j, const struct gl_e
     struct gl_sent_command *s;
 
     GL_ASSERT(ev->type == GL_EV_COMMAND);
+    GL_ASSERT(ev->command.request != 0);
+    GL_ASSERT(!gl_inbox_has(ev->command.request)); /* what came from an inbox is not passed on */
+    GL_ASSERT(gl_str_eq(ev->job, j->id));
+    GL_ASSERT(c->shared);
     GL_MARK(c->trace, "load.forwarded");
     if (!gl_components_are_on(c) || ev->command.send_as.n != GL_ULID_BYTES) {
         return; /* the node refuses all commands when it ends */
@@ -169,6 +186,8 @@ void gl_outbox_send(struct gl_core *c, const struct gl_job *j, const struct gl_e
 
 static void wait_until(struct gl_sent_command *s, gl_ms until)
 {
+    GL_ASSERT(s->call == 0);
+    GL_ASSERT(s->state != REMOVING);
     s->state = WAITING;
     s->due = until;
 }
@@ -177,6 +196,8 @@ static void on_sent(struct gl_core *c, struct gl_sent_command *s, const struct g
 {
     int code = (int)ev->answer.code;
 
+    GL_ASSERT(s->state == SENDING);
+    GL_ASSERT(!s->is_taken);
     if (code == GL_E_CONFLICT) {
         end(c, s, GL_E_NOT_FOUND, GL_S("that job has been removed"));
     } else if (code == GL_E_LIMIT || code == GL_E_UNAVAILABLE) {
@@ -192,9 +213,13 @@ static void look(struct gl_core *c, struct gl_sent_command *s)
 {
     struct gl_key key = {.kind = GL_S("answer"), .id = s->number};
 
+    GL_ASSERT(s->state == WAITING);
+    GL_ASSERT(s->due <= c->now);
+    GL_ASSERT(s->call == 0);
     s->state = LOOKING;
     s->due = INT64_MAX;
     s->call = gl_component_get(c, GL_COMPONENT_OUTBOX, &key, 1);
+    GL_ASSERT(s->call == c->last_call);
 }
 
 static void take_back(struct gl_core *c, struct gl_sent_command *s)
@@ -205,13 +230,19 @@ static void take_back(struct gl_core *c, struct gl_sent_command *s)
         {.type = GL_WRITE_DELETE, .kind = GL_S("inbox"), .id = id},
         {.type = GL_WRITE_UNINDEX, .kind = s->index, .id = id, .score = s->sent_at}};
 
+    GL_ASSERT(s->state == LOOKING);
+    GL_ASSERT(!s->is_taken);
+    GL_ASSERT(c->now >= s->until);
     s->state = TAKING_BACK;
     s->call = gl_component_commit(c, GL_COMPONENT_OUTBOX,
                                   gl_component_tx(c, &guard, 1, writes, GL_COUNT(writes)));
+    GL_ASSERT(s->call == c->last_call);
 }
 
 static void on_taken_back(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
 {
+    GL_ASSERT(s->state == TAKING_BACK);
+    GL_ASSERT(s->call == 0);
     if (ev->answer.code == 0) {
         end(c, s, GL_E_UNAVAILABLE,
             GL_S("no node that may run this job has taken the command within 30 s; "
@@ -236,6 +267,7 @@ static void reply_as_told(struct gl_core *c, const struct gl_sent_command *s, gl
     gl_str why = GL_S("the answer to this command cannot be read");
     struct gl_json j;
 
+    GL_ASSERT(s->state == LOOKING);
     if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, NULL) == 0 &&
         gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "code"), &code)) {
         why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "why"), a);
@@ -251,6 +283,8 @@ static void on_looked(struct gl_core *c, struct gl_sent_command *s, const struct
     bool is_there = ev->answer.code == 0 && ev->answer.records.n > 0 && r->rev > 0;
     struct gl_write write = {.type = GL_WRITE_DELETE, .kind = GL_S("answer"), .id = s->number};
 
+    GL_ASSERT(s->state == LOOKING);
+    GL_ASSERT(s->call == 0);
     if (is_there) {
         reply_as_told(c, s, r->value);
         s->state = REMOVING;
@@ -312,6 +346,8 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_sent_command *s = find(c, ev->answer.number);
 
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_OUTBOX);
     if (s == NULL) {
         return;
     }
@@ -366,6 +402,7 @@ static void save(const struct gl_core *c, struct gl_buf *out)
     for (const struct gl_link *l = head->next; l != head; l = l->next) {
         *all++ = *GL_CONTAINER(l, struct gl_sent_command, link);
     }
+    GL_ASSERT(all == (struct gl_sent_command *)s.sent.items + s.sent.n);
     gl_snapshot_put(out, "outbox", &outbox_schema, &s);
 }
 

@@ -30,6 +30,7 @@ static uint64_t free_of(const struct gl_core *c, const struct gl_event_peer *s, 
             n += all[i].slots - taken;
         }
     }
+    GL_ASSERT(n <= s->pools.n * GL_SLOTS_MAX);
     return n;
 }
 
@@ -38,6 +39,7 @@ void gl_rebalance_on_listed(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_peer *all = ev->answer.sessions.items;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(c->shared);
     for (size_t i = 0; i < c->pools_n; i++) {
         uint64_t n = 0;
 
@@ -48,6 +50,7 @@ void gl_rebalance_on_listed(struct gl_core *c, const struct gl_event *ev)
             }
         }
         c->pools[i].others_free = (n < GL_SLOTS_MAX ? (uint32_t)n : GL_SLOTS_MAX) * AHEAD;
+        GL_ASSERT(c->pools[i].others_free <= GL_SLOTS_MAX * AHEAD);
     }
 }
 
@@ -85,11 +88,16 @@ void gl_rebalance_give(struct gl_core *c, struct gl_job *j, gl_str why)
     GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);
     GL_ASSERT(gl_job_running(j) == 0);
+    GL_ASSERT(j->rev == 0 || gl_job_is_mine(c, j)); /* a new one has no owner yet */
+    GL_ASSERT(j->inflight_n == 0);
+    GL_ASSERT(gl_list_empty(&j->holds));
+    GL_ASSERT(!j->releases);
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         gl_slots_unqueue(c, GL_CONTAINER(l, struct gl_step, live));
     }
     j->releases = true;
     gl_txn_log(c, j, NULL, "job_released", why, (gl_str){0});
+    GL_ASSERT(!gl_list_empty(&j->touched));
 }
 
 /* Of those who came last, in an order that a snapshot keeps: how a heap lies in memory it does not.
@@ -128,6 +136,7 @@ void gl_rebalance_out(struct gl_core *c)
             GL_MARK(c->trace, "peers.released");
             gl_rebalance_give(c, j, GL_S("another node has room for it"));
             GL_ASSERT(p->others_free > 0);
+            GL_ASSERT(!gl_rebalance_may_give(c, j)); /* so it is not given away twice */
             p->others_free--;
         }
     }

@@ -32,11 +32,15 @@ static void is_good(struct gl_core *c)
                                    : r->sent_at + r->ttl_ms - r->ttl_ms / 10 - MARGIN_MS);
     }
     r->due = (c->shared ? r->sent_at : c->now) + r->ttl_ms / 3;
+    GL_ASSERT(r->due >= r->sent_at);
+    GL_ASSERT(GL_IMPLIES(c->shared, r->steady_since <= c->now));
 }
 
 void gl_renewal_begin(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(ev->type == GL_EV_SESSION);
+    GL_ASSERT(c->renewal.call == 0);
+    GL_ASSERT(!c->renewal.is_lost);
     if (gl_components_are_on(c)) {
         c->renewal.sent_at = ev->session.sent_at;
         is_good(c);
@@ -61,6 +65,8 @@ bool gl_renewal_may_judge(const struct gl_core *c)
     const struct gl_renewal_state *r = &c->renewal;
     gl_ms wait = r->ttl_ms > JUDGE_MS_MIN ? r->ttl_ms : JUDGE_MS_MIN;
 
+    GL_ASSERT(wait >= r->ttl_ms);
+    GL_ASSERT(r->steady_since == INT64_MAX || r->steady_since <= c->now);
     if (c->now >= r->valid_until) {
         return false; /* we have slept, or the store was silent: perhaps for everybody */
     }
@@ -82,6 +88,7 @@ static void lose(struct gl_core *c, gl_str why)
     gl_effect_add(c->out, GL_FX_LOST, 0)->why =
         gl_str_dup(c->out->arena, why.n > 0 ? why : GL_S("this node's session was declared dead"));
     GL_ASSERT(r->valid_until <= c->now);
+    GL_ASSERT(!gl_components_may_finish(c));
 }
 
 static gl_ms due(const struct gl_core *c)
@@ -93,9 +100,11 @@ static void on_time(struct gl_core *c)
 {
     GL_ASSERT(c->renewal.call == 0);
     GL_ASSERT(c->renewal.ttl_ms > 0);
+    GL_ASSERT(!c->renewal.is_lost);
     c->renewal.due = INT64_MAX;
     c->renewal.sent_at = c->now;
     c->renewal.call = gl_component_renew(c, GL_COMPONENT_RENEWAL);
+    GL_ASSERT(c->renewal.call == c->last_call);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
@@ -103,6 +112,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     struct gl_renewal_state *r = &c->renewal;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_RENEWAL);
     if (ev->answer.number != r->call) {
         return;
     }
@@ -115,6 +125,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->answer.code != 0) {
         r->due = c->now + (r->ttl_ms / 6 < RETRY_MS ? r->ttl_ms / 6 : RETRY_MS);
         r->steady_since = INT64_MAX;
+        GL_ASSERT(r->due - c->now <= r->ttl_ms / 3); /* no later than a renewal that is good */
     } else {
         is_good(c);
     }

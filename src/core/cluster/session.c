@@ -10,6 +10,7 @@ void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
     struct gl_arena a = {0};
 
     GL_ASSERT(config->orphan_grace_ms >= 0);
+    GL_ASSERT(c->session.n == 0);
     c->shared = config->shared;
     c->guest = config->guest;
     c->orphan_grace_ms = config->orphan_grace_ms;
@@ -20,6 +21,7 @@ void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
     gl_core_set(c, &c->wake_index,
                 c->shared ? gl_job_index(&a, "wake", c->stack, c->env_scope) : GL_S("wake"));
     gl_arena_done(&a);
+    GL_ASSERT(c->wake_index.n > 0);
 }
 
 bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope)
@@ -34,6 +36,7 @@ void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
     /* A node that loses its session ends; it does not get a second one. */
     GL_ASSERT(c->session.n == 0);
     gl_core_set(c, &c->session, ev->session.session);
+    GL_ASSERT(!c->sweep.under_way); /* nothing is looked for without a session */
     GL_TRACE(c->trace, NODE, .number = (int64_t)ev->session.number, .what = "session");
     gl_renewal_begin(c, ev);
     gl_sweep_begin(c);

@@ -17,12 +17,14 @@ static void shut(struct gl_core *c)
     bool is_soon = r->opened_at != 0 && c->now - r->opened_at < r->quiet_ms * SOON_FACTOR;
 
     GL_ASSERT(!r->is_shut);
+    GL_ASSERT(r->opened_at <= c->now);
     r->quiet_ms = !is_soon                         ? QUIET_MS_MIN
                   : r->quiet_ms * 2 < QUIET_MS_MAX ? r->quiet_ms * 2
                                                    : QUIET_MS_MAX;
     r->is_shut = true;
     r->since = c->now;
     GL_MARK(c->trace, "room.shut");
+    GL_ASSERT(r->quiet_ms >= QUIET_MS_MIN);
     GL_ASSERT(r->quiet_ms <= QUIET_MS_MAX);
 }
 
@@ -39,6 +41,7 @@ void gl_store_full_on_refused(struct gl_core *c, gl_str why)
     gl_core_set(c, &r->why, why);
     r->due = c->now + r->quiet_ms;
     GL_ASSERT(r->is_shut);
+    GL_ASSERT(r->since <= c->now);
     GL_ASSERT(r->due > c->now);
 }
 
@@ -46,6 +49,8 @@ void gl_store_full_doubt(struct gl_core *c)
 {
     struct gl_store_full_state *r = &c->room;
 
+    GL_ASSERT(c->shared);
+    GL_ASSERT(gl_components_are_on(c));
     if (!r->is_shut && r->call == 0 && r->due == INT64_MAX) {
         r->is_doubted = true;
         r->due = c->now;
@@ -73,12 +78,14 @@ static void ask(struct gl_core *c, bool is_removing)
                              .rev = 1};
 
     GL_ASSERT(c->room.call == 0);
+    GL_ASSERT(is_removing ? c->room.is_left : c->room.is_shut || c->room.is_doubted);
     if (!is_removing) {
         write.value = something_large(c);
     }
     c->room.is_removing = is_removing;
     c->room.call =
         gl_component_commit(c, GL_COMPONENT_ROOM, gl_component_tx(c, NULL, 0, &write, 1));
+    GL_ASSERT(c->room.call == c->last_call);
 }
 
 static gl_ms due(const struct gl_core *c)
@@ -111,11 +118,14 @@ static void on_kept(struct gl_core *c, int64_t code)
         r->opened_at = r->is_shut ? c->now : r->opened_at;
         r->is_shut = false;
     }
+    GL_ASSERT(GL_IMPLIES(code == 0, r->is_left)); /* or it would stay for ever */
+    GL_ASSERT(GL_IMPLIES(code != 0, r->due > c->now));
 }
 
 static void on_removed(struct gl_core *c, int64_t code)
 {
     GL_ASSERT(c->room.is_removing);
+    GL_ASSERT(c->room.call == 0);
     if (code == 0) {
         c->room.is_left = false;
         c->room.due = INT64_MAX;
@@ -127,6 +137,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     struct gl_store_full_state *r = &c->room;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_ROOM);
     if (ev->answer.number != r->call) {
         return;
     }

@@ -35,6 +35,7 @@ static bool split(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
             }
             *ret_step = (gl_str){.p = attempt.p, .n = at};
             *ret_number = (uint32_t)n;
+            GL_ASSERT(ret_step->n + sizeof(middle) - 1 + digits.n == attempt.n);
             return true;
         }
     }
@@ -48,6 +49,7 @@ static struct gl_step *current(struct gl_job *j, gl_str attempt)
     uint32_t n;
     struct gl_step *st;
 
+    GL_ASSERT(j->memory == GL_MEM_HOT);
     if (!split(attempt, &id, &n)) {
         return NULL;
     }
@@ -66,6 +68,7 @@ static void attach(struct gl_core *c, struct gl_step *st)
     }
     st->probe_at = c->now + PROBE_MS;
     gl_step_set_due(c, st);
+    GL_ASSERT(gl_step_is_bound(st) || st->due <= st->probe_at);
 }
 
 /* ---- how an attempt ended ---- */
@@ -226,6 +229,7 @@ static void count_unit(struct gl_core *c, const struct gl_event_result *how)
     bool has_run = how->end != GL_EXEC_NOT_EXECUTED ||
                    (how->exit_code != GL_E_UNAVAILABLE && how->exit_code != GL_E_DAMAGED);
 
+    GL_ASSERT(GL_IMPLIES(is_good, has_run));
     c->counts.attempts_succeeded += is_good;
     c->counts.attempts_failed += !is_good && has_run;
 }
@@ -299,6 +303,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
         j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->started.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_STARTED);
+    GL_ASSERT(GL_IMPLIES(st != NULL, st->starting <= c->last_start));
     if (st == NULL || st->starting != ev->started.number) {
         return; /* of an earlier start: the one that counts is still on its way */
     }
@@ -430,6 +435,7 @@ void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
 void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(!gl_step_is_bound(st));
     if (st->heartbeat_at != 0 && st->heartbeat_at <= c->now) {
         st->heartbeat_at = 0;
         gl_ledger_stop(c, st, GL_STOP_HEARTBEAT);
@@ -442,6 +448,8 @@ void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st)
         attach(c, st);
     }
     gl_step_set_due(c, st);
+    GL_ASSERT(st->heartbeat_at == 0 || st->heartbeat_at > c->now);
+    GL_ASSERT(st->probe_at == 0 || st->probe_at > c->now);
 }
 
 /* ---- after a restart of either side ---- */
@@ -533,6 +541,7 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
     struct gl_step *st = current(j, info->attempt);
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
+    GL_ASSERT(gl_str_eq(info->job, j->id));
     if (info->token > j->token) {
         gl_load_outbid(c, j, info->token);
         return;

@@ -51,6 +51,7 @@ struct gl_job *gl_load_job(struct gl_core *c, gl_str id)
         gl_list_remove(&j->lru);
         gl_list_push(&c->lru, &j->lru);
     }
+    GL_ASSERT(gl_str_eq(j->id, id));
     return j;
 }
 
@@ -99,6 +100,7 @@ static bool is_released(struct gl_core *c, const struct gl_event *ev)
         (ev->command.verb != GL_CMD_RESUME && ev->command.verb != GL_CMD_CANCEL)) {
         return false;
     }
+    GL_ASSERT(gl_core_is_quarantined(c, ev->job));
     id = gl_map_remove(&c->quarantined, ev->job);
     gl_core_set(c, id, (gl_str){0});
     gl_pool_free(&c->mem, id, sizeof(*id));
@@ -140,6 +142,7 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
         park(c, j, ev);
         return false;
     }
+    GL_ASSERT(gl_list_empty(&j->parked)); /* what came earlier has been handled */
     *ret = j;
     return true;
 }
@@ -522,6 +525,7 @@ static void enter(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     GL_ASSERT(j->inflight_n == 0);
     GL_ASSERT(c->jobs_loading > 0);
+    GL_ASSERT(gl_list_empty(&j->lru));
     j->memory = GL_MEM_HOT;
     j->hot_at = c->now;
     j->is_created = true;
@@ -582,6 +586,7 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
     uint32_t tries = j->load_tries < 5 ? j->load_tries++ : 5;
     gl_ms wait = (gl_ms)RETRY_MS << tries;
 
+    GL_ASSERT(tries <= 5);
     GL_ASSERT(code != 0);
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (code == GL_E_UNAVAILABLE) {

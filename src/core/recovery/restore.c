@@ -103,6 +103,7 @@ static bool fit_together(struct gl_job *j)
     for (uint8_t s = 0; s < GL_STEP_STATUS_COUNT; s++) {
         open += gl_step_status_is_terminal(s) ? 0 : j->count[s];
     }
+    GL_ASSERT(j->items_live <= open);
     open -= j->items_live;
     return gl_job_ended_steps(&j->r) + open <= j->r.steps_n &&
            (open + j->items_live == 0 || !gl_job_status_is_terminal(j->r.status));
@@ -127,6 +128,8 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
     int rc = read_record(c, &gl_job_schema, rec->value, &r);
 
     GL_ASSERT(j->memory == GL_MEM_LOADING);
+    GL_ASSERT(j->spec == NULL);
+    GL_ASSERT(gl_list_empty(&j->live));
     if (rc == 0) {
         rc = gl_submit_spec(c, r.flow, flow, &j->spec, NULL);
     }
@@ -144,6 +147,8 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
     j->has_names = !gl_job_status_is_terminal(j->r.status);
     j->token = rec->token;
     gl_core_set(c, &j->owner, rec->owner);
+    GL_ASSERT(j->spec->jobs > 0);
+    GL_ASSERT(j->spec->refs >= j->spec->jobs);
     return 0;
 }
 
@@ -176,6 +181,10 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
     c->running_n += r.status == GL_STEP_RUNNING && !gl_step_is_bound(st);
     j->reviews_n += r.status == GL_STEP_BLOCKED && r.blocked_on == GL_BLOCK_REVIEW;
     j->items_live -= item >= 0 && gl_step_status_is_terminal(r.status);
+    GL_ASSERT(st->number == number);
+    GL_ASSERT(st->of == of && st->item == item);
+    GL_ASSERT(j->count[r.status] > 0);
+    GL_ASSERT(j->reviews_n <= j->count[GL_STEP_BLOCKED]);
     return 0;
 }
 

@@ -17,6 +17,7 @@ static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
     st->r.lost_at_2 = st->r.lost_at_1;
     st->r.lost_at_1 = c->now;
     gl_txn_dirty(c, st);
+    GL_ASSERT(!gl_list_empty(&st->dirty));
     return oldest != 0 && c->now - oldest < GL_LOSSES_WINDOW_MS;
 }
 
@@ -44,8 +45,8 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
                                   GL_STR_ARG(st->r.node))
                      : GL_S("the attempt was lost with its executor");
 
-    c->counts.attempts_lost++;
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    c->counts.attempts_lost++;
     if (j->r.verdict != GL_VERDICT_NONE) {
         gl_ledger_fail(c, st, unsafe ? GL_S("lost, and whether it did its work is not known") : why,
                        false);
@@ -108,6 +109,7 @@ static void wait_for_end(struct gl_core *c, struct gl_step *st)
     gl_ms grace = grace_of(c, st);
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(grace >= c->orphan_grace_ms);
     st->r.orphan_grace_ms = grace;
     gl_ledger_wait(
         c, st, grace,
@@ -124,6 +126,8 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_ASSERT(c->shared);
+    GL_ASSERT(gl_safety_is_foreign(c, st));
+    GL_ASSERT(!gl_step_is_bound(st));
     GL_MARK(c->trace, "safety.inherited");
     if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: as if it were idempotent */
         gl_ledger_again(c, st, GL_S("planted"));
@@ -177,12 +181,14 @@ void gl_safety_wait_on(struct gl_core *c, struct gl_step *st)
         st->r.lost_at_1 = c->now;
         st->r.retry_at = c->now + st->r.orphan_grace_ms;
         gl_txn_dirty(c, st);
+        GL_ASSERT(st->r.retry_at - c->now >= c->orphan_grace_ms);
     }
 }
 
 void gl_safety_on_timer(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RETRY_WAIT);
+    GL_ASSERT(st->r.retry_at <= c->now);
     if (st->r.is_given_up) {
         st->r.is_given_up = false;
         gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
@@ -205,6 +211,7 @@ void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_ASSERT(why.n > 0);
+    GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
         return; /* held already, or ending */
     }

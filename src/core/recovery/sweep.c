@@ -96,6 +96,7 @@ void gl_sweep_set_load_due(struct gl_core *c, struct gl_job *j, gl_ms due)
 static void fire(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->due <= c->now);
+    GL_ASSERT(st->job->memory == GL_MEM_HOT);
     if (gl_step_is_bound(st)) {
         gl_agent_step_on_timer(c, st);
         return;
@@ -149,6 +150,7 @@ static void fire_timers(struct gl_core *c)
             break;
         }
         fire_job(c, j);
+        GL_ASSERT(gl_heap_top(&c->timers) != top || j->due > c->now); /* or this would not end */
     }
 }
 
@@ -187,6 +189,7 @@ static void ask(struct gl_core *c)
 static void sweep(struct gl_core *c, int64_t from, int64_t max)
 {
     GL_ASSERT(!c->sweep.asked);
+    GL_ASSERT(!c->sweep.under_way);
     GL_ASSERT(max < GL_WAKE_NEVER);
     c->sweep.under_way = true;
     c->sweep.after_score = from;
@@ -240,13 +243,14 @@ static void hunt_ends(struct gl_core *c)
 
 static void sweep_ends(struct gl_core *c)
 {
+    GL_ASSERT(c->sweep.under_way);
+    GL_ASSERT(!c->sweep.asked);
     c->sweep.under_way = false;
     c->sweep.first = false;
     c->sweep.page_only = false;
     if (c->sweep.is_hunt) {
         hunt_ends(c);
     }
-    GL_ASSERT(!c->sweep.under_way);
     GL_ASSERT(!c->sweep.is_hunt);
 }
 
@@ -295,6 +299,7 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
         j->is_adopted = true;
         c->adopting_n++;
     }
+    GL_ASSERT(c->adopting_n <= gl_map_count(&c->jobs));
 }
 
 /* A page of what waits for slots, every now and then: see sweep_regularly(). */
@@ -341,6 +346,7 @@ static void take_page(struct gl_core *c, const struct gl_event_entry *entries, s
 {
     size_t first = c->shared && n > 0 ? gl_str_hash(c->session) % n : 0;
 
+    GL_ASSERT(n == 0 || first < n);
     for (size_t i = 0; i < n; i++) {
         const struct gl_event_entry *e = &entries[(first + i) % n];
 
@@ -387,6 +393,7 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     while (due_n < ev->found.entries.n && entries[due_n].score <= c->now) {
         due_n++;
     }
+    GL_ASSERT(due_n <= ev->found.entries.n);
     take_page(c, entries, due_n);
     if (due_n > 0) {
         remember(c, &entries[due_n - 1]);
