@@ -1,3 +1,11 @@
+/* inbox.c - scans the inbox of this node's scope and executes the commands in it.
+ *
+ *   FOUND ──► GIVEN ──► COMMITTING ──► ANSWERING ──► (gone)
+ *               │           │
+ *               └───────────┴──► (gone: nothing was done; the entry is found again)
+ *
+ * An entry in `accepted` is skipped by later scans, so a command is in progress at most once here.
+ * That no other node executes it too is the store's business: see inbox.h. */
 #include "core/cluster/inbox.h"
 
 #include "base/limits.h"
@@ -6,7 +14,7 @@
 
 enum { LOOK_MS = 1000, PAGE = 64, ENTRY_ID_BYTES = GL_ULID_BYTES * 2 + 1 };
 
-/* Set in the request numbers of this component; the node's numbers never reach it. */
+/* Set in this component's request numbers. The node's own request numbers never get that high. */
 #define REQUEST_BIT (1ull << 62)
 
 #define ENTRY_STATES(X)         \
@@ -31,12 +39,12 @@ struct gl_inbox_entry {
     struct gl_link link; /* in `found` or `accepted` */
     uint8_t state;       /* enum entry_state */
     gl_str id;           /* "<job>/<number>" */
-    gl_ms sent_at;       /* its place in the index */
-    uint64_t request;    /* GIVEN to its job under this number, which has not replied yet */
-    bool is_consumed;    /* its job's transaction removes it */
+    gl_ms sent_at;       /* its score in the index */
+    uint64_t request;    /* GIVEN: the number of the COMMAND event; 0 once there is a reply */
+    bool is_consumed;    /* the job's transaction deletes the entry */
     uint64_t op;         /* COMMITTING: that transaction */
-    uint64_t call;       /* ANSWERING */
-    int64_t code;        /* the reply, with its reason */
+    uint64_t call;       /* ANSWERING: the write of the answer */
+    int64_t code;        /* the reply's code joined with its reason */
     gl_str why;
 };
 
@@ -115,7 +123,7 @@ void gl_inbox_done(struct gl_core *c)
 
 static struct gl_inbox_entry *find(struct gl_core *c, uint64_t request)
 {
-    GL_ASSERT(request != 0); /* the number of every entry that has its reply already */
+    GL_ASSERT(request != 0); /* 0 would match every entry that has its reply already */
     for (struct gl_link *l = c->inbox.accepted.next; l != &c->inbox.accepted; l = l->next) {
         if (entry_of(l)->request == request) {
             return entry_of(l);
@@ -194,7 +202,7 @@ static void answer(struct gl_core *c, struct gl_inbox_entry *e)
     GL_ASSERT(e->state == GIVEN || e->state == COMMITTING);
     GL_ASSERT(e->call == 0);
     if (gl_err_code((int)e->code) == GL_E_UNAVAILABLE || !gl_components_may_finish(c)) {
-        drop(c, e); /* nothing was done: it is found again */
+        drop(c, e); /* nothing was done: the entry stays, and is found again */
         return;
     }
     tx = gl_component_tx(c, &guard, is_guarded, writes, GL_COUNT(writes));
@@ -269,21 +277,21 @@ void gl_inbox_on_done(struct gl_core *c, const struct gl_event *ev)
         }
         if (ev->done.code == 0) {
             answer(c, e);
-        } else { /* it was not done, or another node has done it */
+        } else { /* the command was not executed, or another node has executed it */
             GL_MARK(c->trace, "inbox.found_again");
             drop(c, e);
         }
     }
 }
 
-/* ---- carrying out ---- */
+/* ---- executing ---- */
 
 static void refuse_unreadable(struct gl_core *c, struct gl_inbox_entry *e)
 {
     GL_ASSERT(e->state == GIVEN);
     GL_ASSERT(e->request == 0);
     e->code = GL_E_DAMAGED;
-    gl_core_set(c, &e->why, GL_S("the command cannot be read"));
+    gl_core_set(c, &e->why, GL_S("cannot decode the command"));
     answer(c, e);
 }
 
@@ -314,12 +322,12 @@ static void carry_out(struct gl_core *c, struct gl_inbox_entry *e, gl_str text)
     ev.context = c->context;
     ev.command.request = e->request;
     ev.command.send_as = (gl_str){0};
-    ev.command.inbox = gl_str_dup(c->out->arena, e->id); /* the entry may be gone before */
+    ev.command.inbox = gl_str_dup(c->out->arena, e->id); /* `e` may be freed first */
     ev.command.sent_at = e->sent_at;
     gl_core_dispatch(c, &ev);
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
 static void look(struct gl_core *c)
 {
@@ -337,8 +345,8 @@ static void look(struct gl_core *c)
     GL_ASSERT(c->inbox.call == c->last_call);
 }
 
-/* Entries that this node cannot carry out stay where they are, and must not hide those after them.
- * So a look goes through the whole index, a page at a time. */
+/* Entries that this node may not execute stay in the index and must not hide those after them. So a
+ * scan reads the whole index, a page at a time. */
 static void look_on(struct gl_core *c)
 {
     struct gl_inbox_state *in = &c->inbox;
@@ -381,7 +389,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
         struct gl_inbox_entry *e;
 
         if (all[i].id.n != ENTRY_ID_BYTES || is_accepted(c, all[i].id)) {
-            continue; /* no command, whoever wrote it; or one that is under way */
+            continue; /* not a command's id, or a command that is in progress */
         }
         e = add(c, all[i].id, all[i].score);
         gl_list_push(&c->inbox.found, &e->link);
@@ -398,7 +406,8 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     c->inbox.call = gl_component_get(c, GL_COMPONENT_INBOX, keys, n);
 }
 
-/* Commands for jobs that are ours, or nobody's. */
+/* The job's record and the command's, in pairs. Executes those for jobs that are ours or have no
+ * living owner. */
 static void on_read(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *r = ev->answer.records.items;
@@ -437,7 +446,7 @@ static void on_answered(struct gl_core *c, uint64_t call)
 {
     for (struct gl_link *l = c->inbox.accepted.next; l != &c->inbox.accepted; l = l->next) {
         if (entry_of(l)->state == ANSWERING && entry_of(l)->call == call) {
-            drop(c, entry_of(l)); /* without an answer the asking node gives up after a while */
+            drop(c, entry_of(l)); /* if the write failed, the sender times out */
             return;
         }
     }
@@ -529,7 +538,7 @@ static int fill(struct gl_core *c, struct gl_snapshot_line *l, struct gl_link *h
         struct gl_inbox_entry *e;
 
         if (all[i].id.n != ENTRY_ID_BYTES) {
-            return gl_snapshot_bad(l, "an entry of the inbox has no name");
+            return gl_snapshot_bad(l, "an inbox entry has no valid id");
         }
         e = gl_pool_alloc(&c->mem, sizeof(*e));
         gl_list_init(&e->link);

@@ -1,13 +1,15 @@
-/* leader.c - the owner of the record lease/leader does what only one node of a store should do. The
- * lead is taken like a job: when its owner is dead. Nothing depends on there being a leader at
- * every moment, nor on there being only one: what a leader does is guarded by itself. */
+/* leader.c - the owner of the record lease/leader is the leader.
+ *
+ * The lease is taken over like a job: by a transaction that is guarded on the death of the owner's
+ * session and on the lease's revision, so of two candidates one wins. The lease itself is never
+ * renewed; it is as good as the session that owns it. */
 #include "core/cluster/leader.h"
 
 #include "base/check.h"
 #include "core/cluster/membership.h"
 #include "core/component.h"
 
-/* Nodes that come for a moment lead nobody. */
+/* Temporary nodes do not lead: retention would stop each time such a node ends. */
 static bool may_lead(const struct gl_core *c)
 {
     return c->shared && !c->guest && !c->passive && c->exec_up;
@@ -81,10 +83,10 @@ static void lead(struct gl_core *c)
 static void on_stood(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(ev->type == GL_EV_ANSWER);
-    if (ev->answer.code == 0) { /* one whose outcome is unknown shows itself with the next look */
+    if (ev->answer.code == 0) { /* if the outcome is unknown, the next read will show it */
         lead(c);
         GL_TRACE(c->trace, NODE, .what = "leads");
-        gl_component_say(c, GL_S("leads: retention is this node's business now"));
+        gl_component_say(c, GL_S("became leader: this node now runs retention"));
     }
 }
 

@@ -1,3 +1,7 @@
+/* membership.c - lists the sessions of a shared store and declares the expired ones dead.
+ *
+ * One call is in flight at a time: a listing, then one declaration after another. Every listing
+ * replaces what was known about living sessions; dead ones are only ever added. */
 #include "core/cluster/membership.h"
 
 #include "base/check.h"
@@ -9,17 +13,17 @@
 #include "core/component.h"
 
 enum {
-    DEAD_KEPT = 4096,  /* ids of dead sessions remembered: they never come back */
-    LATE_MS = 20,      /* after a deadline, to be on the safe side of it */
+    DEAD_KEPT = 4096,  /* dead sessions remembered */
+    LATE_MS = 20,      /* a listing comes this long after a deadline, so that it has passed */
     LEAST_MS = 50,     /* between two listings */
     DECLARED_MAX = 64, /* sessions declared dead after one listing */
 };
 
 struct gl_peer {
     gl_str id;       /* belongs to the pool */
-    uint64_t heard;  /* of a dead one: the last listing that may not know of it */
-    bool is_foreign; /* of a living one: it is of another stack or env scope ... */
-    bool is_over;    /* ... its deadline has passed, and it is to be declared dead */
+    uint64_t heard;  /* dead: listings up to this one may not know of the death */
+    bool is_foreign; /* alive: of another stack or env scope */
+    bool is_over;    /* alive: its deadline has passed, so it is to be declared dead */
 };
 
 static struct gl_peer *add(struct gl_core *c, struct gl_map *to, gl_str id)
@@ -67,7 +71,7 @@ void gl_membership_done(struct gl_core *c)
     gl_map_done(&c->peers.dead);
 }
 
-/* ---- whose is it? ---- */
+/* ---- who owns it? ---- */
 
 /* "node#incarnation.nonce" -> "node" */
 static gl_str node_of(gl_str session)
@@ -97,8 +101,8 @@ bool gl_membership_is_own(const struct gl_core *c, gl_str session)
     return gl_str_eq(node_of(session), c->node);
 }
 
-/* Its death has been heard of since the others were last listed: perhaps it died because its node
- * has begun its next life. */
+/* Did we learn of its death only after the last listing? Then its node may have restarted with a
+ * new session that we do not know yet. */
 static bool is_news(const struct gl_core *c, gl_str session)
 {
     const struct gl_peer *dead = gl_map_find(&c->peers.dead, session);
@@ -115,10 +119,10 @@ bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs)
         return true;
     }
     if (!runs || owner.n == 0 || gl_membership_is_own(c, owner) || GL_PLANT(30)) {
-        return false; /* planted: what runs is anybody's */
+        return false; /* planted: running attempts do not matter */
     }
     if (is_news(c, owner)) {
-        return true; /* until we know: then it is looked for again */
+        return true; /* until the next listing, which triggers another orphan scan */
     }
     for (size_t i = 0; (p = gl_map_next(&c->peers.alive, &i)) != NULL;) {
         if (gl_str_eq(node_of(p->id), node_of(owner)) && !p->is_foreign) {
@@ -135,7 +139,7 @@ bool gl_membership_mind(const struct gl_core *c, gl_str owner, bool runs, bool i
     return gl_membership_have(c, owner, runs) || !may_take;
 }
 
-/* ---- who has died ---- */
+/* ---- deaths ---- */
 
 static void hunt(struct gl_core *c, uint8_t parts)
 {
@@ -145,7 +149,7 @@ static void hunt(struct gl_core *c, uint8_t parts)
     c->sweep.hunt_due = c->now;
 }
 
-/* `heard`: the last listing that may not know of it. */
+/* `heard`: listings up to this one may not know of the death. */
 static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
 {
     struct gl_membership_state *p = &c->peers;
@@ -200,7 +204,7 @@ void gl_membership_on_changed(struct gl_core *c)
     GL_ASSERT(gl_map_count(&c->peers.dead) == 0);
 }
 
-/* ---- declaring sessions dead, one after the other ---- */
+/* ---- declaring sessions dead, one at a time ---- */
 
 static void declare_next(struct gl_core *c)
 {
@@ -232,15 +236,15 @@ static void on_declared(struct gl_core *c, const struct gl_event *ev)
     if (ev->answer.code == 0 && ev->answer.is_dead) {
         GL_TRACE(c->trace, NODE, .what = "declared dead");
         gl_component_say(c, gl_str_fmt(c->out->arena,
-                                       "declared session %.*s dead: its time is over by the "
-                                       "store's clock",
+                                       "declared session %.*s dead: it expired by the store's "
+                                       "clock",
                                        GL_STR_ARG(ev->answer.session)));
         gl_membership_note_dead(c, ev->answer.session);
     }
     declare_next(c);
 }
 
-/* ---- who lives, and has room ---- */
+/* ---- listing ---- */
 
 static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *over_n)
 {
@@ -261,7 +265,9 @@ static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *ov
     }
 }
 
-/* When to list them again: soon after the next deadline. */
+/* When to list sessions again: soon after the next deadline, at the latest after a third of the
+ * TTL.
+ */
 static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_peer *all = ev->answer.sessions.items;
@@ -303,7 +309,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     gl_rebalance_on_listed(c, ev);
     gl_node_pools_on_listed(c, ev);
     p->due = next_look(c, ev);
-    if (p->unsure < p->listed_n) { /* now it is known who lives on */
+    if (p->unsure < p->listed_n) { /* now we know which nodes have a new session */
         hunt(c, GL_ORPHAN_SCAN_RUNNING);
         p->unsure = UINT64_MAX;
     } else if (p->unsure != UINT64_MAX) {
@@ -426,7 +432,7 @@ static int fill(struct gl_core *c, struct gl_snapshot_line *l, struct gl_map *to
         struct gl_peer *p;
 
         if (all[i].id.n == 0 || gl_map_find(to, all[i].id) != NULL) {
-            return gl_snapshot_bad(l, "a session has no name, or is there twice");
+            return gl_snapshot_bad(l, "a session has no id, or appears twice");
         }
         p = add(c, to, all[i].id);
         p->heard = all[i].heard;

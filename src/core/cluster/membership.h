@@ -1,12 +1,16 @@
-/* membership.h - the other nodes of a shared store: who lives, who has died, who has room.
+/* membership.h - the other nodes of a shared store: which are alive, which have died.
  *
- * Sessions are listed often enough to notice a deadline soon after it has passed. A session past
- * its deadline is declared dead, irrevocably, but only by a node whose own renewals have been good
- * for a whole TTL (gl_renewal_may_judge): after an outage of the store every node gets the time to
- * renew first.
+ * Sessions are listed often enough to notice an expired one soon after its deadline. An expired
+ * session is declared dead, irrevocably, but only by a node whose own renewals have succeeded for a
+ * whole TTL (gl_renewal_may_judge): after an outage of the store every node gets a chance to renew
+ * first.
  *
- * Dead sessions are remembered, because a dead session stays dead. What is known of the others is
- * forgotten when the connection to the store changes. */
+ * Dead sessions are remembered, because a session never comes back. Everything known about other
+ * nodes is forgotten when the connection to the store changes, since the store may be a different
+ * one or have lost its latest writes.
+ *
+ * Called: gl_membership_init() once; then the component lists sessions by itself. Whoever decides
+ * about a job asks gl_membership_have() or gl_membership_mind() first. */
 #ifndef GL_CORE_CLUSTER_MEMBERSHIP_H
 #define GL_CORE_CLUSTER_MEMBERSHIP_H
 
@@ -15,22 +19,25 @@
 void gl_membership_init(struct gl_core *c);
 void gl_membership_done(struct gl_core *c);
 
-/* A session that is known to live, and is not ours; one that is known to be dead. */
+/* Is this session known to be alive, and not ours? Is it known to be dead? Both are false for a
+ * session we know nothing about. */
 bool gl_membership_lives(const struct gl_core *c, gl_str session);
 bool gl_membership_is_dead(const struct gl_core *c, gl_str session);
-bool gl_membership_is_own(const struct gl_core *c,
-                          gl_str session); /* of this life or an earlier one */
+/* Is it a session of this node, of this life or an earlier one? */
+bool gl_membership_is_own(const struct gl_core *c, gl_str session);
 
-/* Is a job with this owner another node's? A job with running attempts also belongs to a node whose
- * session has died and which lives on with its next one: only that node can ask its executor. */
+/* Does a job with this owner belong to another node? A job with running attempts (`runs`) also
+ * belongs to a node whose session has died but which has opened a new one: only that node can ask
+ * its own executor about them. */
 bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs);
-/* The same, or a job that other nodes take up: of what was left behind a guest takes only the work
- * of earlier lives of its own node, and what its clients wait for (`is_wanted`). */
+/* Must this node leave the job alone? It must if the job belongs to another node. A guest also
+ * leaves orphaned jobs to others, except those of earlier lives of its own node and those its
+ * clients wait for (`is_wanted`). */
 bool gl_membership_mind(const struct gl_core *c, gl_str owner, bool runs, bool is_wanted);
 
-/* This session turned out to be dead when a job of its was loaded. */
+/* A job was loaded whose owner, this session, turned out to be dead. */
 void gl_membership_note_dead(struct gl_core *c, gl_str session);
-/* Another node has given work back to the store. */
+/* Another node has returned jobs to the store. */
 void gl_membership_on_given(struct gl_core *c);
 void gl_membership_on_changed(struct gl_core *c);
 

@@ -8,14 +8,15 @@
 #include "core/scheduling/slots.h"
 
 enum {
-    MOVES_MAX = 16,   /* jobs given up in one step of the core */
-    RETRY_MS = 250,   /* until a job that could not be given up yet is looked at again */
-    OFFERS_MAX = 256, /* different sets of pools remembered; more are as good as not offered */
+    MOVES_MAX = 16,   /* jobs returned to the store in one step of the core */
+    RETRY_MS = 250,   /* until a job that could not be returned yet is considered again */
+    OFFERS_MAX = 256, /* different sets of pools remembered; the rest counts as not offered */
 };
 
 /* ---- sets of pools ---- */
 
-/* "gpu:2,default:1" -> "gpu", 2; the rest stays in *text. */
+/* "gpu:2,default:1" -> "gpu", 2; the rest stays in *text. The text may come from another node: a
+ * number that makes no sense counts as the maximum, so that nobody believes to have it. */
 static bool next_pool(gl_str *text, gl_str *ret_name, uint32_t *ret_slots)
 {
     gl_str one, slots;
@@ -31,7 +32,7 @@ static bool next_pool(gl_str *text, gl_str *ret_name, uint32_t *ret_slots)
     return true;
 }
 
-/* Slots of that pool in the set; 0: it has none. */
+/* How many slots the set has of that pool; 0: none. */
 static uint32_t slots_in(gl_str set, gl_str pool)
 {
     gl_str name;
@@ -99,7 +100,7 @@ static gl_str need_of(struct gl_arena *a, const struct gl_step_spec *spec)
     return gl_str_fmt(a, "%.*s:%u", GL_STR_ARG(spec->pool), spec->slots);
 }
 
-/* Steps of a bundle's ledger run nothing themselves, and relays are done inside the core. */
+/* The ledger's steps of a bundle have no process of their own, and relays run inside the core. */
 static bool runs_something(const struct gl_step_spec *spec)
 {
     return !spec->is_bound && !gl_str_is(spec->driver, "relay");
@@ -120,7 +121,7 @@ gl_str gl_node_pools_needs(struct gl_arena *a, const struct gl_flow *flow)
         while (k < n && !gl_str_eq(names[k], spec->pool)) {
             k++;
         }
-        /* More pools than one node can have: those left out are found out when they are wanted. */
+        /* More pools than one node can have: a missing one is noticed when its step is queued. */
         if (!runs_something(spec) || k == GL_POOLS_MAX) {
             continue;
         }
@@ -138,9 +139,9 @@ gl_str gl_node_pools_needs(struct gl_arena *a, const struct gl_flow *flow)
     return text;
 }
 
-/* ---- what others offer ---- */
+/* ---- what other nodes offer ---- */
 
-/* A node that starts nothing for others offers them nothing. */
+/* Only a node that will start work for others counts: not one that is stopping, and not a guest. */
 static bool is_offering(const struct gl_core *c, const struct gl_event_peer *s)
 {
     return gl_session_in_scope(c, s->stack, s->env_scope) &&
@@ -164,7 +165,7 @@ static gl_str set_of(struct gl_arena *a, const struct gl_event_peer *s)
     return set;
 }
 
-/* Sorted, each once, so that the same nodes always look the same. */
+/* Sorted and without duplicates, so that an unchanged cluster compares equal. */
 static size_t insert(gl_str *sets, size_t n, gl_str set)
 {
     size_t at = 0;
@@ -189,7 +190,7 @@ static void set_offers(struct gl_core *c, gl_str all)
         GL_MARK(c->trace, "offers.changed");
         gl_core_set(c, &c->offers, all);
         c->lacks_due = c->now;
-        if (c->sweep.passed_over) { /* what was another node's to take may be ours now */
+        if (c->sweep.passed_over) { /* jobs we left to other nodes may be ours to take now */
             c->sweep.passed_over = false;
             c->sweep.hunts |= GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE;
             c->sweep.hunt_due = c->now;
@@ -242,7 +243,7 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
     struct gl_arena a = {0};
     int rc = 0;
 
-    /* Of a bundle, what cannot have its slots shows when it is tried: others may do without it. */
+    /* A bundle is always accepted: an agent without its pool fails only when it gets a message. */
     for (uint32_t i = 0; i < flow->steps.n && flow->bundle == NULL && rc == 0; i++) {
         const struct gl_step_spec *spec = gl_flow_step(flow, i);
 
@@ -253,12 +254,13 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
         if (!c->shared) {
             rc = GL_E_INVALID;
         } else if (!c->offers_heard) {
-            rc = gl_why(why, GL_E_UNAVAILABLE,
-                        "this node does not know yet which pools the other nodes offer: try again");
+            rc = gl_why(
+                why, GL_E_UNAVAILABLE,
+                "this node has not yet learned which pools the other nodes offer: try again");
         } else if (!c->offers_unknown && !gl_node_pools_elsewhere(c, need_of(&a, spec))) {
             rc =
                 gl_why(why, GL_E_INVALID,
-                       "step '%.*s' wants %u slot%s of pool '%.*s', which no live node offers: add "
+                       "step '%.*s' needs %u slot%s of pool '%.*s', which no live node offers: add "
                        "the pool to GLIA_POOLS of a node, or make it larger",
                        GL_STR_ARG(spec->id), spec->slots, spec->slots == 1 ? "" : "s",
                        GL_STR_ARG(spec->pool));
@@ -288,7 +290,7 @@ static bool is_lacking(const struct gl_core *c, const struct gl_step *st)
            !gl_slots_possible(c, gl_step_spec_of(st), NULL);
 }
 
-/* Its wait for slots begins where there are any. */
+/* Its time in the queue starts on the node that has the slots. */
 static void forget_waits(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
@@ -304,8 +306,8 @@ static void forget_waits(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* What the job should find at its next owner's: "" means everything its flow needs. False: it need
- * not, or cannot, go anywhere. */
+/* What the job's next owner must offer; "" means everything its flow needs. False: the job does not
+ * have to move, or cannot. Clears `lacks` if no step lacks a pool any more. */
 static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
 {
     bool waits_here = false, is_offered = false, lacks = false;
@@ -335,7 +337,7 @@ static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
         *ret = (gl_str){0};
         return true;
     }
-    if (waits_here) { /* that runs first: the other node cannot do it */
+    if (waits_here) { /* a step that the other node cannot run goes first */
         c->lacks_due = c->now + RETRY_MS;
     }
     return !waits_here;
@@ -353,11 +355,11 @@ void gl_node_pools_move(struct gl_core *c)
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         gl_str next;
 
-        if (!j->lacks || GL_PLANT(70)) { /* planted: what is here stays here */
+        if (!j->lacks || GL_PLANT(70)) { /* planted: jobs never move */
             continue;
         }
         if (j->memory != GL_MEM_HOT || !gl_job_is_mine(c, j)) {
-            c->lacks_due = c->now + RETRY_MS; /* its takeover may not have committed yet */
+            c->lacks_due = c->now + RETRY_MS; /* our takeover may not have committed yet */
             continue;
         }
         if (!find_next(c, j, &next)) {

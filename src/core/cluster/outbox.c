@@ -1,3 +1,6 @@
+/* outbox.c - the sender's side of a command for a job of another node. The states are drawn in
+ * outbox.h. Every state but WAITING has one call in flight, so `call` identifies the command that
+ * an answer belongs to. */
 #include "core/cluster/outbox.h"
 
 #include "base/limits.h"
@@ -5,9 +8,9 @@
 #include "core/component.h"
 
 enum {
-    LOOK_MS = 300,       /* between two looks for an answer */
-    PATIENCE_MS = 30000, /* until a command is taken back */
-    LAST_MS = 5000,      /* for the answer to one that was taken, but not by us */
+    LOOK_MS = 300,       /* between two reads of the answer */
+    PATIENCE_MS = 30000, /* until the command is withdrawn */
+    LAST_MS = 5000,      /* for the answer, once we know that the command was executed */
 };
 
 #define SENT_STATES(X)            \
@@ -32,13 +35,13 @@ static const char *const state_words[] = {
 struct gl_sent_command {
     struct gl_link link;
     uint8_t state;    /* enum sent_state */
-    uint64_t request; /* to be answered */
-    uint64_t call;    /* under way in every state but WAITING */
+    uint64_t request; /* the client's */
+    uint64_t call;    /* in flight in every state but WAITING */
     gl_str job, number, index;
-    gl_ms sent_at; /* its place in the index */
-    gl_ms due;     /* WAITING: the next look */
-    gl_ms until;   /* then it is taken back, or given up */
-    bool is_taken; /* it could not be taken back: somebody has carried it out */
+    gl_ms sent_at; /* its score in the index */
+    gl_ms due;     /* WAITING: when to read the answer next */
+    gl_ms until;   /* after this it is withdrawn, or given up if `is_taken` */
+    bool is_taken; /* it could not be withdrawn: a node has executed it */
 };
 
 #define F(member, type) GL_FIELD(gl_sent_command, member, type, 0, "")
@@ -105,7 +108,7 @@ static void reply(struct gl_core *c, const struct gl_sent_command *s, int code, 
 
 static void end(struct gl_core *c, struct gl_sent_command *s, int code, gl_str why)
 {
-    GL_ASSERT(s->state != REMOVING); /* it has its reply */
+    GL_ASSERT(s->state != REMOVING); /* it has had its reply */
     GL_ASSERT(s->call == 0);
     GL_ASSERT(code != 0);
     reply(c, s, code, why);
@@ -121,7 +124,7 @@ static gl_str entry_id(const struct gl_core *c, const struct gl_sent_command *s)
     return gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(s->job), GL_STR_ARG(s->number));
 }
 
-/* What the owner needs of it. Nodes of other releases read this, too. */
+/* What the owner needs to know. Nodes of other releases read this format. */
 static gl_str command_text(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_event less = *ev;
@@ -164,12 +167,12 @@ void gl_outbox_send(struct gl_core *c, const struct gl_job *j, const struct gl_e
 
     GL_ASSERT(ev->type == GL_EV_COMMAND);
     GL_ASSERT(ev->command.request != 0);
-    GL_ASSERT(!gl_inbox_has(ev->command.request)); /* what came from an inbox is not passed on */
+    GL_ASSERT(!gl_inbox_has(ev->command.request)); /* a command from an inbox is not forwarded */
     GL_ASSERT(gl_str_eq(ev->job, j->id));
     GL_ASSERT(c->shared);
     GL_MARK(c->trace, "load.forwarded");
     if (!gl_components_are_on(c) || ev->command.send_as.n != GL_ULID_BYTES) {
-        return; /* the node refuses all commands when it ends */
+        return; /* a node that ends refuses all its pending requests itself */
     }
     s = gl_pool_alloc(&c->mem, sizeof(*s));
     gl_list_init(&s->link);
@@ -202,7 +205,7 @@ static void on_sent(struct gl_core *c, struct gl_sent_command *s, const struct g
         end(c, s, GL_E_NOT_FOUND, GL_S("that job has been removed"));
     } else if (code == GL_E_LIMIT || code == GL_E_UNAVAILABLE) {
         end(c, s, code, ev->answer.why);
-    } else { /* if it is unknown, an answer will tell; it must not be sent twice */
+    } else { /* if the outcome is unknown, wait for an answer: it must not be sent twice */
         wait_until(s, c->now + LOOK_MS);
     }
 }
@@ -245,15 +248,15 @@ static void on_taken_back(struct gl_core *c, struct gl_sent_command *s, const st
     GL_ASSERT(s->call == 0);
     if (ev->answer.code == 0) {
         end(c, s, GL_E_UNAVAILABLE,
-            GL_S("no node that may run this job has taken the command within 30 s; "
-                 "nothing was done: 'glia why' shows which node owns the job"));
+            GL_S("no node accepted the command within 30 s, so nothing was done: 'glia why' "
+                 "shows which node owns the job"));
     } else if (ev->answer.code == GL_E_CONFLICT && !s->is_taken) {
-        s->is_taken = true; /* so there will be an answer */
+        s->is_taken = true; /* the entry is gone, so there should be an answer */
         s->until = c->now + LAST_MS;
         wait_until(s, c->now);
     } else if (ev->answer.code == GL_E_CONFLICT) {
         end(c, s, GL_E_UNKNOWN,
-            GL_S("the command was taken, but its answer is lost: look at the job"));
+            GL_S("the command was executed, but its reply was lost: check the job"));
     } else {
         wait_until(s, c->now + LOOK_MS);
     }
@@ -264,7 +267,7 @@ static void reply_as_told(struct gl_core *c, const struct gl_sent_command *s, gl
     struct gl_arena *a = c->out->arena;
     enum gl_reason reason = GL_REASON_NONE;
     int64_t code = GL_E_DAMAGED;
-    gl_str why = GL_S("the answer to this command cannot be read");
+    gl_str why = GL_S("cannot decode the reply to this command");
     struct gl_json j;
 
     GL_ASSERT(s->state == LOOKING);
@@ -292,7 +295,7 @@ static void on_looked(struct gl_core *c, struct gl_sent_command *s, const struct
             gl_component_commit(c, GL_COMPONENT_OUTBOX, gl_component_tx(c, NULL, 0, &write, 1));
     } else if (c->now >= s->until && s->is_taken) {
         end(c, s, GL_E_UNKNOWN,
-            GL_S("the command was taken, but its answer is lost: look at the job"));
+            GL_S("the command was executed, but its reply was lost: check the job"));
     } else if (c->now >= s->until && gl_components_are_on(c)) {
         take_back(c, s);
     } else {
@@ -353,11 +356,11 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     }
     s->call = 0;
     if (s->state == REMOVING) {
-        drop(c, s); /* an answer that could not be removed is left to retention */
+        drop(c, s); /* retention removes an answer that could not be deleted */
         return;
     }
     if (!gl_components_may_finish(c)) {
-        drop(c, s); /* our session is lost: the node refuses all commands */
+        drop(c, s); /* our session is lost: the node refuses its pending requests */
         return;
     }
     switch ((enum sent_state)s->state) {
@@ -417,7 +420,7 @@ static int restore(struct gl_core *c, struct gl_snapshot_line *l)
         struct gl_sent_command *to;
 
         if (all[i].job.n != GL_ULID_BYTES || all[i].number.n != GL_ULID_BYTES) {
-            return gl_snapshot_bad(l, "a command that was sent has no name");
+            return gl_snapshot_bad(l, "a sent command has no valid id");
         }
         to = gl_pool_alloc(&c->mem, sizeof(*to));
         gl_list_init(&to->link);

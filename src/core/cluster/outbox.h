@@ -1,13 +1,14 @@
 /* outbox.h - commands of this node's clients for jobs that another node owns.
  *
- *   SENDING ──► WAITING ◄──► LOOKING ──► REMOVING ──► (gone)     the answer was there
+ *   SENDING ──► WAITING ◄──► LOOKING ──► REMOVING ──► (gone)     there was an answer
  *                  ▲            │
- *                  └─ TAKING_BACK ──► (gone)                     nobody took it: nothing was done
+ *                  └─ TAKING_BACK ──► (gone)                     withdrawn: nothing was done
  *
- * The entry is written with the guard that the job exists. If the outcome of that is unknown, it is
- * not sent again: an answer will show that it arrived. After a while without an answer the entry is
- * taken back, which succeeds only if nobody has carried it out. If it is gone, the answer gets a
- * little more time. See inbox.h for the owner's side. */
+ * The entry is written with the guard that the job exists. If the outcome of that write is unknown,
+ * it is not repeated: an answer will show that the entry arrived. After 30 s without an answer the
+ * entry is withdrawn, which succeeds only if no node has executed the command. If the entry is gone
+ * already, the answer gets a little more time; after that the client is told that the outcome is
+ * unknown. See inbox.h for the owner's side. */
 #ifndef GL_CORE_CLUSTER_OUTBOX_H
 #define GL_CORE_CLUSTER_OUTBOX_H
 
@@ -16,9 +17,9 @@
 void gl_outbox_init(struct gl_core *c);
 void gl_outbox_done(struct gl_core *c);
 
-/* Send this COMMAND to the owner of its job, which is in memory. */
+/* Send this COMMAND to the owner of `j`. The client gets exactly one REPLY, later. */
 void gl_outbox_send(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev);
-/* An answer has been written. */
+/* An answer has been written for some node. */
 void gl_outbox_on_woken(struct gl_core *c);
 
 #endif

@@ -8,16 +8,16 @@
 #include "core/scheduling/slots.h"
 
 enum {
-    RELEASES_MAX = 16, /* jobs given away in one step */
-    /* For each free slot we were told of so many are given away: there is news only every few
-     * seconds, and what nobody takes in time we take back ourselves. */
+    RELEASES_MAX = 16, /* jobs returned to the store in one step */
+    /* Jobs returned for each free slot that others report. Reports come only every few seconds, and
+     * a job that no other node takes comes back to us. */
     AHEAD = 8,
-    SETTLED_MS =
-        1000, /* what was taken a moment ago is not given on: it would go round and round */
-    LOOKED_AT_MAX = 32 /* of those who wait, for one that can be */
+    /* A job that came into memory less than this ago stays, or it would bounce between nodes. */
+    SETTLED_MS = 1000,
+    LOOKED_AT_MAX = 32 /* waiting steps examined to find a job that can be returned */
 };
 
-/* Slots that nodes of our scope have free in this pool. */
+/* The free slots that this node reports for the pool; 0 if it is not of our scope. */
 static uint64_t free_of(const struct gl_core *c, const struct gl_event_peer *s, gl_str pool)
 {
     const struct gl_event_pool *all = s->pools.items;
@@ -65,7 +65,8 @@ size_t gl_rebalance_room(const struct gl_core *c)
         const struct gl_core_pool_state *p = &c->pools[i];
 
         if (p->in_use < p->slots && p->queue.n == 0) {
-            /* What waits needs a slot of the usual pool, mostly: bundles' pools are wide. */
+            /* Most jobs need the default pool. A bundle's executor pools have many slots that say
+             * nothing about it, so each counts as one. */
             room += gl_str_starts(p->name, GL_S("executor.")) ? 1 : p->slots - p->in_use;
         }
     }
@@ -80,7 +81,7 @@ bool gl_rebalance_may_give(const struct gl_core *c, const struct gl_job *j)
            gl_job_count(j, GL_STEP_READY) == 0 && gl_list_empty(&j->making) &&
            gl_list_empty(&j->spread) && gl_list_empty(&j->busy) && gl_list_empty(&j->touched) &&
            gl_list_empty(&j->parked) && gl_list_empty(&j->holds) && !j->is_suspect &&
-           j->asked_n == 0; /* else what was asked for comes back to a job that is gone */
+           j->asked_n == 0; /* else the answer would come back to a job that has left */
 }
 
 void gl_rebalance_give(struct gl_core *c, struct gl_job *j, gl_str why)
@@ -100,8 +101,8 @@ void gl_rebalance_give(struct gl_core *c, struct gl_job *j, gl_str why)
     GL_ASSERT(!gl_list_empty(&j->touched));
 }
 
-/* Of those who came last, in an order that a snapshot keeps: how a heap lies in memory it does not.
- */
+/* A job of one of the newest waits that may be returned. The order is that of the map of waits,
+ * which a snapshot preserves; it does not preserve the layout of a heap. */
 static struct gl_job *find_last(struct gl_core *c, size_t pool)
 {
     struct gl_wait *w;
@@ -120,7 +121,7 @@ static struct gl_job *find_last(struct gl_core *c, size_t pool)
 void gl_rebalance_out(struct gl_core *c)
 {
     if (!c->shared || c->passive || c->guest || c->session.n == 0) {
-        return; /* whoever comes for a moment takes nothing back that nobody wants */
+        return; /* a guest must not take jobs back, so it does not return any either */
     }
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_core_pool_state *p = &c->pools[i];

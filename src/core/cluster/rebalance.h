@@ -1,20 +1,24 @@
-/* rebalance.h - the other nodes of a shared store, as far as this one decides by them.
+/* rebalance.h - moves waiting jobs from nodes without free slots to nodes that have some.
  *
- * Work goes where room is: a node without a free slot gives jobs that only wait for one back to the
- * store (their owner is then nobody), if others have told that they have room. Who has room takes
- * them, as it takes what a dead node has left: through the index "wake". */
+ * A node never pushes a job to another node. It returns jobs that only wait for a slot to the store
+ * (their owner is then empty) if other nodes have reported free slots. A node with free slots takes
+ * such jobs exactly as it takes those of a dead node: by scanning the index "wake".
+ *
+ * Called: gl_rebalance_on_listed() with every listing of the sessions; gl_rebalance_out() once per
+ * step of the core, before slots are granted. */
 #ifndef GL_CORE_CLUSTER_REBALANCE_H
 #define GL_CORE_CLUSTER_REBALANCE_H
 
 #include "core/core_state.h"
 
 void gl_rebalance_on_listed(struct gl_core *c, const struct gl_event *ev);
-/* Before slots are given out: what waits here and could run elsewhere is given away. */
+/* Return jobs that wait here and could run elsewhere. */
 void gl_rebalance_out(struct gl_core *c);
 
-/* It only waits for slots, or for a node that has them, and everything about it is in the store. */
+/* May this job be returned? It must wait for nothing but slots, or a node that has them, and
+ * everything about it must be committed. */
 bool gl_rebalance_may_give(const struct gl_core *c, const struct gl_job *j);
-/* Its owner is nobody from now on. */
+/* The job's next transaction leaves it without an owner. */
 void gl_rebalance_give(struct gl_core *c, struct gl_job *j, gl_str why);
 
 /* How many more jobs may be taken from the store: as many as could start at once. */

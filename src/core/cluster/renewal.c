@@ -5,8 +5,8 @@
 
 enum {
     RETRY_MS = 500,
-    MARGIN_MS = 100,     /* ... and a tenth of the TTL: clocks run at slightly different speeds */
-    JUDGE_MS_MIN = 3000, /* others need time to reconnect, too, however short our TTL is */
+    MARGIN_MS = 100,     /* plus a tenth of the TTL: clocks run at slightly different speeds */
+    JUDGE_MS_MIN = 3000, /* other nodes need time to reconnect, however short the TTL is */
 };
 
 static void hold_until(struct gl_core *c, gl_ms until)
@@ -23,12 +23,13 @@ static void is_good(struct gl_core *c)
     GL_ASSERT(r->ttl_ms > 0);
     GL_ASSERT(r->sent_at <= c->now);
     if (c->shared) {
-        /* Counted from the answer: the request may have waited for a connection meanwhile. One that
-         * comes too late begins it anew, as others' may have done who have not renewed yet. */
+        /* Counted from the answer, because the request may have waited for a connection. An answer
+         * that comes after our session could have expired starts the count over: the store may have
+         * been away, and other nodes may not have had their chance to renew yet. */
         bool is_steady = r->steady_since != INT64_MAX && c->now < r->valid_until;
 
         r->steady_since = is_steady ? r->steady_since : c->now;
-        hold_until(c, GL_PLANT(73) ? INT64_MAX /* planted: it holds for ever */
+        hold_until(c, GL_PLANT(73) ? INT64_MAX /* planted: it never expires */
                                    : r->sent_at + r->ttl_ms - r->ttl_ms / 10 - MARGIN_MS);
     }
     r->due = (c->shared ? r->sent_at : c->now) + r->ttl_ms / 3;
@@ -57,7 +58,7 @@ void gl_renewal_hurry(struct gl_core *c)
 void gl_renewal_on_changed(struct gl_core *c)
 {
     c->renewal.steady_since = INT64_MAX;
-    gl_renewal_hurry(c); /* are we still known? */
+    gl_renewal_hurry(c); /* does the store still know us? */
 }
 
 bool gl_renewal_may_judge(const struct gl_core *c)
@@ -68,12 +69,12 @@ bool gl_renewal_may_judge(const struct gl_core *c)
     GL_ASSERT(wait >= r->ttl_ms);
     GL_ASSERT(r->steady_since == INT64_MAX || r->steady_since <= c->now);
     if (c->now >= r->valid_until) {
-        return false; /* we have slept, or the store was silent: perhaps for everybody */
+        return false; /* we were suspended, or the store was away, perhaps for all nodes */
     }
     return r->steady_since != INT64_MAX && (c->now - r->steady_since >= wait || GL_PLANT(26));
 }
 
-/* Others may own our jobs from now on: nothing starts any more. */
+/* Other nodes may take over our jobs from now on: nothing starts any more. */
 static void lose(struct gl_core *c, gl_str why)
 {
     struct gl_renewal_state *r = &c->renewal;
@@ -125,7 +126,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->answer.code != 0) {
         r->due = c->now + (r->ttl_ms / 6 < RETRY_MS ? r->ttl_ms / 6 : RETRY_MS);
         r->steady_since = INT64_MAX;
-        GL_ASSERT(r->due - c->now <= r->ttl_ms / 3); /* no later than a renewal that is good */
+        GL_ASSERT(r->due - c->now <= r->ttl_ms / 3); /* no later than after a success */
     } else {
         is_good(c);
     }

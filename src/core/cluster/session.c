@@ -17,7 +17,7 @@ void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
     gl_core_set(c, &c->node, config->node);
     gl_core_set(c, &c->stack, config->stack);
     gl_core_set(c, &c->env_scope, config->env_scope);
-    /* On a store of our own there is nobody to divide the work with: one index for all. */
+    /* A store that is not shared has one index for all jobs, whatever their scope. */
     gl_core_set(c, &c->wake_index,
                 c->shared ? gl_job_index(&a, "wake", c->stack, c->env_scope) : GL_S("wake"));
     gl_arena_done(&a);
@@ -36,7 +36,7 @@ void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
     /* A node that loses its session ends; it does not get a second one. */
     GL_ASSERT(c->session.n == 0);
     gl_core_set(c, &c->session, ev->session.session);
-    GL_ASSERT(!c->sweep.under_way); /* nothing is looked for without a session */
+    GL_ASSERT(!c->sweep.under_way); /* no sweep without a session */
     GL_TRACE(c->trace, NODE, .number = (int64_t)ev->session.number, .what = "session");
     gl_renewal_begin(c, ev);
     gl_sweep_begin(c);

@@ -1,5 +1,8 @@
-/* session.h - who we are: the session by which this node owns jobs, and the part of a shared store
- * it looks after. */
+/* session.h - this node's identity: the session by which it owns jobs, and the scope (stack and env
+ * scope) of the jobs it looks after on a shared store.
+ *
+ * Called: gl_session_init() before anything else of the core; gl_session_on_open() once, when the
+ * node has opened its session. A node that loses its session ends; it never gets a second one. */
 #ifndef GL_CORE_CLUSTER_SESSION_H
 #define GL_CORE_CLUSTER_SESSION_H
 
@@ -8,7 +11,7 @@
 void gl_session_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_session_on_open(struct gl_core *c, const struct gl_event *ev);
 
-/* May this job be looked after by us at all? */
+/* Are jobs of this stack and env scope this node's business? */
 bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope);
 
 #endif

@@ -5,10 +5,10 @@
 #include "core/component.h"
 
 enum {
-    ASKED_BYTES = 64 << 10, /* more than is left over in what an engine has already */
-    QUIET_MS_MIN = 1500,    /* longer than the pause before a job is tried again */
+    ASKED_BYTES = 64 << 10, /* size of the test write: more than an engine has in reserve */
+    QUIET_MS_MIN = 1500,    /* longer than the pause before a failed commit is retried */
     QUIET_MS_MAX = 30000,
-    SOON_FACTOR = 10, /* shut again so soon: it is asked less often */
+    SOON_FACTOR = 10, /* full again within this many quiet periods: test half as often */
 };
 
 static void shut(struct gl_core *c)
@@ -57,9 +57,9 @@ void gl_store_full_doubt(struct gl_core *c)
     }
 }
 
-/* ---- asking ---- */
+/* ---- the test write ---- */
 
-/* Random bytes, because some engines make smaller what repeats itself. */
+/* Random bytes, because some engines compress their data. */
 static gl_str something_large(struct gl_core *c)
 {
     char *bytes = gl_arena_alloc(c->out->arena, ASKED_BYTES);
@@ -98,7 +98,7 @@ static void on_time(struct gl_core *c)
     struct gl_store_full_state *r = &c->room;
 
     GL_ASSERT(r->call == 0);
-    r->due = INT64_MAX; /* the answer says when again */
+    r->due = INT64_MAX; /* the answer sets it */
     if (r->is_shut || r->is_doubted) {
         ask(c, false);
     } else if (r->is_left) {
@@ -114,11 +114,11 @@ static void on_kept(struct gl_core *c, int64_t code)
     GL_ASSERT(!r->is_removing);
     r->is_left = r->is_left || code == 0 || code == GL_E_UNKNOWN;
     if (code == 0) {
-        r->due = c->now; /* to be removed */
+        r->due = c->now; /* to delete it */
         r->opened_at = r->is_shut ? c->now : r->opened_at;
         r->is_shut = false;
     }
-    GL_ASSERT(GL_IMPLIES(code == 0, r->is_left)); /* or it would stay for ever */
+    GL_ASSERT(GL_IMPLIES(code == 0, r->is_left)); /* or it would never be deleted */
     GL_ASSERT(GL_IMPLIES(code != 0, r->due > c->now));
 }
 
@@ -145,7 +145,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     if (!gl_components_are_on(c)) {
         return;
     }
-    r->due = c->now + (r->quiet_ms > 0 ? r->quiet_ms : QUIET_MS_MIN); /* or never, see below */
+    r->due = c->now + (r->quiet_ms > 0 ? r->quiet_ms : QUIET_MS_MIN); /* unless set below */
     r->is_doubted = false;
     if (r->is_removing) {
         on_removed(c, ev->answer.code);

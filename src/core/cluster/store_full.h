@@ -1,20 +1,21 @@
-/* store_full.h - a store that answers and does not write any more: its disk is full, or its memory.
+/* store_full.h - detects a store that still answers but refuses writes, because its disk or memory
+ * is full, and notices when it accepts writes again.
  *
- * What fits into room that is there already is still taken: renewals of the session, small changes.
- * So their success proves nothing, and jobs prove nothing if there are none to be tried again.
- * While the store is shut, and nothing was refused for a while, it is asked to keep something of
- * some size; when it does, it is open again, and what it kept is removed.
+ * A full engine still accepts what fits into space it has reserved: session renewals, small
+ * changes. So a successful write proves nothing. While the store counts as full, and nothing has
+ * been refused for a while, this component writes a record of 64 KiB; when that succeeds the store
+ * counts as writable again, and the record is deleted.
  *
- * A node that is idle learns from the others that there is no room (gl_store_full_doubt), and asks.
- */
+ * An idle node learns from the other nodes' published state that the store is full
+ * (gl_store_full_doubt), and tests it. */
 #ifndef GL_CORE_CLUSTER_STORE_FULL_H
 #define GL_CORE_CLUSTER_STORE_FULL_H
 
 #include "core/core_state.h"
 
-/* The store has refused something for want of room, and said this. */
+/* The store refused a write for lack of space; `why` is its error. */
 void gl_store_full_on_refused(struct gl_core *c, gl_str why);
-/* Another node says that it meets no room: is it so for us? */
+/* Another node reports that the store is full: test whether it is for us. */
 void gl_store_full_doubt(struct gl_core *c);
 
 #endif

@@ -1,8 +1,15 @@
-/* attempts.h - what the executor says about attempts, and what follows from it.
+/* attempts.h - handles what the executor reports about attempts.
  *
- * A result counts only for the current attempt of a step that is running. Everything else is
- * acknowledged and forgotten, but never while a transaction of the job is in flight: should that
- * one fail, the result would be needed again. */
+ * Rules:
+ *   - A result counts only for the current attempt of a step that is running. Any other result is
+ *     acknowledged and forgotten.
+ *   - Nothing is acknowledged while a transaction of the job is in flight: if that transaction
+ * fails, the result is needed again.
+ *   - The acknowledgement of a result leaves only after the result has been committed. Until then
+ * the executor repeats it, so a crash in between loses nothing.
+ *
+ * Called: gl_attempts_on_up() first; gl_attempts_adopt() for every running step of a job that was
+ * loaded; the gl_attempts_on_*() handlers for the executor's events. */
 #ifndef GL_CORE_RECOVERY_ATTEMPTS_H
 #define GL_CORE_RECOVERY_ATTEMPTS_H
 
@@ -15,20 +22,21 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev);
-/* A worker has said something for the runtime. */
+/* A worker has printed a line addressed to the runtime. */
 void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev);
-/* A timer of a running attempt is due: its heartbeat, or the time to ask about it. */
+/* A timer of a running attempt is due: its heartbeat deadline, or the time to ask about it. */
 void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st);
-/* Its job has just been loaded: ask what became of it. */
+/* The job of this running step has just been loaded: ask the executor about the attempt. */
 void gl_attempts_adopt(struct gl_core *c, struct gl_step *st);
-/* Compare with the executor's list of attempts. */
+/* Ask the executor for the list of its attempts, to compare it with the ledger. */
 void gl_attempts_list(struct gl_core *c);
-/* Something the executor has could not be judged. On a shared store others rely on our ending soon
- * what is not ours any more. */
+/* The same in a moment, because one of the executor's attempts could not be judged yet. On a shared
+ * store other nodes rely on our ending attempts of jobs that are not ours any more. */
 void gl_attempts_list_soon(struct gl_core *c);
-/* The attempt that a part of LISTED is about; NULL: another kind. */
+/* The attempt that a parked part of LISTED is about; NULL if the event is of another kind. */
 const struct gl_event_info *gl_attempts_info(const struct gl_event *ev);
-/* Tell the executor to forget the attempt an event is about, or to end it. */
+/* The attempt that the event is about is not wanted: the executor is to forget it, or to end it if
+ * it still runs. */
 void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t token);
 
 #endif
