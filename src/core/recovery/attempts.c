@@ -1,3 +1,8 @@
+/* attempts.c - matches what the executor reports with the ledger.
+ *
+ * Every report names an attempt ("step:attempt:n") and the owner token it was started under. A
+ * report is used only if it is about the current attempt of a running step. One with a higher token
+ * than ours shows that our memory of the job is outdated. */
 #include "core/recovery/attempts.h"
 
 #include "base/check.h"
@@ -10,9 +15,9 @@
 #include "core/scheduling/slots.h"
 
 enum {
-    PROBE_MS = 5000,
-    ADOPTION_MS = 50,
-    REFUSED_MS = 250,
+    PROBE_MS = 5000,  /* between two ATTACHes, while the executor does not answer */
+    ADOPTION_MS = 50, /* the same, while running attempts are still being adopted */
+    REFUSED_MS = 250, /* the least time between a refused START and the next */
     REFUSED_MS_MAX = 15000,
     LIST_AGAIN_MS = 200
 };
@@ -42,7 +47,8 @@ static bool split(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
     return false;
 }
 
-/* The running step whose current attempt this is; NULL: an old one, or none of ours. */
+/* The running step whose current attempt this is; NULL if the attempt is an old one, or not ours.
+ */
 static struct gl_step *current(struct gl_job *j, gl_str attempt)
 {
     gl_str id;
@@ -101,7 +107,7 @@ static gl_str describe(struct gl_core *c, const struct gl_event_result *how)
     return GL_S("ended");
 }
 
-/* Does `retry.on` name this kind of failure? Without it every kind is tried again. */
+/* Does `retry.on` name this kind of failure? Without `retry.on` every kind is retried. */
 static bool may_retry(const struct gl_step *st, const char *kind)
 {
     const struct gl_strs *on = &gl_step_spec_of(st)->retry.on;
@@ -129,13 +135,13 @@ static bool may_retry_end(struct gl_core *c, const struct gl_step *st,
     }
 }
 
-/* It was ended in the middle of its work. How far an unsafe step has come nobody knows: it is tried
- * again only if its flow says so in so many words. */
+/* The attempt was ended in the middle of its work. How far it got is unknown, so an unsafe step is
+ * retried only if its flow says so explicitly, by `retry.on`. */
 static void cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     bool is_asked = spec->safety == GL_SAFETY_UNSAFE && spec->retry.on.n == 0 &&
-                    !gl_step_is_unit(st) && !GL_PLANT(65); /* planted: as any other */
+                    !gl_step_is_unit(st) && !GL_PLANT(65); /* planted: like any other step */
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (is_asked && may_retry && st->r.counted + 1 < spec->retry.attempts &&
@@ -150,7 +156,7 @@ static void cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
     gl_ledger_fail(c, st, why, may_retry);
 }
 
-/* It was stopped, by us or by whoever owned the job before. */
+/* The attempt was stopped, by us or by the job's previous owner. */
 static void stopped(struct gl_core *c, struct gl_step *st)
 {
     gl_str why;
@@ -206,14 +212,15 @@ static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
     gl_txn_effect(c, j, GL_FX_ACK)->attempt = gl_str_dup(c->out->arena, attempt);
 }
 
-/* The executor has something of this job that our ledger does not want. What is not ours is only a
- * memory: a former owner may still be writing, and what looks old to us may be new. Then the job is
- * taken over first, which fails if our memory is not the truth. */
+/* The executor has an attempt of this job that our ledger does not want. May it be discarded? If
+ * the job is not ours yet, what we know of it may be outdated: its previous owner may still be
+ * writing, and an attempt that looks old to us may be new. Then the job is taken over first, by a
+ * transaction that fails if we were wrong; the effect waits for it. */
 static bool may_discard(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
     if (j->inflight_n > 0) {
-        return false; /* should that transaction fail, it would be needed: next time */
+        return false; /* needed again if that transaction fails: discard it next time */
     }
     if (!gl_job_is_mine(c, j) && !gl_job_status_is_terminal(j->r.status)) {
         GL_MARK(c->trace, "attempts.taken_over_to_discard");
@@ -222,7 +229,7 @@ static bool may_discard(struct gl_core *c, struct gl_job *j)
     return true;
 }
 
-/* An attempt that was never executed, because its files were not there, is neither. */
+/* An attempt that was never executed, because its files were missing, counts as neither. */
 static void count_unit(struct gl_core *c, const struct gl_event_result *how)
 {
     bool is_good = how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0;
@@ -248,7 +255,7 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
         return;
     }
     acknowledge(c, j, attempt);
-    /* Once acknowledged, nobody but the store knows that it has run. */
+    /* Once the executor has been told to forget it, only the store knows that it ran. */
     j->confirms |= c->shared && gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE;
     st->r.exit_code = how->end == GL_EXEC_SIGNALED       ? 128 + how->signal
                       : how->end == GL_EXEC_NOT_EXECUTED ? 0
@@ -261,7 +268,7 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
         gl_agent_unit_on_result(c, st, how, describe(c, how));
     } else if (how->end == GL_EXEC_NOT_EXECUTED && how->exit_code == GL_E_UNAVAILABLE &&
                st->r.stopping == GL_STOP_NONE) {
-        gl_ledger_again(c, st, describe(c, how)); /* its files are brought again */
+        gl_ledger_again(c, st, describe(c, how)); /* its files are fetched again */
     } else if (how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0) {
         c->counts.attempts_succeeded++;
         gl_ledger_succeed(c, st, how->output);
@@ -287,8 +294,8 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- answers ---- */
 
-/* The longer it has been refused, the longer it rests: its files may have to come from far away
- * each time. */
+/* The longer a start has been refused, the longer the pause before the next one: each may have to
+ * fetch the step's files from another machine. */
 static gl_ms pause_of(gl_ms waited)
 {
     gl_ms pause = waited / 4;
@@ -305,7 +312,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(ev->type == GL_EV_STARTED);
     GL_ASSERT(GL_IMPLIES(st != NULL, st->starting <= c->last_start));
     if (st == NULL || st->starting != ev->started.number) {
-        return; /* of an earlier start: the one that counts is still on its way */
+        return; /* answers an earlier START; the answer that counts is still to come */
     }
     st->starting = 0;
     if (ev->started.code == GL_E_NOT_FOUND && gl_step_is_unit(st)) {
@@ -313,11 +320,11 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->started.code == GL_E_DAMAGED && gl_step_is_unit(st)) {
         gl_agent_unit_no_message(c, st, ev->started.why);
     } else if (ev->started.code == GL_E_LIMIT ||
-               ev->started.code == GL_E_INVALID) { /* and never will be taken */
+               ev->started.code == GL_E_INVALID) { /* it would be refused every time */
         st->r.exit_code = 0;
         gl_ledger_fail(c, st, ev->started.why, false);
     } else if (ev->started.code == GL_E_UNAVAILABLE && c->exec_up) {
-        /* A full disk, say. It stays so for a while: asking at once would be a busy loop. */
+        /* For example a full disk, which stays full for a while: do not retry in a busy loop. */
         GL_MARK(c->trace, "attempts.start_refused");
         st->probe_at = c->now + pause_of(c->now - st->r.attempt_at);
         gl_step_set_due(c, st);
@@ -327,7 +334,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* It never started, and with an older token it cannot any more. */
+/* The attempt never started. Nor can it start later: the executor refuses the older token. */
 static void on_never(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
@@ -346,12 +353,12 @@ static void on_never(struct gl_core *c, struct gl_step *st)
     case GL_STOP_NONE:
         break;
     }
-    if (gl_slots_are_over(c, st)) { /* inherited from a former owner: it waits its turn here */
+    if (gl_slots_are_over(c, st)) { /* from a previous owner: it must queue for slots here */
         GL_MARK(c->trace, "attempts.never_started_and_no_slot");
         gl_ledger_again(c, st, GL_S("it was never started"));
         return;
     }
-    if (!c->adoption_over) { /* others may run that we have not seen yet: asked again soon */
+    if (!c->adoption_over) { /* attempts that do run have not all got their slots yet */
         st->probe_at = c->now + ADOPTION_MS;
         gl_step_set_due(c, st);
         return;
@@ -372,12 +379,12 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
     if (st == NULL || j->token != ev->attached.token || st->starting != 0) {
         return;
     }
-    if (ev->attached.code == GL_E_STALE) { /* somebody with a higher token has been there */
+    if (ev->attached.code == GL_E_STALE) { /* the executor has seen a higher token */
         gl_load_outbid(c, j, j->token);
         return;
     }
     if (ev->attached.code != 0) {
-        return; /* its timer asks again */
+        return; /* the step's timer asks again */
     }
     switch ((enum gl_exec_state)ev->attached.state) {
     case GL_EXEC_RUNNING:
@@ -423,7 +430,7 @@ void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
     struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->said.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_SAID);
-    /* Who was adopted speaks under the token it was started with. */
+    /* An adopted worker still reports under the token it was started with. */
     if (st != NULL && gl_step_is_unit(st) &&
         (GL_PLANT(44) ? j->token == ev->said.token : ev->said.token <= j->token) &&
         j->r.verdict == GL_VERDICT_NONE) {
@@ -525,17 +532,17 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t 
         return;
     }
     if (runs) {
-        gl_attempts_list_soon(c); /* has it ended? The owner will not wait for ever */
+        gl_attempts_list_soon(c); /* check that it ends: the owner relies on that after the grace */
     }
     e = gl_effect_add(c->out, runs ? GL_FX_STOP : GL_FX_ACK, 0);
-    e->grace_ms = c->shared ? 1 : 0; /* the owner counts on its being dead */
+    e->grace_ms = c->shared ? 1 : 0; /* the owner assumes that it is dead: end it at once */
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, ev->job);
     e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->ended.attempt);
     e->token = token;
 }
 
-/* One attempt the executor has. The ledger decides what it is worth. */
+/* One attempt of the executor's list. */
 static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_info *info)
 {
     struct gl_step *st = current(j, info->attempt);
@@ -585,7 +592,7 @@ void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_info *infos = ev->listed.infos.items;
 
     GL_ASSERT(ev->type == GL_EV_LISTED);
-    if (ev->job.n == 0) { /* the answer itself, not a part of it that was parked */
+    if (ev->job.n == 0) { /* the answer itself, not a parked part of it */
         c->listing = false;
         if (ev->listed.code != 0) {
             gl_attempts_list_soon(c);

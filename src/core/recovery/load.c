@@ -1,3 +1,14 @@
+/* load.c - the life of a job's memory.
+ *
+ *                 LOADED, usable
+ *   LOADING ───────────────────────► HOT ──► (dropped: ended, given away, or evicted)
+ *      ▲  └─► (dropped: not usable,   │
+ *      │       or another node's)     │ a transaction failed
+ *      │                              ▼
+ *      └────────────────────────── FAILED, until no transaction is in flight
+ *
+ * Successors of a failed transaction are guarded on the revision it would have written, so they
+ * fail as well; only when all of them have been answered does a read show the truth. */
 #include "core/recovery/load.h"
 
 #include "base/check.h"
@@ -63,7 +74,7 @@ void gl_load_again(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* Who is to be answered; nobody, unless it is a command. */
+/* The request to answer; 0 unless the event is a command. */
 static uint64_t request_of(const struct gl_event *ev)
 {
     return ev->type == GL_EV_COMMAND ? ev->command.request : 0;
@@ -78,8 +89,8 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     GL_ASSERT(j->memory != GL_MEM_HOT);
     if (j->parked_n >= GL_PARKED_MAX) {
         gl_txn_refuse(c, request_of(ev), GL_R_TOO_MANY_REQUESTS,
-                      "too many requests wait for job %.*s", GL_STR_ARG(j->id));
-        return; /* what the executor has to say it will say again */
+                      "too many requests are waiting for job %.*s", GL_STR_ARG(j->id));
+        return; /* the executor will resend its reports */
     }
     p = gl_pool_alloc(&c->mem, sizeof(*p));
     gl_event_encode(ev, &text);
@@ -91,7 +102,7 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     GL_ASSERT(j->parked_n <= GL_PARKED_MAX);
 }
 
-/* A person takes the risk. */
+/* A person's resume or cancel lifts the quarantine. */
 static bool is_released(struct gl_core *c, const struct gl_event *ev)
 {
     gl_str *id;
@@ -107,9 +118,9 @@ static bool is_released(struct gl_core *c, const struct gl_event *ev)
     return true;
 }
 
-/* One that is not ours may have been another node's meanwhile, and that one dead again. Nobody
- * tells us; so nothing is answered from such a memory. Nor of one that is being given away: its
- * places in the queues are gone already. */
+/* May the memory of this job be outdated? If the job is not ours, another node may have taken it
+ * over and died since, and nobody would report that; so no request is answered from such a memory.
+ * The same holds for a job that is being returned to the store: it has left the queues already. */
 static bool may_be_old(const struct gl_core *c, const struct gl_job *j)
 {
     return c->shared && c->just_loaded != j && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
@@ -128,8 +139,8 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
     }
     if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
         gl_txn_refuse(c, request_of(ev), GL_R_JOB_QUARANTINED,
-                      "job %.*s is in quarantine: this node has crashed again and again while "
-                      "handling it; resume or cancel it",
+                      "job %.*s is in quarantine: this node crashed repeatedly while handling it; "
+                      "resume or cancel it",
                       GL_STR_ARG(ev->job));
         return false;
     }
@@ -142,7 +153,7 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
         park(c, j, ev);
         return false;
     }
-    GL_ASSERT(gl_list_empty(&j->parked)); /* what came earlier has been handled */
+    GL_ASSERT(gl_list_empty(&j->parked)); /* earlier events have been handled */
     *ret = j;
     return true;
 }
@@ -188,7 +199,7 @@ int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l)
     int rc;
 
     if (l->job == NULL || l->job->parked_n >= GL_PARKED_MAX) {
-        return gl_snapshot_bad(l, "an event waits for no job");
+        return gl_snapshot_bad(l, "an event is parked without a job, or there are too many");
     }
     p = gl_pool_alloc(&c->mem, sizeof(*p));
     rc = gl_event_decode(gl_str_dup(&p->arena, gl_json_raw(l->json, l->value)), &p->arena, &p->ev,
@@ -204,7 +215,7 @@ int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l)
     return 0;
 }
 
-/* ---- when a transaction has ended ---- */
+/* ---- after a transaction ---- */
 
 static void adopted(struct gl_core *c, struct gl_job *j)
 {
@@ -219,7 +230,7 @@ static void drop(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->inflight_n == 0);
     adopted(c, j);
-    gl_slots_settle(c, j); /* after gl_job_clear() no step claims anything: all is given back */
+    gl_slots_settle(c, j); /* after gl_job_clear() no step claims its slots: all are returned */
     gl_job_drop(c, j);
 }
 
@@ -301,12 +312,12 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
     if (ev->done.code == 0) {
         j->is_created = true;
         if (j->memory == GL_MEM_HOT) {
-            j->token_in_flight = false; /* the first transaction in flight carries it */
+            j->token_in_flight = false; /* the oldest transaction in flight carries it */
             j->spec->is_stored = true;
             if (j->inflight_n == 0 && (gl_job_status_is_terminal(j->r.status) || j->is_damaged ||
                                        (j->owner.n == 0 && gl_list_empty(&j->touched)))) {
                 gl_retention_on_ended(c, gl_job_status_is_terminal(j->r.status));
-                drop(c, j); /* it has ended, has been given away, or is of no use in memory */
+                drop(c, j); /* it has ended, has been returned, or is damaged */
             }
             return;
         }
@@ -314,7 +325,7 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
         GL_MARK(c->trace, "load.commit_failed");
         if (c->shared && !j->is_created && ev->done.code == GL_E_CONFLICT &&
             ev->done.number == GL_TXN_FLOW_GUARD) {
-            j->spec->is_stored = false; /* whoever names it next brings it along */
+            j->spec->is_stored = false; /* the next job of this flow writes it again */
         }
         gl_job_clear(c, j);
         j->memory = GL_MEM_FAILED;
@@ -324,7 +335,7 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* ---- when it has been loaded ---- */
+/* ---- after loading ---- */
 
 static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
@@ -336,7 +347,7 @@ static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_txn_refuse(c, request_of(ev), GL_R_STORE_UNAVAILABLE, "the store is unavailable: try again");
 }
 
-/* What the executor has of it is not wanted. */
+/* The executor's attempt that the event is about is not wanted. */
 static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev)
 {
     const struct gl_event_info *info = gl_attempts_info(ev);
@@ -345,8 +356,9 @@ static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_e
     gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
 }
 
-/* It lives with another node, which is asked to do it. What came from its inbox is for that one,
- * too, and an attempt of it that we have is of an earlier life of ours. */
+/* Another node owns the job: a client's command is forwarded to it. A command from the inbox is
+ * left there for it, and an attempt that our executor still has is one of an earlier life of this
+ * node. */
 static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
@@ -362,9 +374,10 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
     }
 }
 
-/* It is of another stack, and an earlier life of this node had it, or nobody: attempts of it that
- * we have are nobody else's to know about. Their results stay until their job is taken up, here or
- * elsewhere. Nobody speaks for what runs: the executor ends it in time for those elsewhere. */
+/* The job is of another scope, and was last owned by an earlier life of this node, or by nobody.
+ * Our executor is the only one that knows about its attempts, so their results are kept until a
+ * node takes over the job. Attempts that still run have no node that speaks for them: the keeper
+ * ends them after its grace period, which the next owner waits for. */
 static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
@@ -381,18 +394,18 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
                   GL_STR_ARG(j->id));
 }
 
-/* There is no such job: what the executor has of it is of no use to anybody. */
+/* There is no such job, so the executor's attempts of it are of no use. */
 static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
-    /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
-     * can be harmed by one above all others. */
+    /* The job's last token is not known any more. The job is gone for good, so a token above all
+     * others can harm no later owner. */
     gl_attempts_discard(c, ev, INT64_MAX);
 }
 
-/* An agent between two tries has its slots, as a running attempt has. If its job is held after all
- * (by a backup, or because a record was damaged), or its pool is smaller now, its lease is over. */
+/* An agent between two attempts keeps its slots. But if its job is paused (in a backup, or because
+ * a record was damaged), or if its pool is too small now, its lease ends. */
 static void revive_lease(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
@@ -405,15 +418,15 @@ static void revive_lease(struct gl_core *c, struct gl_step *st)
         return;
     }
     GL_MARK(c->trace, "load.lease_goes_on");
-    if (!GL_PLANT(61)) { /* planted: after a restart they are anybody's */
+    if (!GL_PLANT(61)) { /* planted: after a restart the slots count as free */
         gl_slots_take(c, st);
     }
     if (!gl_job_is_mine(c, j)) {
-        gl_txn_changed(c, j); /* whoever holds slots for it has it */
+        gl_txn_changed(c, j); /* a node that holds slots for a job must own it: take it over */
     }
 }
 
-/* What a step needs in memory, by its status. */
+/* A running step takes its slots, and the executor is asked about its attempt. */
 static void revive_attempt(struct gl_core *c, struct gl_step *st)
 {
     gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
@@ -423,10 +436,10 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
         gl_slots_take(c, st);
     }
     if (gl_safety_is_foreign(c, st)) {
-        return; /* see inherit(), where an agent's lease ends */
+        return; /* inherit() decides about it, and ends an agent's lease */
     }
     if (c->shared && !gl_job_is_mine(c, st->job) && st->r.orphan_grace_ms != c->orphan_grace_ms) {
-        st->r.orphan_grace_ms = c->orphan_grace_ms; /* the keeper's, once it is asked */
+        st->r.orphan_grace_ms = c->orphan_grace_ms; /* asking the keeper makes ours apply */
         gl_txn_dirty(c, st);
     }
     st->heartbeat_at =
@@ -434,6 +447,7 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
     gl_attempts_adopt(c, st);
 }
 
+/* Rebuild what a step has in memory only: queues, timers, lists. */
 static void revive(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
@@ -482,7 +496,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
     case GL_STEP_BLOCKED:
         st->is_listed = gl_step_asks_a_person(&st->r);
         if (GL_PLANT(15) && st->r.blocked_on == GL_BLOCK_TIMER) {
-            st->r.due_at = c->now; /* planted: how long it should sleep is forgotten */
+            st->r.due_at = c->now; /* planted: the end of the sleep is forgotten */
         }
         break;
     case GL_STEP_WAITING:
@@ -497,7 +511,8 @@ static void revive(struct gl_core *c, struct gl_step *st)
     gl_step_set_due(c, st);
 }
 
-/* Attempts of a dead node end here, one way or another. Each may end other steps with it. */
+/* Decide about the attempts of a dead node. Each decision may end other steps, too, so the walk
+ * starts over after each. */
 static void inherit(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = c->shared && gl_job_running(j) > 0 ? j->live.next : &j->live;
@@ -542,9 +557,9 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     enter(c, j);
     if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
-        gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
+        gl_txn_changed(c, j); /* the executor may see the new token only after its commit */
     }
-    if (c->shared && j->r.pools.n == 0) { /* of an earlier release, or of a store of one's own */
+    if (c->shared && j->r.pools.n == 0) { /* by an earlier release, or on a private store */
         gl_core_set(c, &j->r.pools, gl_node_pools_needs(c->out->arena, j->spec->flow));
     }
     if (j->spec->flow->bundle != NULL) {
@@ -561,7 +576,7 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     }
     gl_slots_settle(c, j);
     if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
-        gl_txn_changed(c, j); /* an entry of the index that is not true any more */
+        gl_txn_changed(c, j); /* its entry in the index is outdated */
     }
     GL_ASSERT(GL_IMPLIES(j->outbid > 0, gl_job_is_mine(c, j)));
 }
@@ -599,7 +614,7 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
 
 /* ---- when a record of it cannot be used ---- */
 
-/* What the executor has to say it will say again. */
+/* Of a damaged job only commands are replayed; the executor will resend its reports. */
 static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     (void)j;
@@ -608,7 +623,7 @@ static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl
     }
 }
 
-/* It has ended, whatever else can be read of it: nothing that runs of it is wanted. */
+/* The job has ended, whatever else of it cannot be read: none of its attempts is wanted. */
 static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
@@ -616,8 +631,9 @@ static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
     discard(c, j, ev);
 }
 
-/* Whose attempts these are lets go of them as soon as it learns that the job is another's: it
- * cannot be asked about them any more, even if it is the one that has the job in the end. */
+/* Was it another node's job? That node discards its attempts as soon as it learns that the job has
+ * a new owner. So its executor cannot be asked about them later, not even if the same node becomes
+ * the owner again. */
 static bool is_another_nodes(const struct gl_core *c, const struct gl_event_record *job)
 {
     gl_str rest;
@@ -625,7 +641,8 @@ static bool is_another_nodes(const struct gl_core *c, const struct gl_event_reco
     return c->shared && job->owner.n > 0 && !gl_str_eq(gl_str_cut(job->owner, '#', &rest), c->node);
 }
 
-/* Its other records stay as they are, and so does what runs of it. */
+/* Pause a job of which a record cannot be used. Its other records stay as they are, and its
+ * attempts keep running. */
 static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                          const struct gl_event_record *bad)
 {
@@ -645,7 +662,8 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     GL_MARK(c->trace, "load.held_damaged");
     enter(c, j);
     j->is_damaged = true;
-    j->r.is_strayed |= is_another_nodes(c, job) && !GL_PLANT(55); /* planted: who had it knows */
+    j->r.is_strayed |=
+        is_another_nodes(c, job) && !GL_PLANT(55); /* planted: that node can be asked */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
         gl_core_set(c, &j->r.reason,
                     bad == NULL ? GL_S("a record of it is missing, or does not fit the others")
@@ -659,15 +677,15 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
                    GL_S("\"recovery_requires_review\":true"));
     }
     gl_load_unpark(c, j, command_damaged);
-    gl_list_remove(&j->lru); /* it leaves at the end of this step, or when that is committed */
+    gl_list_remove(&j->lru); /* evicted at the end of this step, or after its commit */
     gl_list_push(c->lru.next, &j->lru);
 }
 
-/* Does the job have running attempts, by its record? If nobody can tell: yes. */
+/* Does the job have running attempts, according to its record? If that cannot be read: yes. */
 static bool runs(struct gl_core *c, const struct gl_event_record *job)
 {
     struct gl_json j;
-    int64_t wake = GL_WAKE_RUNNING; /* zero is not written */
+    int64_t wake = GL_WAKE_RUNNING; /* 0: a field that is 0 is left out of the record */
 
     if (gl_json_parse(&j, job->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) == 0) {
         (void)gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "wake"), &wake);
@@ -675,13 +693,14 @@ static bool runs(struct gl_core *c, const struct gl_event_record *job)
     return wake == GL_WAKE_RUNNING;
 }
 
-/* Its owner is dead, and the owner's node has not begun its next life. */
+/* Is its owner dead, and has the owner's node not come back with a new session? */
 static bool is_left_behind(struct gl_core *c, const struct gl_event_record *job)
 {
     return job->owner_dead && !gl_membership_have(c, job->owner, runs(c, job));
 }
 
-/* Of one that is not ours, but nobody else's either: is what is left of it of no use any more? */
+/* Of a job that we may not take and that no living node owns: has it ended, so that its attempts
+ * are of no use? */
 static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     const struct gl_event_record *rec = ev->loaded.records.items;
@@ -744,7 +763,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
     gl_load_unpark(c, j, replay_parked);
     c->just_loaded = NULL;
     if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
-        /* Nothing more to do with it: it leaves at the end of this step. */
+        /* Nothing is left to do: evicted at the end of this step. */
         gl_list_remove(&j->lru);
         gl_list_push(c->lru.next, &j->lru);
     }
@@ -758,7 +777,7 @@ static bool may_leave(const struct gl_core *c, const struct gl_job *j)
     if (j->is_damaged) {
         return j->inflight_n == 0 && !j->changed;
     }
-    /* One with a ready step waits for facts that are on their way. */
+    /* A ready step waits for facts that are being read. */
     if (j->r.status == GL_JOB_RUNNING && gl_job_count(j, GL_STEP_READY) > 0) {
         return false;
     }

@@ -1,3 +1,8 @@
+/* restore.c - checks a job's records and makes its memory of them.
+ *
+ * Order matters: first the job's own record and its flow; then its patches, which may add steps to
+ * the flow; then steps, messages and signals. Counters are computed here from the steps, never
+ * read. */
 #include "core/recovery/restore.h"
 
 #include "base/check.h"
@@ -8,7 +13,7 @@
 #define TIME_MAX ((gl_ms)253402300799999) /* the end of the year 9999 */
 #define SEQ_MAX ((int64_t)1 << 52)
 
-/* ---- does it make sense? ---- */
+/* ---- checks ---- */
 
 static bool times_are_sound(const struct gl_schema *schema, const void *record)
 {
@@ -37,13 +42,13 @@ static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *fl
                                            r->seeds_n <= flow->bundle->seeds.n;
 
     return fits && gl_job_ended_steps(r) <= r->steps_n &&
-           (r->roots_spread <= flow->roots_n || r->patches_n > 0) && /* else: its own flow's */
+           (r->roots_spread <= flow->roots_n || r->patches_n > 0) && /* patches may add roots */
            r->status != GL_JOB_PENDING && cancels == (r->verdict == GL_VERDICT_CANCELLED) &&
            r->last_seq >= 0 && r->last_seq < SEQ_MAX && r->items_n <= GL_JOB_ITEMS_MAX &&
            times_are_sound(&gl_job_schema, r);
 }
 
-/* Counters of foreach; of an instance only its number. */
+/* The counters of a step with foreach; of an instance only its number. */
 static bool are_sound_items(const struct gl_step_record *r, const struct gl_step_spec *spec,
                             const struct gl_job_record *job, int32_t item)
 {
@@ -57,13 +62,13 @@ static bool are_sound_items(const struct gl_step_record *r, const struct gl_step
            (r->status != GL_STEP_WAITING || r->items_ended < r->items_n);
 }
 
-/* What ended without an attempt (a sleep, a list of no items) counts as one. */
+/* A step that ended without an attempt (a sleep, an empty list) counts as one. */
 static uint32_t tries_of(const struct gl_step_record *r)
 {
     return r->attempt_count == 0 && gl_step_status_is_terminal(r->status) ? 1 : r->attempt_count;
 }
 
-/* Only an agent between two tries keeps its slots. */
+/* Only an agent between two attempts keeps its slots. */
 static bool is_sound_lease(const struct gl_step_record *r)
 {
     return !r->keeps_slots || (r->step_id.p[0] == '@' && r->letter != 0 && r->tries > 0 &&
@@ -91,7 +96,7 @@ static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_s
            r->up_reused <= r->up_ended && times_are_sound(&gl_step_schema, r);
 }
 
-/* The records by themselves make sense; do they make sense together? */
+/* Each record makes sense by itself; do they agree with each other? */
 static bool fit_together(struct gl_job *j)
 {
     uint64_t open = 0;
@@ -206,7 +211,7 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
 
     GL_ASSERT(ev->loaded.records.n > 0);
     *ret_bad = &recs[0];
-    for (size_t i = 1; i < ev->loaded.records.n && rc == 0; i++) { /* the flow, before its steps */
+    for (size_t i = 1; i < ev->loaded.records.n && rc == 0; i++) { /* patches, before steps */
         if (gl_str_is(recs[i].kind, "patch")) {
             *ret_bad = &recs[i];
             rc = recs[i].damaged ? GL_E_DAMAGED : gl_patch_apply_restore(c, j, &recs[i]);
@@ -216,7 +221,7 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
     for (size_t i = 1; i < ev->loaded.records.n && rc == 0; i++) {
         *ret_bad = &recs[i];
         if (GL_PLANT(54) && recs[i].damaged) {
-            continue; /* planted: as if it had never been there */
+            continue; /* planted: as if it had never existed */
         }
         rc = recs[i].damaged                     ? GL_E_DAMAGED
              : gl_str_is(recs[i].kind, "signal") ? gl_signals_restore(c, j, &recs[i])

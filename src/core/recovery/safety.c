@@ -1,3 +1,4 @@
+/* safety.c - what becomes of a step whose attempt was lost: see the table in safety.h. */
 #include "core/recovery/safety.h"
 
 #include "base/check.h"
@@ -6,7 +7,7 @@
 #include "core/flow/txn.h"
 #include "core/scheduling/slots.h"
 
-/* Note the loss; true if there have been too many in a short time. */
+/* Record the loss; true if there have been too many in a short time. */
 static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
 {
     gl_ms oldest = st->r.lost_at_3;
@@ -27,7 +28,7 @@ bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st)
            (st->job->r.is_strayed || !gl_str_eq(st->r.node, c->node));
 }
 
-/* A bundle whose recovery is a person's business, whatever is marked. */
+/* Is it a step of a bundle that asks a person about every loss, whatever its marks? */
 static bool is_manual(const struct gl_step *st)
 {
     const struct gl_bundle_spec *b = st->job->spec->flow->bundle;
@@ -71,14 +72,14 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
 bool gl_safety_needs_session(const struct gl_core *c, const struct gl_step *st)
 {
     uint8_t safety = gl_step_spec_of(st)->safety;
-    bool has_seat = st->r.limit_key.n > 0 && !GL_PLANT(66); /* planted: as if it had none */
+    bool has_seat = st->r.limit_key.n > 0 && !GL_PLANT(66); /* planted: seats do not matter */
 
     return c->shared && !is_manual(st) &&
            (safety == GL_SAFETY_UNMARKED || (safety == GL_SAFETY_IDEMPOTENT && has_seat));
 }
 
-/* How long the keeper that has the attempt may keep it. Neither side knows what the other was
- * set to when it counted, so the longer time holds. */
+/* How long the attempt's keeper may still run it. The grace period may be configured differently on
+ * both nodes, and neither knows the other's setting at the time, so the longer one counts. */
 static gl_ms grace_of(const struct gl_core *c, const struct gl_step *st)
 {
     gl_ms theirs = st->r.orphan_grace_ms > 0 ? st->r.orphan_grace_ms : GL_ORPHAN_GRACE_MS_OLD;
@@ -93,12 +94,12 @@ bool gl_safety_keeps_seat(const struct gl_core *c, const struct gl_step *st,
 
     GL_ASSERT(next < GL_STEP_STATUS_COUNT);
     return may_run && (next == GL_STEP_RETRY_WAIT || next == GL_STEP_BLOCKED) &&
-           !GL_PLANT(67); /* planted: the seat of a lost attempt is free at once */
+           !GL_PLANT(67); /* planted: a lost attempt frees its seat at once */
 }
 
 bool gl_safety_holds_job(const struct gl_job *j, const struct gl_step *st)
 {
-    /* A cancellation is a person's decision about unsafe work. */
+    /* By cancelling the job, a person has decided about its unsafe work as well. */
     return st->r.seat > 0 &&
            (st->r.status == GL_STEP_RETRY_WAIT ||
             (st->r.status == GL_STEP_BLOCKED && j->r.verdict != GL_VERDICT_CANCELLED));
@@ -129,7 +130,7 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(gl_safety_is_foreign(c, st));
     GL_ASSERT(!gl_step_is_bound(st));
     GL_MARK(c->trace, "safety.inherited");
-    if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: as if it were idempotent */
+    if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: treated as idempotent */
         gl_ledger_again(c, st, GL_S("planted"));
         return;
     }
@@ -143,7 +144,7 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
     }
     if (!gl_safety_needs_session(c, st) || (is_ending && !has_seat) || GL_PLANT(24)) {
         gl_safety_lost(c, st);
-        st->r.lost_at_1 = c->now; /* also of an unsafe one: see gl_safety_rest() */
+        st->r.lost_at_1 = c->now; /* also if unsafe: see gl_safety_rest() */
         return;
     }
     c->counts.attempts_lost++;
@@ -157,8 +158,8 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
     wait_for_end(c, st);
 }
 
-/* Does it wait for the end of an attempt that another node's keeper has? A wait that an earlier
- * release began shows by its length. */
+/* Does the step wait for another node's keeper to end its attempt? An earlier release did not
+ * record the grace period; its waits are recognised by their length. */
 static bool is_waiting_for_end(const struct gl_core *c, const struct gl_step *st)
 {
     gl_ms waits = st->r.retry_at - st->r.lost_at_1;
@@ -213,7 +214,7 @@ void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why)
     GL_ASSERT(why.n > 0);
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
-        return; /* held already, or ending */
+        return; /* paused already, or ending */
     }
     GL_MARK(c->trace, "safety.paused");
     c->counts.reviews_asked++;

@@ -1,3 +1,12 @@
+/* sweep.c - timers, and scans of the index "wake".
+ *
+ * At most one scan is under way, and at most one page of it is being read. There are four kinds:
+ *   - the first sweep, over the whole index; it resumes where it was if the store goes away
+ *   - a regular scan of one part (running, ready, due), every ten seconds in turn
+ *   - a scan of the due part, when the earliest known timer comes
+ *   - an orphan scan of one part (`is_hunt`), after a node died or returned jobs
+ *
+ * A scan only loads jobs; whether a loaded job is taken over is decided in load.c. */
 #include "core/recovery/sweep.h"
 
 #include "base/check.h"
@@ -14,16 +23,16 @@
 
 enum {
     PAGE = 64,
-    LOADING_MAX = 256, /* jobs being loaded at a time by sweeps */
-    ACTIVE_EVERY_MS = 10000,
-    LIST_EVERY_MS = 10000,
-    FOREIGN_MS = 1000,
-    HUNT_MS = 100,       /* until a hunt that has left something goes on ... */
-    HUNT_FULL_MS = 1000, /* ... and if there is no room at all */
-    HUNT_LOADS_MAX = 32, /* jobs being loaded at a time from a shared store */
+    LOADING_MAX = 256,       /* jobs being loaded at a time by scans */
+    ACTIVE_EVERY_MS = 10000, /* between two regular scans */
+    LIST_EVERY_MS = 10000,   /* between two lists of the executor's attempts */
+    FOREIGN_MS = 1000,       /* between two reads whose first timer is of another node's job */
+    HUNT_MS = 100,           /* until an orphan scan that left jobs behind is repeated ... */
+    HUNT_FULL_MS = 1000,     /* ... and if this node has no free slots at all */
+    HUNT_LOADS_MAX = 32,     /* jobs being loaded at a time from a shared store */
 };
 
-/* ---- where a job belongs ---- */
+/* ---- a job's place in the index ---- */
 
 static bool has_work(const struct gl_job *j)
 {
@@ -49,10 +58,10 @@ int64_t gl_sweep_wake_of(const struct gl_job *j)
         return GL_WAKE_NEVER;
     }
     if (!gl_list_empty(&j->holds) && !j->is_damaged) {
-        return GL_WAKE_RUNNING; /* an agent between two tries: after a restart it has its slots
-                                   before anything new starts */
+        return GL_WAKE_RUNNING; /* an agent between two attempts: after a restart it gets its
+                                   slots back before anything new starts */
     }
-    if (has_work(j) || j->releases) { /* one created for another node has not begun */
+    if (has_work(j) || j->releases) { /* a job created for another node has not started */
         return GL_WAKE_READY;
     }
     if (top == NULL) {
@@ -124,7 +133,7 @@ static void fire_job(struct gl_core *c, struct gl_job *j)
         return;
     }
     if (c->shared && j->owner.n == 0 && j->inflight_n > 0) {
-        set_due(c, j, INT64_MAX); /* it is being given away, and leaves with that */
+        set_due(c, j, INT64_MAX); /* it is being returned, and leaves memory after the commit */
         return;
     }
     for (struct gl_heap_item *top; (top = gl_heap_top(&j->timers)) != NULL;) {
@@ -135,7 +144,7 @@ static void fire_job(struct gl_core *c, struct gl_job *j)
             break;
         }
         fire(c, st);
-        /* A step of a ledger whose time is over may be tried again at once. */
+        /* A ledger's step that timed out may be retried at once, with the same due time. */
         GL_ASSERT(gl_heap_top(&j->timers) != top || st->due > c->now || st->r.status != was);
     }
     gl_txn_touch(c, j);
@@ -150,7 +159,7 @@ static void fire_timers(struct gl_core *c)
             break;
         }
         fire_job(c, j);
-        GL_ASSERT(gl_heap_top(&c->timers) != top || j->due > c->now); /* or this would not end */
+        GL_ASSERT(gl_heap_top(&c->timers) != top || j->due > c->now); /* else an endless loop */
     }
 }
 
@@ -221,11 +230,11 @@ void gl_sweep_continue(struct gl_core *c)
         (!c->sweep.first || c->sweep.after_score > GL_WAKE_RUNNING)) {
         c->adoption_over = true;
         GL_TRACE(c->trace, NODE, .what = "adopted");
-        gl_ledger_settle(c); /* what has been queued meanwhile may start now */
+        gl_ledger_settle(c); /* steps queued during the adoption may start now */
     }
 }
 
-/* What was left for want of room is looked for again; nobody else may have more. */
+/* If jobs were left for lack of free slots, scan again soon: no other node may have more. */
 static void hunt_ends(struct gl_core *c)
 {
     uint8_t part = c->sweep.max == GL_WAKE_RUNNING ? GL_ORPHAN_SCAN_RUNNING
@@ -254,9 +263,9 @@ static void sweep_ends(struct gl_core *c)
     GL_ASSERT(!c->sweep.is_hunt);
 }
 
-/* Jobs that wait for slots are ours and have their place in a queue, or they are left over from
- * somebody who died after our first sweep. With nothing in our queues they are all left over;
- * otherwise a page at a time is looked at. */
+/* Jobs that wait for slots are either ours, and in our queues, or those of a node that died after
+ * our first sweep. If our queues are empty they are all of the second kind, and the scan reads them
+ * all; otherwise it reads one page, and continues after it the next time. */
 static void sweep_ready(struct gl_core *c)
 {
     GL_ASSERT(!c->sweep.under_way);
@@ -268,15 +277,15 @@ static void sweep_ready(struct gl_core *c)
     ask(c);
 }
 
-/* A page of a sweep that stops here and goes on another time. */
+/* The end of a scan that continues after this page another time. */
 static void page_ends(struct gl_core *c, bool more)
 {
     gl_core_set(c, &c->sweep.ready_id, more ? c->sweep.after_id : (gl_str){0});
     sweep_ends(c);
 }
 
-/* One job of the index. The executor's list may have asked for it already: it is waited for all the
- * same. */
+/* Load one job of the index. It may be loading already, because the executor listed an attempt of
+ * it; the adoption waits for it all the same. */
 static void take_in(struct gl_core *c, const struct gl_event_entry *e)
 {
     struct gl_job *j = gl_job_find(c, e->id);
@@ -289,8 +298,9 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
         j = gl_load_job(c, e->id);
     } else if (c->shared && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
                j->inflight_n == 0 && (j->r.wake != e->score || (e->rev != 0 && e->rev != j->rev))) {
-        /* Loaded when its owner was dead, and another node was quicker: what we know is old. One
-         * that lacks a pool here has no place in a queue, so nothing else would show that. */
+        /* We loaded it when its owner was dead, and another node has taken it over since: our
+         * memory is outdated. If it lacks a pool here it is in no queue, so nothing else would show
+         * that. */
         GL_MARK(c->trace, "sweep.others_moved_it");
         gl_load_distrust(c, j);
     }
@@ -302,22 +312,22 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     GL_ASSERT(c->adopting_n <= gl_map_count(&c->jobs));
 }
 
-/* A page of what waits for slots, every now and then: see sweep_regularly(). */
+/* Is this the regular scan of the jobs that wait for slots? See sweep_regularly(). */
 static bool is_round(const struct gl_core *c)
 {
     return !c->sweep.is_hunt && !c->sweep.first && c->sweep.max == GL_WAKE_READY;
 }
 
-/* Of a shared store no more is taken than can be dealt with at once: others want their share. But
- * one that waits for slots may have timers, too, which cannot wait until somebody has room: so in
- * every round some are taken all the same. */
+/* May one more job be loaded? From a shared store a node takes no more than it can start at once,
+ * to leave a share to others. But jobs that wait for slots may also have timers, which cannot wait
+ * until some node has free slots; so the regular scan takes some all the same. */
 static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
 {
     if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
         return true;
     }
     if (!c->exec_up) {
-        return false; /* whoever can run something takes it */
+        return false; /* leave it to a node that can run it */
     }
     return e->score == GL_WAKE_READY ? is_round(c) || gl_rebalance_room(c) > 0
                                      : c->jobs_loading < HUNT_LOADS_MAX;
@@ -329,9 +339,9 @@ static bool is_anothers(const struct gl_core *c, const struct gl_event_entry *e)
            gl_membership_mind(c, e->owner, e->score == GL_WAKE_RUNNING, e->is_wanted);
 }
 
-/* The pools that a node must offer to take it; "" if any node may. A job that is ours already, and
- * had to leave memory, can be given away by us alone. Only we can ask our executor about attempts
- * of our earlier lives. Both whatever pools we offer. */
+/* The pools that a node must offer to take this job; "" if none matter. They do not matter in two
+ * cases: a job that is ours and was evicted, because only we can return it; and a running job of an
+ * earlier life of this node, because only we can ask our executor about its attempts. */
 static gl_str needs_of(const struct gl_core *c, const struct gl_event_entry *e)
 {
     bool is_ours = gl_str_eq(e->owner, c->session) ||
@@ -340,8 +350,8 @@ static gl_str needs_of(const struct gl_core *c, const struct gl_event_entry *e)
     return is_ours ? (gl_str){0} : e->needs;
 }
 
-/* The first `n` entries of a page. Several nodes look at the same page at the same time: each
- * begins at another place. */
+/* The first `n` entries of a page. Several nodes may read the same page at the same time, so each
+ * starts at a different entry. */
 static void take_page(struct gl_core *c, const struct gl_event_entry *entries, size_t n)
 {
     size_t first = c->shared && n > 0 ? gl_str_hash(c->session) % n : 0;
@@ -380,7 +390,7 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(ev->type == GL_EV_FOUND);
     c->sweep.asked = false;
     if (ev->found.code != 0) {
-        /* The store is away: begin again from the same place, a little later. */
+        /* The store is away: start again a little later. */
         c->sweep.under_way = false;
         c->sweep.left = c->sweep.is_hunt;
         if (c->sweep.is_hunt) {
@@ -402,14 +412,14 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
         gl_ms due = entries[due_n].score;
 
         if (is_anothers(c, &entries[due_n]) && due < c->now + FOREIGN_MS) {
-            due = c->now + FOREIGN_MS; /* its owner will see to it; what is behind it can wait */
+            due = c->now + FOREIGN_MS; /* its owner handles it; later entries can wait */
         }
         c->cold_due = due < c->cold_due ? due : c->cold_due;
         sweep_ends(c);
         return;
     }
     if (c->sweep.left && c->shared && !c->sweep.first) {
-        sweep_ends(c); /* there is no room for more */
+        sweep_ends(c); /* no free slots for more */
         return;
     }
     if (c->sweep.page_only || c->sweep.max == GL_WAKE_READY) {
@@ -421,7 +431,7 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* Somebody has died, or has given work away. */
+/* A node has died, or has returned jobs: scan one of the requested parts. */
 static void hunt(struct gl_core *c)
 {
     GL_ASSERT(c->sweep.hunts != 0);
@@ -463,9 +473,9 @@ static void sweep_if_due(struct gl_core *c)
         return;
     }
     if (c->sweep.first && c->shared && c->active_due > c->now) {
-        return; /* the store is away: see gl_sweep_on_found() */
+        return; /* the store is away; this delay was set by gl_sweep_on_found() */
     }
-    if (c->sweep.first) { /* the first one was interrupted */
+    if (c->sweep.first) { /* the first sweep was interrupted: resume it */
         c->active_due = c->now + ACTIVE_EVERY_MS;
         c->cold_due = INT64_MAX;
         sweep(c, c->sweep.after_score, GL_WAKE_NEVER - 1);
