@@ -1,4 +1,5 @@
-/* adopt.c - strings that belong to the core's pool, by themselves and as fields of an object. */
+/* adopt.c - strings that belong to the core's pool, alone and as fields of a record. The pool takes
+ * the size back when it frees, so a string must never be shortened in place. */
 #include "base/check.h"
 #include "core/core_state.h"
 
@@ -33,7 +34,7 @@ static size_t bytes_of(const struct gl_field *f)
     case GL_F_SPAN:
     case GL_F_DURATION:
         return sizeof(int64_t);
-    default: /* nothing in the core's memory has lists of its own */
+    default: /* no record in the core's memory contains lists */
         GL_UNREACHABLE();
     }
 }

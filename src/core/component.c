@@ -1,3 +1,5 @@
+/* component.c - dispatches timers, answers and snapshot lines to the components, and makes their
+ * calls. Components run in the order of the table, which is that of GL_COMPONENTS. */
 #include "core/component.h"
 
 #include "base/check.h"

@@ -1,14 +1,17 @@
-/* component.h - the parts of the core that belong to no job: keeping our session, the other nodes,
- * who leads, whether the store has room, what may be removed.
+/* component.h - the parts of the core that belong to no job: session renewal, membership,
+ * leadership, commands between nodes, a full store, claims, retention.
  *
- * A component has some memory, a time at which it wants to do something, and calls of the store, or
- * for files, under way. A call leaves as the effect CALL; the event ANSWER brings its outcome,
- * under the number of the call. The component keeps the numbers of its calls: an answer with any
- * other number is the answer to a call it has given up, and is ignored. Answers come in any order.
+ * A component has some memory, a timer, and calls in flight: reads and writes of the store, or work
+ * on files. A call leaves as the effect CALL, and its outcome comes back as the event ANSWER with
+ * the call's number. Rules:
+ *   - The component remembers the numbers of its calls. An answer with any other number belongs to
+ * a call it has given up, and is ignored.
+ *   - Answers may arrive in any order, but never within the step that made the call.
+ *   - An answer may never come if the node ends.
  *
- * Order: gl_components_on_time() with every TICK of a core that has a session. There a component
- * may make a call, with the functions below, which return its number. gl_components_on_answer()
- * hands the answer to whoever made the call. */
+ * Called: gl_components_init(); gl_components_on_time() with every TICK, where a component whose
+ * timer is due may make calls with the functions below; gl_components_on_answer() with every
+ * ANSWER, which passes it to the component that made the call; gl_components_done(). */
 #ifndef GL_CORE_COMPONENT_H
 #define GL_CORE_COMPONENT_H
 
@@ -16,7 +19,7 @@
 #include "core/snapshot.h"
 
 struct gl_component {
-    const char *name; /* also the kind of its lines in a snapshot */
+    const char *name; /* also the kind of its line in a snapshot */
     gl_ms (*due)(const struct gl_core *c);
     void (*on_time)(struct gl_core *c);
     void (*on_answer)(struct gl_core *c, const struct gl_event *ev);
@@ -32,17 +35,18 @@ void gl_components_done(struct gl_core *c);
 gl_ms gl_components_due(const struct gl_core *c);
 void gl_components_on_time(struct gl_core *c);
 void gl_components_on_answer(struct gl_core *c, const struct gl_event *ev);
-/* The store may have lost its tail, or be another one. */
+/* The connection to the store has changed: it may have lost its latest writes, or be another store.
+ */
 void gl_components_on_changed(struct gl_core *c);
 void gl_components_save(const struct gl_core *c, struct gl_buf *out);
-/* False: no component has lines of that kind. */
+/* False: no component has lines of this kind. */
 bool gl_components_restore(struct gl_core *c, gl_str kind, struct gl_snapshot_line *l, int *ret);
 
-/* We have a session, it has not been lost, and the node is not ending. Never without a TTL: then
- * the core is driven by itself, without a store. */
+/* May components make calls? They may if we have a session, have not lost it, and the node is not
+ * ending. Never without a TTL: then the core runs without a store, in a test. */
 bool gl_components_are_on(const struct gl_core *c);
-/* The same, also while the node is ending: what has been committed may still be answered, because
- * the node waits for calls under way. */
+/* The same, also while the node is ending: a command that has been committed may still be answered,
+ * because the node waits for calls in flight. */
 bool gl_components_may_finish(const struct gl_core *c);
 
 /* ---- calls: each returns its number ---- */
@@ -53,16 +57,17 @@ uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const stru
 /* A page of an index. */
 uint64_t gl_component_range(struct gl_core *c, enum gl_component_id by,
                             const struct gl_range *range);
-/* What time is it by the clock of a shared store? One that is not shared has none. */
+/* The time by the store's clock. Only a shared store has one. */
 uint64_t gl_component_time(struct gl_core *c, enum gl_component_id by);
-/* The transaction is made with gl_component_tx() and what that points to lives in c->out->arena. */
+/* `tx` was made by gl_component_tx(). */
 uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
 uint64_t gl_component_renew(struct gl_core *c, enum gl_component_id by);
 uint64_t gl_component_sessions(struct gl_core *c, enum gl_component_id by);
-/* Declare this session dead if its time is over. */
+/* Declare this session dead if it has expired. */
 uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str session);
 
-/* The same with less of the records, or a page of a listing; `view` is constant. */
+/* Like get, but with only the part of the records that `view` selects; a page of a listing, too.
+ * `view` must be static: it is not copied. */
 uint64_t gl_component_view(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
                            size_t keys_n, const struct gl_core_view *view);
 uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
@@ -70,20 +75,22 @@ uint64_t gl_component_list(struct gl_core *c, enum gl_component_id by,
 uint64_t gl_component_count(struct gl_core *c, enum gl_component_id by,
                             const struct gl_range *range);
 uint64_t gl_component_measure(struct gl_core *c, enum gl_component_id by);
-/* Write the default decisions of a job's requests whose time is over (agents/human_requests.h).
- * ANSWER has their number. */
+/* Write the default decisions of a job's requests to people whose time is over
+ * (agents/human_requests.h). ANSWER has their number. */
 uint64_t gl_component_expire(struct gl_core *c, enum gl_component_id by, gl_str job);
-/* Names are copied. */
+/* Work on files outside the store. Names are copied. */
 uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
                             const struct gl_core_files *files);
-/* A transaction of one write without a value: the record keeps the one it has. */
+/* A transaction of one write without a value: the record keeps its value, and gets a new revision.
+ */
 uint64_t gl_component_restamp(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
 
-/* Without a number: nobody will ask what became of it, because it may be repeated. Names are
- * copied; values live in c->out->arena already, or outlive it. */
+/* A transaction without a number: if its outcome is unknown nobody can ask the store for it, so its
+ * guards must make it safe to repeat. Names are copied; values must live in c->out->arena or
+ * outlive it. */
 struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,
                               const struct gl_write *writes, size_t writes_n);
-/* A line for the operator. */
+/* A line for the operator, in the node's log. */
 void gl_component_say(struct gl_core *c, gl_str line);
 
 #endif

@@ -1,5 +1,5 @@
-/* core.c - one core: its birth and end, the switch that hands each event to its handler, and what
- * others may ask of it. The jobs it has in memory are in job_memory.c. */
+/* core.c - creates and frees a core, dispatches each event to its handler, and answers questions
+ * about its state. The jobs it has in memory are in job_memory.c. */
 #include "core/core.h"
 
 #include "base/check.h"
@@ -85,7 +85,7 @@ void gl_core_free(struct gl_core *c)
 
     GL_ASSERT(c->out == NULL);
     GL_ASSERT(gl_list_empty(&c->touched));
-    c->trace = NULL; /* what follows is no decision */
+    c->trace = NULL; /* freeing memory decides nothing, so it must not be traced */
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         gl_job_drop(c, j);
     }
@@ -226,11 +226,11 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     handlers[ev->type](c, ev);
 }
 
-/* Flows that jobs have changed: nobody looks into the earlier ones any more. */
+/* Flows that were replaced by patches in this step: no pointer into them is used any more. */
 static void drop_left(struct gl_core *c)
 {
     for (struct gl_spec *s; (s = c->left) != NULL;) {
-        GL_ASSERT(s->jobs < s->refs); /* one reference is ours, for this list */
+        GL_ASSERT(s->jobs < s->refs); /* one of the references is this list's */
         c->left = s->left;
         gl_spec_unref(s);
     }
@@ -277,10 +277,10 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     due = components_due < due ? components_due : due;
     due = gl_quotas_next_due(c) < due ? gl_quotas_next_due(c) : due;
     due = gl_node_pools_next_due(c) < due ? gl_node_pools_next_due(c) : due;
-    if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
+    if (!c->sweep.under_way && !c->passive) { /* else the next scan starts when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
-        if (!c->sweep.first) { /* a hunt waits until everything has been looked at once */
+        if (!c->sweep.first) { /* orphan scans wait for the first sweep to finish */
             due = c->sweep.hunt_due < due ? c->sweep.hunt_due : due;
         }
     }
@@ -341,7 +341,7 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
     GL_ASSERT(gl_job_is_mine(c, j));
     *ret_beacon_at = st->r.beacon_at;
     *ret_heartbeat_at = st->r.heartbeat_at;
-    if (st->heartbeat_at != 0) { /* of a flow file's step: it is moved with every sign of life */
+    if (st->heartbeat_at != 0) { /* a step of a flow file: every heartbeat moves it */
         *ret_heartbeat_at = st->heartbeat_at;
         *ret_beacon_at = st->heartbeat_at - gl_step_spec_of(st)->heartbeat_ms;
     }

@@ -40,8 +40,8 @@ void gl_digest_init(struct gl_digest *d, struct gl_trace *inner)
     *d = (struct gl_digest){.tap = {.write = on_trace, .node = inner->node}, .inner = inner};
 }
 
-/* The text of a flow is written when it is not known to be in the store. That depends on who else
- * still uses the compiled flow, which is no decision: GL_WRITE_PUT_NEW does not count. */
+/* GL_WRITE_PUT_NEW is left out. It writes a flow's text if that is not known to be in the store,
+ * which depends on whether the compiled flow was still cached: not a decision of the core. */
 static void add_tx(struct gl_digest *d, const struct gl_tx *tx)
 {
     GL_ASSERT(tx->writes_n > 0);

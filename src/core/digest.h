@@ -1,11 +1,11 @@
-/* digest.h - what one step of the core decided, as a number.
+/* digest.h - a hash of what one step of the core decided.
  *
- * It covers the effects, with what they are about and in which order, and what the core said on its
+ * It covers the effects, in their order, with the jobs and records they are about, and the core's
  * trace: moves, starts, marks. It never covers values (outputs, inputs, commands, sentences), so a
- * recording from which those have been removed replays to the same numbers.
+ * recording from which values have been redacted replays to the same digests.
  *
- *   gl_digest_init()    give `&d->tap` to the core as its trace
- *   gl_digest_end()     after each step: its number; the next step begins */
+ * Called: gl_digest_init(), with `&d->tap` given to the core as its trace; gl_digest_end() after
+ * each step, which returns that step's digest and resets it for the next. */
 #ifndef GL_CORE_DIGEST_H
 #define GL_CORE_DIGEST_H
 
@@ -14,7 +14,7 @@
 
 struct gl_digest {
     struct gl_trace tap;
-    struct gl_trace *inner; /* what passes the tap goes on to here; borrowed */
+    struct gl_trace *inner; /* gets all that passes through `tap`; borrowed */
     uint64_t sum;
 };
 

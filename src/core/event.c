@@ -1,3 +1,4 @@
+/* event.c - the fields of each kind of event, and their JSON form. */
 #include "core/event.h"
 
 #include "base/check.h"
@@ -97,7 +98,7 @@ static const struct gl_schema info_schema = {
 
 /* ---- the kinds ---- */
 
-/* A field is called in JSON as in the struct of its kind. */
+/* A field has the same name in JSON and in the struct of its kind. */
 #define AT(label, path, ftype) \
     .name = #label, .type = GL_F_##ftype, .offset = offsetof(struct gl_event, path), .doc = ""
 #define F(kind, member, ftype)         \
@@ -322,13 +323,13 @@ static const struct gl_field clean_fields[] = {
     F(clean, keep_jobs, I64),
 };
 
-#define X(kind, word, its)                     \
-    [GL_EV_##kind] = {                         \
-        .name = word,                          \
-        .doc = "One thing the core was told.", \
-        .bytes = sizeof(struct gl_event),      \
-        .fields = its##_fields,                \
-        .fields_n = GL_COUNT(its##_fields),    \
+#define X(kind, word, its)                  \
+    [GL_EV_##kind] = {                      \
+        .name = word,                       \
+        .doc = "One event of the core.",    \
+        .bytes = sizeof(struct gl_event),   \
+        .fields = its##_fields,             \
+        .fields_n = GL_COUNT(its##_fields), \
     },
 
 static const struct gl_schema schemas[GL_EV_COUNT] = {GL_EVENTS(X)};
@@ -362,7 +363,7 @@ int gl_event_read(const struct gl_json *j, gl_jnode object, struct gl_arena *a,
     struct gl_event ev;
     int rc = gl_schema_read(&head, j, object, false, a, &ev, reterr_why);
 
-    if (rc == 0) { /* so it says of which kind it is */
+    if (rc == 0) { /* its kind is known now */
         rc = gl_schema_read(gl_event_schema(ev.type), j, object, true, a, &ev, reterr_why);
     }
     if (rc == 0) {
@@ -394,7 +395,7 @@ gl_str *gl_event_flow(struct gl_event *ev, gl_str *ret_hash)
     return NULL;
 }
 
-/* Where the event has its field of this name; NULL: its kind has none. */
+/* The event's field of this name; NULL if its kind has none. */
 static const void *find(const struct gl_event *ev, const char *name)
 {
     const struct gl_schema *s = gl_event_schema(ev->type);

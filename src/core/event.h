@@ -1,13 +1,14 @@
-/* event.h - everything the core can be told. Values only: an event can be written down and played
- * again.
+/* event.h - the core's inputs. An event consists of values only, so it can be recorded and
+ * replayed.
  *
  * An event has a head that all kinds share, and the struct of its kind: GL_EV_SUBMIT has `submit`,
- * GL_EV_EXEC_UP has `exec_up`, and so on; to look at another kind's is an error. Strings are
- * borrowed for the duration of the step.
+ * GL_EV_EXEC_UP has `exec_up`, and so on; reading the struct of another kind is an error. Strings
+ * are borrowed for the duration of the step.
  *
- * Written down it is one flat JSON object: the head, then the fields of its kind, those that are
- * zero or empty left out. A command stands like that in the inbox of a shared store, where nodes of
- * other releases read it; so a field keeps its name, and a new one must not be needed. */
+ * Encoded it is one flat JSON object: the head, then the fields of its kind; fields that are zero
+ * or empty are left out. Commands are stored in this form in the inbox of a shared store, where
+ * nodes of other releases read them. So a field never changes its name, and a new field must be
+ * optional. */
 #ifndef GL_CORE_EVENT_H
 #define GL_CORE_EVENT_H
 
@@ -15,37 +16,37 @@
 #include "model/schema.h"
 #include "port/exec.h"
 
-/* The kind, its word, and what it has beside the head. */
-#define GL_EVENTS(X)                                                                            \
-    X(SESSION, "session", session)       /* we may own jobs */                                  \
-    X(TICK, "tick", nothing)             /* nothing but the time */                             \
-    X(SUBMIT, "submit", submit)          /* a client brings a job */                            \
-    X(COMMAND, "command", command)       /* somebody wants something of a job */                \
-    X(CLAIM, "claim", claim)             /* an outside program wants something of a claim */    \
-    X(DONE, "done", done)                /* a transaction has ended, for certain */             \
-    X(LOADED, "loaded", loaded)          /* a job, read from the store */                       \
-    X(RESOLVED, "resolved", resolved)    /* what a gate, or a unit, must know */                \
-    X(RATES, "rates", rates)             /* when each key may start next */                     \
-    X(ANSWER, "answer", answer)          /* the outcome of a CALL */                            \
-    X(GIVEN, "given", nothing)           /* another node has given work back to the store */    \
-    X(WOKEN, "woken", woken)             /* another node has written something for this one */  \
-    X(REFUSED, "refused", refused)       /* the store took something of the node's not */       \
-    X(SHOW, "show", nothing)             /* others should soon know what is new of this node */ \
-    X(CHANGED, "changed", nothing)       /* the store may have lost its tail: memory may be */  \
-                                         /* ahead of it */                                      \
-    X(FOUND, "found", found)             /* a page of the index "wake" */                       \
-    X(EXEC_UP, "exec_up", exec_up)       /* the executor can be used */                         \
-    X(EXEC_DOWN, "exec_down", exec_down) /* it cannot */                                        \
-    X(STARTED, "started", started)       /* the executor's answer to START */                   \
-    X(ATTACHED, "attached", attached)    /* ... and to ATTACH */                                \
-    X(ENDED, "ended", ended)             /* an attempt has ended */                             \
-    X(BEACON, "beacon", beacon)          /* it is alive */                                      \
-    X(SAID, "said", said)                /* a line of a worker for the runtime */               \
-    X(LISTED, "listed", listed)          /* the executor's answer to LIST */                    \
-    X(ASKED, "asked", asked)             /* until when a job's workers wait for a person */     \
-    X(CLEAN, "clean", clean)             /* a client wants ended jobs removed */                \
-    X(STOP, "stop", nothing)             /* start nothing new: the node is about to end */      \
-    X(END, "end", nothing)               /* the same, and ask nothing of the store any more */
+/* The kind, its word, and its struct. */
+#define GL_EVENTS(X)                                                                           \
+    X(SESSION, "session", session)       /* we may own jobs */                                 \
+    X(TICK, "tick", nothing)             /* nothing but the time */                            \
+    X(SUBMIT, "submit", submit)          /* a client brings a job */                           \
+    X(COMMAND, "command", command)       /* pause, resume, cancel, ... a job */                \
+    X(CLAIM, "claim", claim)             /* acquire, renew, release, ... a claim */            \
+    X(DONE, "done", done)                /* the final outcome of a transaction */              \
+    X(LOADED, "loaded", loaded)          /* a job, read from the store */                      \
+    X(RESOLVED, "resolved", resolved)    /* facts read for a gate or a unit */                 \
+    X(RATES, "rates", rates)             /* when each rate key allows its next start */        \
+    X(ANSWER, "answer", answer)          /* the outcome of a CALL */                           \
+    X(GIVEN, "given", nothing)           /* another node has returned jobs to the store */     \
+    X(WOKEN, "woken", woken)             /* another node has written something for this one */ \
+    X(REFUSED, "refused", refused)       /* the store refused a write of the node's own */     \
+    X(SHOW, "show", nothing)             /* this node's state has changed: publish it soon */  \
+    X(CHANGED, "changed", nothing)       /* the store may have lost its latest writes, so */   \
+                                         /* memory may be ahead of it */                       \
+    X(FOUND, "found", found)             /* a page of the index "wake" */                      \
+    X(EXEC_UP, "exec_up", exec_up)       /* the executor is available */                       \
+    X(EXEC_DOWN, "exec_down", exec_down) /* the executor is not available */                   \
+    X(STARTED, "started", started)       /* the executor's answer to START */                  \
+    X(ATTACHED, "attached", attached)    /* the executor's answer to ATTACH */                 \
+    X(ENDED, "ended", ended)             /* an attempt has ended */                            \
+    X(BEACON, "beacon", beacon)          /* a heartbeat of an attempt */                       \
+    X(SAID, "said", said)                /* a line printed by a worker for the runtime */      \
+    X(LISTED, "listed", listed)          /* the executor's answer to LIST */                   \
+    X(ASKED, "asked", asked)             /* until when a job's workers wait for a person */    \
+    X(CLEAN, "clean", clean)             /* a client wants ended jobs removed */               \
+    X(STOP, "stop", nothing)             /* start nothing new: the node is about to end */     \
+    X(END, "end", nothing)               /* the same, and make no more calls of the store */
 
 enum gl_event_type {
 #define X(name, word, fields) GL_EV_##name,
@@ -87,43 +88,43 @@ enum gl_component_id {
 #undef X
 };
 
-/* Hunts: which parts of the index "wake" may hold something that nobody looks after. */
+/* Orphan scans: the parts of the index "wake" that may contain jobs without a living owner. */
 enum { GL_ORPHAN_SCAN_RUNNING = 1, GL_ORPHAN_SCAN_READY = 2, GL_ORPHAN_SCAN_DUE = 4 };
 
-/* ---- what stands in lists ---- */
+/* ---- elements of lists ---- */
 
 struct gl_event_record { /* of the store */
     gl_str kind, id, owner, value;
     uint64_t rev, token;
     bool live;
-    bool owner_dead; /* its owner's session is committed dead */
+    bool owner_dead; /* its owner's session has been declared dead */
     bool damaged;    /* its checksum is wrong */
 };
 
 struct gl_event_entry { /* of an index */
     int64_t score;
     gl_str id;
-    /* FOUND on a shared store, unless it was in the core's memory already: */
-    uint64_t rev;   /* of its record; 0: not known */
+    /* Only in FOUND on a shared store, for jobs that were not in the core's memory: */
+    uint64_t rev;   /* of its record; 0: unknown */
     gl_str owner;   /* a session */
     gl_str needs;   /* the pools it needs (cluster/node_pools.h) */
     bool is_wanted; /* a client of this node waits for it */
 };
 
-/* What another node told with its last renewal. */
+/* A pool, as published by another node with its last renewal. */
 struct gl_event_pool {
     gl_str name;
     uint64_t slots, in_use, waiting;
 };
 
-#define GL_STATE_NO_ROOM "no room" /* of a node that meets none in the store */
+#define GL_STATE_NO_ROOM "no room" /* state of a node for which the store is full */
 
 struct gl_event_peer {
     gl_str id;       /* its session */
     int64_t left_ms; /* until its deadline, by the store's clock; negative: it has passed */
     bool dead;
-    bool is_told;   /* the following could be read ... */
-    bool has_pools; /* ... and so could the pools; a node of an earlier release tells none */
+    bool is_told;   /* the published state below could be decoded */
+    bool has_pools; /* and so could its pools; an earlier release publishes none */
     gl_str state, stack, env_scope;
     struct gl_items pools; /* struct gl_event_pool */
 };
@@ -143,7 +144,7 @@ struct gl_event_session {
 };
 
 struct gl_event_submit {
-    uint64_t request; /* who is to be answered; 0 = nobody */
+    uint64_t request; /* to answer; 0: none */
     gl_str run_id, request_key;
     gl_str flow_hash, flow; /* compiled */
     gl_str dedupe_key, stack, env_scope;
@@ -151,19 +152,19 @@ struct gl_event_submit {
 };
 
 struct gl_event_command {
-    uint64_t request; /* who is to be answered; 0 = nobody */
+    uint64_t request; /* to answer; 0: none */
     uint8_t verb;     /* enum gl_command */
-    gl_str step;      /* RESPOND, or: the signal, the receiver, the letter */
+    gl_str step;      /* RESPOND: a step; else the signal, the receiver, or the letter */
     gl_str decision;  /* RESPOND */
     gl_str output;    /* JSON: of a step, a signal, a message */
     gl_str who, reason;
-    gl_str inbox;   /* it came through the job's inbox, as this entry ... */
-    gl_ms sent_at;  /* ... which stands in the index at this time */
-    gl_str send_as; /* on a shared store: the ULID under which it is sent, if another node owns the
-                       job (cluster/outbox.h) */
+    gl_str inbox;   /* the inbox entry it came from; "" : it is a client's */
+    gl_ms sent_at;  /* that entry's score in the index */
+    gl_str send_as; /* on a shared store: the ULID to forward it under, if another node owns the job
+                       (cluster/outbox.h) */
 };
 
-struct gl_event_claim { /* see claims/claim.h; the node has checked it (gl_claim_check) */
+struct gl_event_claim { /* see claims/claim.h; the node has validated it (gl_claim_check) */
     uint64_t request;
     uint8_t act; /* enum gl_claim_act */
     gl_str key, owner;
@@ -172,16 +173,16 @@ struct gl_event_claim { /* see claims/claim.h; the node has checked it (gl_claim
     bool once;
     gl_str work_type, error_detail;
     gl_str nonce;   /* ACQUIRE: never empty */
-    uint32_t limit; /* RECLAIM: at most so many; 0: the default */
+    uint32_t limit; /* RECLAIM: at most this many; 0: the default */
 };
 
 struct gl_event_done {
     uint64_t op;
-    gl_str guard;    /* refused by this record of a limit: "limit/<key>/<seat>" or "rate/<key>" */
+    gl_str guard;    /* the limit that refused it: "limit/<key>/<seat>" or "rate/<key>"; else "" */
     int64_t code;    /* 0 or GL_E_* */
-    gl_str why;      /* the sentence behind it */
+    gl_str why;      /* the error as a sentence */
     uint64_t number; /* of the guard that refused it */
-    bool needs_help; /* the store is there, and has no room */
+    bool needs_help; /* the store is full */
 };
 
 struct gl_event_loaded {
@@ -194,9 +195,9 @@ struct gl_event_loaded {
 struct gl_event_resolved {
     int64_t code;
     gl_str why;
-    uint64_t number; /* of a unit: which of its questions is answered */
+    uint64_t number; /* of a unit: the number of the RESOLVE */
     uint32_t step_number;
-    gl_str facts; /* see model/text/ref.h; and "earlier", see resolve.c */
+    gl_str facts; /* see model/text/ref.h; with "earlier", see node/resolve.c */
 };
 
 struct gl_event_rates {
@@ -206,30 +207,30 @@ struct gl_event_rates {
 struct gl_event_answer {
     int64_t code;
     gl_str why;
-    gl_str session;          /* DECLARE: whose, ... */
-    uint64_t number;         /* of the call */
-    uint8_t by;              /* enum gl_component_id */
-    bool is_dead;            /* ... and is it? */
-    gl_ms time;              /* TIME: by the store's clock */
-    bool needs_help;         /* the store is there, and has no room */
-    struct gl_items records; /* GET, LIST: struct gl_event_record */
-    struct gl_items entries; /* RANGE: struct gl_event_entry; if it only counts: the last one */
-    struct gl_strs names;    /* LIST: ids or marks, as the view says; FILES: what there is */
-    gl_str next;             /* LIST: the last id, if there may be more after it */
-    uint64_t n;     /* RANGE that only counts: entries; FILES: things removed; EXPIRE: requests */
-    uint64_t bytes; /* MEASURE; FILES: measured, or freed */
-    uint64_t young; /* FILES: bytes that stay only because they are not old enough */
+    gl_str session;           /* DECLARE: the session */
+    uint64_t number;          /* of the call */
+    uint8_t by;               /* enum gl_component_id */
+    bool is_dead;             /* DECLARE: it is dead now */
+    gl_ms time;               /* TIME: by the store's clock */
+    bool needs_help;          /* the store is full */
+    struct gl_items records;  /* GET, LIST: struct gl_event_record */
+    struct gl_items entries;  /* RANGE: struct gl_event_entry; COUNT: the last one only */
+    struct gl_strs names;     /* LIST: what the view selects; FILES: the files found */
+    gl_str next;              /* LIST: the last id, if there may be more after it */
+    uint64_t n;               /* COUNT: entries; FILES: files removed */
+    uint64_t bytes;           /* MEASURE; FILES: measured, or freed */
+    uint64_t young;           /* FILES: bytes kept only because they are too new to remove */
     struct gl_items sessions; /* SESSIONS: struct gl_event_peer */
 };
 
 struct gl_event_woken {
-    gl_str word; /* which kind of thing: "inbox", "answer" */
+    gl_str word; /* what was written: "inbox" or "answer" */
 };
 
 struct gl_event_refused {
     int64_t code;
     gl_str why;
-    bool needs_help; /* the store is there, and has no room; else it was refused for a reason */
+    bool needs_help; /* the store is full; else it was refused for another reason */
 };
 
 struct gl_event_found {
@@ -239,7 +240,7 @@ struct gl_event_found {
 };
 
 struct gl_event_exec_up {
-    gl_str epoch; /* of its unbroken memory */
+    gl_str epoch; /* it remembers every attempt of this epoch */
 };
 
 struct gl_event_exec_down {
@@ -251,16 +252,16 @@ struct gl_event_started {
     uint64_t token;
     int64_t code;
     gl_str why;
-    uint64_t number; /* of the START that is answered */
+    uint64_t number; /* of the START */
 };
 
 /* How an attempt ended. */
 struct gl_event_result {
-    gl_str output; /* a JSON document; "" = none */
+    gl_str output; /* a JSON document; "" : none */
     uint8_t end;   /* enum gl_exec_end */
     int64_t exit_code, signal;
     gl_ms started_at, ended_at;
-    gl_str error; /* for people; "" = none */
+    gl_str error; /* a sentence; "" : none */
 };
 
 struct gl_event_attached {
@@ -268,7 +269,7 @@ struct gl_event_attached {
     uint64_t token;
     int64_t code;
     uint8_t state;                 /* enum gl_exec_state */
-    struct gl_event_result result; /* of one that has ended */
+    struct gl_event_result result; /* if it has ended */
 };
 
 struct gl_event_ended {
@@ -290,29 +291,24 @@ struct gl_event_said {
 
 struct gl_event_listed {
     int64_t code;
-    struct gl_items infos; /* struct gl_event_info; if there is a job: one, about that */
+    struct gl_items infos; /* struct gl_event_info; if the event has a job: one, of that job */
 };
 
-/* The file human.jsonl of the job's run has been read. */
-struct gl_event_asked {
-    gl_ms due; /* when the first open request with a default is over; INT64_MAX: there is none */
-};
-
-/* To remove one job, or all ended jobs but those that are to be kept. */
+/* Remove one job, or all ended jobs that the limits do not keep. */
 struct gl_event_clean {
-    uint64_t request; /* who is to be answered */
-    bool is_removal;  /* of the event's job */
-    int64_t code;     /* that job was looked for, and not found ... */
-    gl_str why, name; /* ... under this name */
-    gl_ms keep_for;   /* ended jobs that stay, by age and number; -1: as configured */
+    uint64_t request; /* to answer */
+    bool is_removal;  /* remove the event's job */
+    int64_t code;     /* not 0: that job was not found */
+    gl_str why, name; /* the error, and the name it was looked up by */
+    gl_ms keep_for;   /* ended jobs to keep, by age and number; -1: as configured */
     int64_t keep_jobs;
 };
 
 struct gl_event {
-    gl_ms now;    /* the only clock the core ever sees; never goes back */
+    gl_ms now;    /* the core's only clock; never goes back */
     uint8_t type; /* enum gl_event_type */
     gl_str context;
-    gl_str job; /* a ULID; "" if it is about no job */
+    gl_str job; /* a ULID; "" if the event is not about a job */
     union {
         struct gl_event_session session;
         struct gl_event_submit submit;
@@ -342,19 +338,20 @@ struct gl_event {
 /* The head and the fields of one kind; its name is the kind's word. */
 const struct gl_schema *gl_event_schema(enum gl_event_type type);
 
-/* One line of JSON, without the newline; and back (everything lives in `a` or borrows from `text`).
- * What is no field of its kind is refused. */
+/* As one line of JSON, without the newline, and back. The decoded event lives in `a` or borrows
+ * from `text`. A field that its kind does not have is refused. */
 void gl_event_encode(const struct gl_event *ev, struct gl_buf *out);
 int gl_event_decode(gl_str text, struct gl_arena *a, struct gl_event *ret,
                     struct gl_why *reterr_why);
-/* Back from an object in a document. */
+/* Decode an object inside a document. */
 int gl_event_read(const struct gl_json *j, gl_jnode object, struct gl_arena *a,
                   struct gl_event *ret, struct gl_why *reterr_why);
 
-/* The text of the flow that comes with a SUBMIT or LOADED, to take out or to put in; NULL: no flow
- * comes with that kind. */
+/* The text of the flow in a SUBMIT or LOADED, to remove or to replace; NULL for other kinds. */
 gl_str *gl_event_flow(struct gl_event *ev, gl_str *ret_hash);
-/* What several kinds have, for those who only tell of events: zero for a kind that has none. */
+/* Fields that several kinds have, for code that only reports events: empty or 0 if the kind has
+ * none.
+ */
 gl_str gl_event_attempt(const struct gl_event *ev);
 int64_t gl_event_code(const struct gl_event *ev);
 

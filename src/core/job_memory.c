@@ -1,10 +1,8 @@
-/* job_memory.c - jobs, their steps and their compiled flows in memory: how they come into being,
- * how they are found, and how they are freed.
+/* job_memory.c - creates, finds and frees jobs, their steps and their compiled flows in memory.
  *
- * A job that is not hot has its identity, the slots its attempts hold and the events that wait for
- * it, and nothing else. Everything counted here (a job's steps by status, the core's jobs and
- * running attempts) is changed together with what it counts; gl_core_free() asserts that all of it
- * comes back to zero. */
+ * A job that is not hot consists of its identity, the slots its attempts hold and its parked
+ * events. Counters (a job's steps by status, the core's jobs and running attempts) change together
+ * with what they count; gl_core_free() asserts that they all return to zero. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/core_state.h"
@@ -74,7 +72,7 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
     gl_pool_free(&c->mem, j->pages, j->pages_n * sizeof(*j->pages));
     j->pages = NULL;
     j->pages_n = 0;
-    GL_ASSERT(gl_list_empty(&j->live)); /* nothing could be found any more */
+    GL_ASSERT(gl_list_empty(&j->live)); /* pages are the only way to find a step by its number */
 }
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
@@ -88,7 +86,7 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l; (l = gl_list_first(&j->live)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
-        st->hold = NULL; /* stays in j->holds: what really runs is known after loading */
+        st->hold = NULL; /* stays in j->holds: loading shows which attempts really run */
         gl_step_free(c, st);
     }
     GL_ASSERT(gl_list_empty(&j->dirty));
@@ -170,7 +168,7 @@ struct gl_step *gl_step_find(struct gl_job *j, uint32_t number)
     return page != NULL ? page[number % GL_STEP_PAGE] : NULL;
 }
 
-/* The flow's steps have their places from the start; those of instances come as they are made. */
+/* Pages of the flow's steps are known from the start; those of instances are added as needed. */
 static struct gl_step **page_of(struct gl_core *c, struct gl_job *j, uint32_t number)
 {
     size_t at = number / GL_STEP_PAGE;
@@ -212,7 +210,7 @@ static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t nu
     return st;
 }
 
-/* It is pending, as far as anybody knows. */
+/* Count a new step, which starts out as pending. */
 static void count(struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_PENDING);
@@ -279,7 +277,7 @@ static struct gl_step *find(struct gl_job *j, uint32_t of, int32_t item)
         return gl_step_find(j,
                             gl_flow_items_base(j->spec->flow) + group->r.items_at + (uint32_t)item);
     }
-    /* Its step has ended before it, because the job is ending: there are few. */
+    /* Its foreach step has ended before it, because the job is ending. Few steps are live then. */
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         st = GL_CONTAINER(l, struct gl_step, live);
         if (st->of == of && st->item == item) {
@@ -339,7 +337,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     }
     j->reviews_n -= st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
     if (st->wait != NULL) {
-        gl_slots_detach(st); /* its place in the queue stays */
+        gl_slots_detach(st); /* it keeps its place in the queue */
     }
     if (gl_heap_has(&st->timer)) {
         gl_heap_remove(&j->timers, &st->timer);
@@ -366,7 +364,8 @@ static gl_ms sooner(gl_ms due, gl_ms at)
     return at != 0 && at < due ? at : due;
 }
 
-/* A job's timers rest while it is held: its steps start nothing until it is resumed. */
+/* While a job is paused most of its timers are off: its steps must not start until it is resumed.
+ */
 void gl_step_set_due(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
@@ -374,7 +373,7 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
 
     if (st->r.status == GL_STEP_RETRY_WAIT && (j->r.status == GL_JOB_RUNNING || st->r.seat > 0) &&
         !GL_PLANT(4)) {
-        due = sooner(due, st->r.retry_at); /* a seat must not wait for its job to go on */
+        due = sooner(due, st->r.retry_at); /* a seat is freed even while its job is paused */
     } else if (st->r.status == GL_STEP_BLOCKED && j->r.status == GL_JOB_RUNNING) {
         due = sooner(due, st->r.due_at);
     } else if (st->r.status == GL_STEP_READY && j->r.status == GL_JOB_RUNNING) {

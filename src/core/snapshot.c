@@ -1,3 +1,5 @@
+/* snapshot.c - the core itself, its flows and lists, and the order of all lines. Restoring checks
+ * each line as it comes, so an error names its line. */
 #include "core/snapshot.h"
 
 #include "base/check.h"
@@ -52,7 +54,7 @@ static const struct gl_field pool_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(pool);
 
-/* What a core is made with ... */
+/* The configuration a core is created with ... */
 struct saved_core {
     struct gl_items pools; /* struct saved_pool */
     struct gl_strs quarantined;
@@ -83,7 +85,7 @@ static const struct gl_field core_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(core);
 
-/* ... and what has become of it since. */
+/* ... and its state since. */
 #define F(member, type) GL_FIELD(gl_core, member, type, 0, "")
 
 static const struct gl_field state_fields[] = {
@@ -184,7 +186,7 @@ static int restore_state(struct gl_core *c, struct gl_snapshot_line *l)
     return rc;
 }
 
-/* The first line: without it there is no core. */
+/* The first line creates the core. */
 static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, struct gl_core **ret)
 {
     struct gl_core_pool pools[GL_POOLS_MAX];
@@ -197,7 +199,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
     }
     saved = s.pools.items;
     if (s.pools.n == 0 || s.pools.n > GL_POOLS_MAX) {
-        return gl_snapshot_bad(l, "it has no pools, or too many");
+        return gl_snapshot_bad(l, "the core has no pools, or too many");
     }
     for (size_t i = 0; i < s.pools.n; i++) {
         if (saved[i].slots == 0 || saved[i].slots > GL_SLOTS_MAX) {
@@ -228,7 +230,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
     return 0;
 }
 
-/* Everything that is only counted. They are numbers of 64 bits, one behind the other. */
+/* The counters: an array of 64-bit numbers. */
 static_assert(sizeof(struct gl_core_counts) % sizeof(uint64_t) == 0, "nothing but 64-bit numbers");
 enum { COUNTS_N = sizeof(struct gl_core_counts) / sizeof(uint64_t) };
 
@@ -250,12 +252,12 @@ static int restore_counts(struct gl_core *c, struct gl_snapshot_line *l)
     size_t i = 0;
 
     if (!gl_json_is(l->value, GL_JSON_ARRAY) || l->value->count != COUNTS_N) {
-        return gl_snapshot_bad(l, "another number of counters is expected");
+        return gl_snapshot_bad(l, "wrong number of counters");
     }
     for (gl_jnode n = gl_json_first(l->json, l->value); n;
          n = gl_json_after(l->json, l->value, n)) {
         if (!gl_json_u64(l->json, n, &all[i++])) {
-            return gl_snapshot_bad(l, "a counter is no number");
+            return gl_snapshot_bad(l, "a counter is not a number");
         }
     }
     memcpy(&c->counts, all, sizeof(all));
@@ -307,7 +309,7 @@ static void save_lists(const struct gl_core *c, struct gl_buf *out)
     names_end(&w);
 }
 
-/* Put the named jobs into the list; `place` is the offset of their link for it. */
+/* Append the named jobs to the list; `place` is the offset of the link in struct gl_job. */
 static int restore_list(struct gl_core *c, struct gl_snapshot_line *l, struct gl_link *head,
                         size_t place)
 {
@@ -319,7 +321,7 @@ static int restore_list(struct gl_core *c, struct gl_snapshot_line *l, struct gl
         struct gl_link *link = j != NULL ? (void *)((char *)j + place) : NULL;
 
         if (j == NULL || j->memory != GL_MEM_HOT || !gl_list_empty(link)) {
-            return gl_snapshot_bad(l, "a list names a job that does not belong there");
+            return gl_snapshot_bad(l, "a list names a job that cannot be in it");
         }
         GL_ASSERT(gl_str_eq(j->id, s.ids.items[i]));
         gl_list_push(head, link);
@@ -380,7 +382,7 @@ static int restore_flow(struct gl_core *c, struct gl_snapshot_line *l)
         return rc;
     }
     if (gl_map_find(&c->specs, f.hash) != NULL) {
-        return gl_snapshot_bad(l, "a flow is there twice");
+        return gl_snapshot_bad(l, "a flow appears twice");
     }
     s = l->lender != NULL ? gl_map_find(&l->lender->specs, f.hash) : NULL;
     if (s != NULL) {
@@ -426,7 +428,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
     return gl_slots_save_waits(c, bytes_max, out) && out->n <= bytes_max;
 }
 
-/* What each kind of line is read by. The last job named is `line->job` for those behind it. */
+/* Which function reads which kind of line. `line->job` is the last job named before the line. */
 static const struct {
     const char *kind;
     int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
@@ -466,7 +468,7 @@ static int read_line(struct gl_snapshot_line *l, gl_str text, struct gl_json *js
     }
     key = gl_json_first(json, gl_json_root(json));
     if (!gl_json_is(gl_json_root(json), GL_JSON_OBJECT) || key == NULL) {
-        return gl_snapshot_bad(l, "the line says nothing");
+        return gl_snapshot_bad(l, "the line is empty");
     }
     l->json = json;
     l->value = gl_json_value(key);
@@ -487,7 +489,7 @@ static int restore_line(struct gl_core **c, struct gl_trace *trace, struct gl_sn
     if (*c == NULL || gl_str_is(kind, "core")) {
         return *c == NULL && gl_str_is(kind, "core")
                    ? make_core(l, trace, c)
-                   : gl_snapshot_bad(l, "it must begin with the core, which is there once");
+                   : gl_snapshot_bad(l, "the first line, and no other, must be the core");
     }
     if (gl_components_restore(*c, kind, l, &rc)) {
         return rc;
@@ -497,7 +499,7 @@ static int restore_line(struct gl_core **c, struct gl_trace *trace, struct gl_sn
             return kinds[i].restore(*c, l);
         }
     }
-    return gl_why(l->why, GL_E_VERSION, "there are no lines of kind '%.*s'", GL_STR_ARG(kind));
+    return gl_why(l->why, GL_E_VERSION, "unknown kind of line '%.*s'", GL_STR_ARG(kind));
 }
 
 static int check_all(struct gl_core *c, const struct gl_snapshot_line *l)
@@ -508,7 +510,7 @@ static int check_all(struct gl_core *c, const struct gl_snapshot_line *l)
         lru_n++;
     }
     if (lru_n != c->jobs_hot) {
-        return gl_snapshot_bad(l, "jobs are missing in the list of those in memory");
+        return gl_snapshot_bad(l, "the list of jobs in memory is incomplete");
     }
     return 0;
 }
@@ -531,10 +533,10 @@ int gl_core_restore(gl_str text, struct gl_trace *trace, const struct gl_core *l
         rc = restore_line(&c, trace, &l, line);
     }
     if (rc == 0) {
-        rc = c != NULL ? check_all(c, &l) : gl_snapshot_bad(&l, "it is empty");
+        rc = c != NULL ? check_all(c, &l) : gl_snapshot_bad(&l, "the text is empty");
     }
     if (c != NULL && !gl_quotas_drop_empty(c) && rc == 0) {
-        rc = gl_snapshot_bad(&l, "nobody waits for a limit that is waited for");
+        rc = gl_snapshot_bad(&l, "a limit is listed as awaited, but no step waits for it");
     }
     gl_arena_done(&arena);
     if (rc == 0) {

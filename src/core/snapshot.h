@@ -1,16 +1,21 @@
 /* snapshot.h - the core's whole memory between two steps, as text, and back.
  *
- * A core that was restored behaves exactly like the one that was saved: given the same events it
- * decides the same. That is what makes a recording of events worth something
- * (node/flight_recorder.h), and the simulator proves it by throwing cores away and restoring them
- * in the middle of histories.
+ * A restored core behaves exactly like the one that was saved: given the same events it makes the
+ * same decisions. That makes a recording of events useful (node/flight_recorder.h), and the
+ * simulator verifies it by replacing cores with restored ones in the middle of histories.
  *
- * The text is one JSON object per line, {"<kind>":{...}}: first the core, its pools and flows, then
- * its limits, its jobs, each followed by what belongs to it, and the queues. What follows from
- * something else (counters, heaps, pages) is not written but made again; so text from a stranger
- * can be wrong, but not contradict itself.
+ * The text is one JSON object per line, {"<kind>":{...}}: first the core with its pools and flows,
+ * then the limits, then the jobs, each followed by its steps and the rest of its memory, then the
+ * queues.
  *
- * The rooms of the core that keep something private write and read their own lines. */
+ * Rules:
+ *   - Whatever can be derived (counters, heaps, pages) is not saved but rebuilt. So text from an
+ *     untrusted source may be wrong, but it cannot make the derived state inconsistent.
+ *   - Field names in the text are those of the structs. Recordings contain snapshots, so a renamed
+ *     field makes older recordings unreadable.
+ *   - The folders of the core that keep private state save and restore their own lines.
+ *
+ * Called: gl_core_save() and gl_core_restore(), never during a step. */
 #ifndef GL_CORE_SNAPSHOT_H
 #define GL_CORE_SNAPSHOT_H
 
@@ -18,14 +23,15 @@
 
 struct gl_job;
 
-/* Append the text; false: it would have more than `bytes_max`, and part of it has been written. */
+/* Append the text. False: it would be longer than `bytes_max`, and is incomplete. */
 bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out);
 
-/* `lender` may be NULL: else flows it has compiled are shared with it, not compiled again. */
+/* Flows that `lender` (may be NULL) has compiled already are shared with it instead of being
+ * compiled again. */
 int gl_core_restore(gl_str text, struct gl_trace *trace, const struct gl_core *lender,
                     struct gl_core **ret, struct gl_why *reterr_why);
 
-/* ---- for the rooms of the core ---- */
+/* ---- for the core itself ---- */
 
 #define GL_SNAPSHOT_SCHEMA(what)                    \
     static const struct gl_schema what##_schema = { \
@@ -35,12 +41,12 @@ int gl_core_restore(gl_str text, struct gl_trace *trace, const struct gl_core *l
         .fields_n = GL_COUNT(what##_fields),        \
     }
 
-/* One line that is being read. */
+/* The line being read. */
 struct gl_snapshot_line {
     const struct gl_json *json;
     gl_jnode value; /* of the kind */
     struct gl_arena *arena;
-    struct gl_job *job; /* the last one named before this line; NULL: none */
+    struct gl_job *job; /* the job of the lines before this one; NULL: none yet */
     const struct gl_core *lender;
     struct gl_why *why;
 };
@@ -52,7 +58,7 @@ int gl_snapshot_get(const struct gl_snapshot_line *l, const struct gl_schema *sc
 /* Refuse the line. */
 int gl_snapshot_bad(const struct gl_snapshot_line *l, const char *what);
 
-/* A job with everything that belongs to it, and the kinds of lines that makes (snapshot_jobs.c). */
+/* A job and everything that belongs to it, and the lines it consists of (snapshot_jobs.c). */
 void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out);
 int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l);

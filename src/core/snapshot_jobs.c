@@ -1,4 +1,4 @@
-/* snapshot_jobs.c - the jobs of a snapshot, their steps, and what those have to do. */
+/* snapshot_jobs.c - the jobs of a snapshot, their steps, and the lists of steps with work to do. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/signals.h"
@@ -48,12 +48,12 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
         return rc;
     }
     if (s.id.n != GL_ULID_BYTES || gl_job_find(c, s.id) != NULL) {
-        return gl_snapshot_bad(l, "a job has no id, or that of another one");
+        return gl_snapshot_bad(l, "a job has no valid id, or that of another job");
     }
     l->job = j = gl_job_new(c, s.id);
     gl_core_adopt(c, &job_schema, j, &s);
     if (j->memory == GL_MEM_HOT) {
-        j->memory = GL_MEM_LOADING; /* hot with its record */
+        j->memory = GL_MEM_LOADING; /* until its record has been read */
     }
     GL_ASSERT(j->memory != GL_MEM_HOT);
     GL_ASSERT(j->rev == s.rev);
@@ -204,12 +204,12 @@ int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
         gl_heap_push(&j->timers, &st->timer);
     }
     if (s.has_hold ? !gl_slots_find_hold(st) : s.r.keeps_slots) {
-        return gl_snapshot_bad(l, "a step has slots that nobody holds");
+        return gl_snapshot_bad(l, "a step has slots that its job does not hold");
     }
     return 0;
 }
 
-/* ---- what steps have to do ---- */
+/* ---- steps with work to do ---- */
 
 static const char *const list_words[] = {"spread", "ready", "making", NULL};
 
@@ -252,7 +252,7 @@ int gl_snapshot_jobs_work(struct gl_core *c, struct gl_snapshot_line *l)
     }
     st = l->job != NULL ? gl_step_find(l->job, s.number) : NULL;
     if (st == NULL || !gl_list_empty(&st->work)) {
-        return gl_snapshot_bad(l, "a list names a step that does not belong there");
+        return gl_snapshot_bad(l, "a list names a step that cannot be in it");
     }
     GL_ASSERT(s.list < GL_COUNT(list_words) - 1);
     gl_list_push(s.list == 0   ? &l->job->spread
