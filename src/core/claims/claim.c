@@ -77,6 +77,7 @@ static bool is_text(gl_str s, size_t bytes_max)
 
 int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
 {
+    GL_ASSERT(wish->act < GL_CLAIM_ACT_COUNT);
     if (!gl_claim_is_key(wish->key)) {
         return gl_why(reterr_why, GL_E_INVALID,
                       "the key of a claim has 1 to %d bytes of UTF-8 without control characters",
@@ -125,6 +126,8 @@ static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32
     GL_ASSERT(attempt > 0);
     GL_ASSERT(fence > 0);
     GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
+    GL_ASSERT(wish->owner.n > 0);
+    GL_ASSERT(lease_ms >= GL_LEASE_MS_MIN && lease_ms <= GL_LEASE_MS_MAX);
     return (struct gl_claim){.state = GL_CLAIM_CLAIMED,
                              .owner = wish->owner,
                              .lease_until = now + lease_ms,
@@ -145,12 +148,16 @@ static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_
     c.lease_ms = lease_ms != 0 ? lease_ms : c.lease_ms;
     c.lease_until = now + c.lease_ms;
     c.last_heartbeat_at = now;
+    GL_ASSERT(c.lease_until > now);
+    GL_ASSERT(c.fence == found->fence);
     return c;
 }
 
 /* Is this the same acquisition once more? */
 static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *wish)
 {
+    GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
+    GL_ASSERT(found->state == GL_CLAIM_CLAIMED);
     return wish->nonce.n > 0 && gl_str_eq(found->nonce, wish->nonce) &&
            gl_str_eq(found->owner, wish->owner);
 }
@@ -180,12 +187,15 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wis
     }
     *ret =
         grant(wish, now, found->state == GL_CLAIM_DONE ? 1 : found->attempt + 1, found->fence + 1);
+    GL_ASSERT(ret->fence > found->fence);
+    GL_ASSERT(GL_IMPLIES(found->state != GL_CLAIM_DONE, ret->attempt > found->attempt));
     return 0;
 }
 
 static int not_owner(const struct gl_claim *found, const struct gl_claim_wish *wish,
                      struct gl_why *reterr_why)
 {
+    GL_ASSERT(wish->act != GL_CLAIM_ACQUIRE && wish->act != GL_CLAIM_RECLAIM);
     if (found == NULL) {
         return gl_why(reterr_why, GL_R_CLAIM_UNKNOWN, "nobody has ever claimed '%.*s'",
                       GL_STR_ARG(wish->key));
@@ -208,6 +218,7 @@ static int finish(const struct gl_claim *found, const struct gl_claim_wish *wish
 
     GL_ASSERT(wish->act == GL_CLAIM_COMPLETE || wish->act == GL_CLAIM_FAIL);
     GL_ASSERT(found->fence == wish->fence);
+    GL_ASSERT(gl_str_eq(found->owner, wish->owner));
     if (found->state == state) {
         *ret = *found;
         return 0;
@@ -227,6 +238,9 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wi
 {
     bool is_over = found != NULL && found->state == GL_CLAIM_CLAIMED && found->lease_until <= now;
 
+    GL_ASSERT(wish->act < GL_CLAIM_ACT_COUNT);
+    GL_ASSERT(wish->key.n > 0);
+    GL_ASSERT(found == NULL || (found->fence > 0 && found->attempt > 0));
     if (wish->act == GL_CLAIM_ACQUIRE) {
         return acquire(found, wish, now, ret, reterr_why);
     }
@@ -255,12 +269,22 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wi
 
 /* ---- as text ---- */
 
+/* A record that no acquisition can have written is damaged. Attempt and fence have room to grow. */
+static bool is_sound(const struct gl_claim *c)
+{
+    return c->fence > 0 && c->fence < UINT64_MAX && c->attempt > 0 && c->attempt < UINT32_MAX &&
+           c->lease_ms > 0 && c->lease_ms <= GL_LEASE_MS_MAX;
+}
+
 void gl_claim_encode(const struct gl_claim *c, struct gl_buf *out)
 {
     struct gl_jw w;
 
     GL_ASSERT(c->fence > 0);
+    GL_ASSERT(c->attempt > 0);
+    GL_ASSERT(c->lease_ms > 0);
     GL_ASSERT(c->state <= GL_CLAIM_EXPIRED);
+    GL_ASSERT(is_sound(c)); /* what is written can be read */
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_schema_write(&gl_claim_schema, c, &w, GL_FOR_STORE);
@@ -271,15 +295,24 @@ int gl_claim_decode(gl_str value, struct gl_arena *a, struct gl_claim *ret,
                     struct gl_why *reterr_why)
 {
     struct gl_json j;
+    struct gl_claim c;
     int err = gl_json_parse(&j, value, GL_RECORD_BYTES_MAX, a, reterr_why);
 
-    return err != 0
-               ? err
-               : gl_schema_read(&gl_claim_schema, &j, gl_json_root(&j), false, a, ret, reterr_why);
+    if (err == 0) {
+        err = gl_schema_read(&gl_claim_schema, &j, gl_json_root(&j), false, a, &c, reterr_why);
+    }
+    if (err == 0 && !is_sound(&c)) {
+        err = gl_why(reterr_why, GL_E_DAMAGED, "%s", gl_err_text(GL_E_DAMAGED));
+    }
+    if (err == 0) {
+        *ret = c;
+    }
+    return err;
 }
 
 void gl_claim_write(struct gl_jw *w, gl_str key, const struct gl_claim *c, gl_ms now)
 {
+    GL_ASSERT(c->state <= GL_CLAIM_EXPIRED);
     gl_jw_object(w);
     gl_jw_key(w, "key");
     gl_jw_str(w, key);

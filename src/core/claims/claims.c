@@ -56,6 +56,7 @@ static struct gl_claim_work *request_new(struct gl_core *c)
 
 static void request_drop(struct gl_core *c, struct gl_claim_work *r)
 {
+    GL_ASSERT(!gl_list_empty(&r->link));
     gl_list_remove(&r->link);
     gl_reclaim_drop(c, r);
     gl_core_disown(c, &request_schema, r);
@@ -72,6 +73,7 @@ void gl_claims_done(struct gl_core *c)
     for (struct gl_link *l; (l = gl_list_first(&c->claims.under_way)) != NULL;) {
         request_drop(c, request_of(l));
     }
+    GL_ASSERT(gl_list_empty(&c->claims.under_way));
 }
 
 /* ---- answering ---- */
@@ -81,6 +83,8 @@ static void count(struct gl_core *c, const struct gl_claim_work *r, int code)
     struct gl_claim_counts *n = &c->claims.counts;
     bool is_fine = code == 0;
 
+    GL_ASSERT(code <= 0);
+    GL_ASSERT(GL_IMPLIES(is_fine && r->act == GL_CLAIM_ACQUIRE, r->attempt > 0));
     switch ((enum gl_claim_act)r->act) {
     case GL_CLAIM_ACQUIRE:
         n->acquired += is_fine;
@@ -105,12 +109,15 @@ static void count(struct gl_core *c, const struct gl_claim_work *r, int code)
     case GL_CLAIM_ACT_COUNT:
         GL_UNREACHABLE();
     }
+    GL_ASSERT(n->steals <= n->acquired);
 }
 
 static void reply(struct gl_core *c, uint64_t request, int code, gl_str why, gl_str body)
 {
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_REPLY, 0);
 
+    GL_ASSERT(GL_IMPLIES(code == 0, body.n > 0));
+    GL_ASSERT(GL_IMPLIES(code == 0, why.n == 0));
     e->context = gl_str_dup(c->out->arena, c->context);
     e->request = request;
     e->code = gl_err_code(code);
@@ -121,6 +128,7 @@ static void reply(struct gl_core *c, uint64_t request, int code, gl_str why, gl_
 
 void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why, gl_str body)
 {
+    GL_ASSERT(GL_IMPLIES(code == 0 && r->act != GL_CLAIM_RECLAIM, r->phase == GL_CLAIM_WRITING));
     count(c, r, gl_err_code(code));
     reply(c, r->request, code, why, body);
     request_drop(c, r);
@@ -128,6 +136,7 @@ void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str 
 
 void gl_claims_give_up(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why)
 {
+    GL_ASSERT(code != 0);
     if (r->was_unknown && !GL_PLANT(88)) { /* planted: an earlier try counts as not done */
         why =
             gl_str_fmt(c->out->arena, "whether this was done is not known: %.*s", GL_STR_ARG(why));
@@ -139,6 +148,7 @@ void gl_claims_give_up(struct gl_core *c, struct gl_claim_work *r, int code, gl_
 /* No more calls of the store. A commit that may have been made before is reported as unknown. */
 static void stop(struct gl_core *c, struct gl_claim_work *r)
 {
+    GL_ASSERT(!gl_components_are_on(c));
     GL_MARK(c->trace, "claims.stopped");
     gl_claims_give_up(c, r, GL_E_UNAVAILABLE,
                       c->ending ? GL_S("this node is stopping")
@@ -151,6 +161,7 @@ gl_str gl_claims_show(struct gl_core *c, gl_str key, const struct gl_claim *clai
     struct gl_jw w;
     gl_str ret;
 
+    GL_ASSERT(key.n > 0);
     gl_jw_init(&w, &body);
     gl_claim_write(&w, key, claim, now);
     ret = gl_str_dup(c->out->arena, gl_buf_view(&body));
@@ -164,6 +175,8 @@ static void refuse(struct gl_core *c, struct gl_claim_work *r, const struct gl_c
 {
     gl_str text = gl_str_of(why->text);
 
+    GL_ASSERT(r->phase == GL_CLAIM_READING);
+    GL_ASSERT(gl_why_whole(why) != 0);
     if (r->was_unknown && (r->act == GL_CLAIM_COMPLETE || r->act == GL_CLAIM_FAIL)) {
         /* It may have ended as asked, and been acquired by the next one since. */
         gl_claims_give_up(c, r, gl_why_whole(why), text);
@@ -175,6 +188,9 @@ static void refuse(struct gl_core *c, struct gl_claim_work *r, const struct gl_c
 
 static void grant(struct gl_core *c, struct gl_claim_work *r)
 {
+    GL_ASSERT(r->phase == GL_CLAIM_WRITING);
+    GL_ASSERT(r->act != GL_CLAIM_RECLAIM);
+    GL_ASSERT(r->shown.n > 0);
     gl_claims_end(c, r, 0, (gl_str){0}, gl_str_dup(c->out->arena, r->shown));
 }
 
@@ -189,6 +205,7 @@ int gl_claims_read(struct gl_core *c, gl_str key, uint64_t rev, gl_str value, bo
         return gl_why(reterr_why, GL_R_CLAIM_DAMAGED, "the record of the claim '%.*s' is damaged",
                       GL_STR_ARG(key));
     }
+    GL_ASSERT(rev == 0 || (ret->fence > 0 && ret->attempt > 0)); /* gl_claim_decode() checks it */
     return 0;
 }
 
@@ -204,6 +221,8 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
     struct gl_tx *tx;
     size_t n = 0;
 
+    GL_ASSERT((rev != 0) == (found != NULL));
+    GL_ASSERT(made->fence == 1 || (found != NULL && made->fence - found->fence <= 1));
     gl_claim_encode(made, &value);
     if (found != NULL && found->state == GL_CLAIM_CLAIMED) {
         writes[n++] = (struct gl_write){.type = GL_WRITE_UNINDEX,
@@ -224,6 +243,7 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
                                     .live = made->state == GL_CLAIM_CLAIMED,
                                     .value = gl_str_dup(c->out->arena, gl_buf_view(&value))};
     gl_buf_done(&value);
+    GL_ASSERT(n <= GL_COUNT(writes));
     /* planted: whatever the record is meanwhile */
     tx = gl_component_tx(c, &guard, GL_PLANT(87) ? 0 : 1, writes, n);
     tx->confirm = true;
@@ -241,6 +261,9 @@ static void begin(struct gl_core *c, struct gl_claim_work *r)
 {
     struct gl_key key = {.kind = GL_S("claim"), .id = r->wish.key};
 
+    GL_ASSERT(r->phase == GL_CLAIM_READING || r->phase == GL_CLAIM_WRITING);
+    GL_ASSERT(r->tries < TRIES_MAX);
+    GL_ASSERT(r->time_call == 0);
     r->phase = GL_CLAIM_READING;
     r->tries++;
     r->error = 0;
@@ -256,6 +279,8 @@ static void begin(struct gl_core *c, struct gl_claim_work *r)
     } else if (!c->shared) {
         gl_reclaim_begin(c, r);
     }
+    GL_ASSERT(r->time_call != 0 || r->record_call != 0);
+    GL_ASSERT(c->shared == (r->time_call != 0));
 }
 
 static void decide(struct gl_core *c, struct gl_claim_work *r)
@@ -265,6 +290,9 @@ static void decide(struct gl_core *c, struct gl_claim_work *r)
     bool is_found = false;
     int rc = gl_claims_read(c, r->wish.key, r->rev, r->value, &is_found, &found, &why);
 
+    GL_ASSERT(r->phase == GL_CLAIM_READING);
+    GL_ASSERT(r->act != GL_CLAIM_RECLAIM);
+    GL_ASSERT(r->time_call == 0 && r->record_call == 0);
     if (rc != 0) {
         gl_claims_give_up(c, r, gl_why_whole(&why), gl_str_of(why.text));
         return;
@@ -274,6 +302,8 @@ static void decide(struct gl_core *c, struct gl_claim_work *r)
         refuse(c, r, is_found ? &found : NULL, &why);
         return;
     }
+    GL_ASSERT(GL_IMPLIES(is_found, made.fence >= found.fence));
+    GL_ASSERT(GL_IMPLIES(made.state == GL_CLAIM_CLAIMED, made.lease_until > r->now));
     r->phase = GL_CLAIM_WRITING;
     r->attempt = made.attempt;
     gl_core_set(c, &r->shown, gl_claims_show(c, r->wish.key, &made, r->now));
@@ -287,6 +317,8 @@ static void on_committed(struct gl_core *c, struct gl_claim_work *r, const struc
 {
     int code = (int)ev->answer.code;
 
+    GL_ASSERT(r->phase == GL_CLAIM_WRITING);
+    GL_ASSERT(r->record_call == ev->answer.number);
     if (code == 0) {
         grant(c, r);
     } else if (code != GL_E_UNKNOWN && code != GL_E_CONFLICT) {
@@ -317,6 +349,7 @@ static void note_read(struct gl_core *c, struct gl_claim_work *r, const struct g
 {
     const struct gl_event_record *record = ev->answer.records.items;
 
+    GL_ASSERT(ev->answer.number == r->time_call || ev->answer.number == r->record_call);
     note_error(c, r, ev);
     if (ev->answer.number == r->time_call) {
         r->time_call = 0;
@@ -332,6 +365,7 @@ static void note_read(struct gl_core *c, struct gl_claim_work *r, const struct g
 
 static void on_read(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
 {
+    GL_ASSERT(r->phase == GL_CLAIM_READING);
     note_read(c, r, ev);
     if (r->time_call != 0 || r->record_call != 0) {
         return;
@@ -354,6 +388,8 @@ void gl_claims_on_request(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_claim *x = &ev->claim;
     struct gl_claim_work *r;
 
+    GL_ASSERT(ev->type == GL_EV_CLAIM);
+    GL_ASSERT(x->act < GL_CLAIM_ACT_COUNT);
     if (!gl_components_are_on(c)) {
         reply(c, x->request, GL_E_UNAVAILABLE, GL_S("this node has no session with its store"),
               (gl_str){0});
@@ -370,6 +406,7 @@ void gl_claims_on_request(struct gl_core *c, const struct gl_event *ev)
     gl_core_set(c, &r->wish.error_detail, x->error_detail);
     gl_core_set(c, &r->wish.nonce, x->nonce);
     r->limit = x->limit == 0 ? RECLAIM_DEFAULT : x->limit > GL_PAGE_MAX ? GL_PAGE_MAX : x->limit;
+    GL_ASSERT(r->limit > 0 && r->limit <= GL_PAGE_MAX);
     begin(c, r);
 }
 
@@ -390,6 +427,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_link *l = c->claims.under_way.next;
 
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_CLAIMS);
     while (l != &c->claims.under_way && !has_call(request_of(l), ev->answer.number)) {
         l = l->next;
     }
@@ -487,7 +525,31 @@ static struct gl_items list_changes(const struct gl_claim_work *r, struct gl_are
     for (const struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
         *all++ = *GL_CONTAINER(l, struct gl_claim_change, link);
     }
+    GL_ASSERT(all == (const struct gl_claim_change *)ret.items + ret.n);
     return ret;
+}
+
+/* What each phase relies on. Asserted when a snapshot is saved, and checked when one is restored,
+ * because anyone may have written it. */
+static bool is_sound(const struct gl_claim_work *r, const struct gl_claim_change *changes,
+                     size_t changes_n)
+{
+    bool is_page = r->phase >= GL_CLAIM_LISTING, is_marking = r->phase == GL_CLAIM_MARKING;
+    bool is_good = r->tries > 0 && r->tries <= TRIES_MAX && r->limit > 0 &&
+                   r->limit <= GL_PAGE_MAX && (r->act == GL_CLAIM_RECLAIM || r->wish.key.n > 0) &&
+                   (r->phase == GL_CLAIM_READING || is_page == (r->act == GL_CLAIM_RECLAIM)) &&
+                   (r->phase == GL_CLAIM_READING || r->time_call == 0) &&
+                   (r->time_call != 0 || (r->record_call != 0) == !is_marking) &&
+                   (r->phase == GL_CLAIM_READING || is_marking || r->error == 0) &&
+                   (r->phase != GL_CLAIM_WRITING || (r->shown.n > 0 && r->attempt > 0)) &&
+                   (changes_n > 0) == (r->phase > GL_CLAIM_LISTING);
+
+    for (size_t i = 0; i < changes_n; i++) {
+        is_good = is_good && (!changes[i].is_done || changes[i].shown.n > 0) &&
+                  (is_marking ? changes[i].call == 0 || !changes[i].is_done
+                              : changes[i].call == 0 && changes[i].shown.n == 0);
+    }
+    return is_good;
 }
 
 static void save(const struct gl_core *c, struct gl_buf *out)
@@ -501,8 +563,11 @@ static void save(const struct gl_core *c, struct gl_buf *out)
     for (const struct gl_link *l = head->next; l != head; l = l->next) {
         const struct gl_claim_work *r = GL_CONTAINER(l, struct gl_claim_work, link);
 
-        *all++ = (struct saved_request){.r = *r, .all = list_changes(r, &a)};
+        *all = (struct saved_request){.r = *r, .all = list_changes(r, &a)};
+        GL_ASSERT(is_sound(r, all->all.items, all->all.n));
+        all++;
     }
+    GL_ASSERT(all == (const struct saved_request *)s.requests.items + s.requests.n);
     gl_snapshot_put(out, "claims", &claims_schema, &s);
 }
 
@@ -511,6 +576,7 @@ static void restore_request(struct gl_core *c, const struct saved_request *from)
     const struct gl_claim_change *changes = from->all.items;
     struct gl_claim_work *r = request_new(c);
 
+    GL_ASSERT(is_sound(&from->r, changes, from->all.n));
     gl_core_adopt(c, &request_schema, r, &from->r);
     r->wish.act = r->act;
     for (size_t i = 0; i < from->all.n; i++) {
@@ -528,14 +594,21 @@ static int restore(struct gl_core *c, struct gl_snapshot_line *l)
     struct saved_claims s = {0};
     int rc = gl_snapshot_get(l, &claims_schema, &s);
 
-    if (rc == 0) {
-        c->claims.counts = s.counts;
-        all = s.requests.items;
-        for (size_t i = 0; i < s.requests.n; i++) {
-            restore_request(c, &all[i]);
-        }
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    if (s.counts.steals > s.counts.acquired) {
+        return gl_snapshot_bad(l, "more claims were taken over than acquired");
+    }
+    c->claims.counts = s.counts;
+    all = s.requests.items;
+    for (size_t i = 0; i < s.requests.n; i++) {
+        if (!is_sound(&all[i].r, all[i].all.items, all[i].all.n)) {
+            return gl_snapshot_bad(l, "a request for a claim does not fit its phase");
+        }
+        restore_request(c, &all[i]);
+    }
+    return 0;
 }
 
 const struct gl_component gl_claims = {

@@ -29,12 +29,17 @@ void gl_reclaim_drop(struct gl_core *c, struct gl_claim_work *r)
         gl_core_disown(c, &gl_claim_change_schema, x);
         gl_pool_free(&c->mem, x, sizeof(*x));
     }
+    GL_ASSERT(gl_list_empty(&r->changes));
 }
 
 void gl_reclaim_begin(struct gl_core *c, struct gl_claim_work *r)
 {
     struct gl_range range = {.index = GL_S("claims"), .score_max = r->now, .limit = r->limit};
 
+    GL_ASSERT(r->act == GL_CLAIM_RECLAIM);
+    GL_ASSERT(r->phase == GL_CLAIM_READING);
+    GL_ASSERT(r->time_call == 0 && r->record_call == 0);
+    GL_ASSERT(gl_list_empty(&r->changes));
     r->phase = GL_CLAIM_LISTING;
     r->record_call = gl_component_range(c, GL_COMPONENT_CLAIMS, &range);
 }
@@ -43,11 +48,22 @@ static void write_changes(struct gl_claim_work *r, struct gl_jw *w, size_t *ret_
 {
     *ret_n = 0;
     for (struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
+        GL_ASSERT(GL_IMPLIES(change_of(l)->is_done, change_of(l)->shown.n > 0));
         if (change_of(l)->is_done) {
             gl_jw_raw(w, change_of(l)->shown);
         }
         (*ret_n)++;
     }
+}
+
+static bool is_marking(const struct gl_claim_work *r)
+{
+    for (const struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
+        if (GL_CONTAINER(l, struct gl_claim_change, link)->call != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void end(struct gl_core *c, struct gl_claim_work *r)
@@ -57,6 +73,9 @@ static void end(struct gl_core *c, struct gl_claim_work *r)
     gl_str text;
     size_t n;
 
+    GL_ASSERT(r->act == GL_CLAIM_RECLAIM);
+    GL_ASSERT(r->error == 0);
+    GL_ASSERT(!is_marking(r));
     gl_jw_init(&w, &body);
     gl_jw_object(&w);
     gl_jw_key(&w, "expired");
@@ -77,6 +96,8 @@ static void on_listed(struct gl_core *c, struct gl_claim_work *r, const struct g
     size_t n = ev->answer.entries.n;
     struct gl_key *keys = GL_NEW_ARRAY(c->out->arena, struct gl_key, n + 1);
 
+    GL_ASSERT(r->phase == GL_CLAIM_LISTING);
+    GL_ASSERT(gl_list_empty(&r->changes));
     for (size_t i = 0; i < n; i++) {
         struct gl_claim_change *x = gl_pool_alloc(&c->mem, sizeof(*x));
 
@@ -100,6 +121,8 @@ static void remove_place(struct gl_core *c, struct gl_claim_change *x)
     struct gl_write write = {
         .type = GL_WRITE_UNINDEX, .kind = GL_S("claims"), .id = x->key, .score = x->score};
 
+    GL_ASSERT(x->call == 0);
+    GL_ASSERT(x->shown.n == 0); /* or it would be answered as marked */
     x->call = gl_component_commit(c, GL_COMPONENT_CLAIMS, gl_component_tx(c, NULL, 0, &write, 1));
 }
 
@@ -113,22 +136,16 @@ static void mark(struct gl_core *c, const struct gl_claim_work *r, struct gl_cla
     int rc = gl_claims_read(c, x->key, record->rev, record->damaged ? (gl_str){0} : record->value,
                             &is_found, &found, &why);
 
+    GL_ASSERT(x->call == 0);
+    GL_ASSERT(!x->is_done);
     if (rc != 0 || !is_found || found.state != GL_CLAIM_CLAIMED || found.lease_until != x->score) {
         remove_place(c, x);
     } else if (gl_claim_decide(&found, &wish, r->now, &made, &why) == 0) {
+        GL_ASSERT(made.state == GL_CLAIM_EXPIRED);
+        GL_ASSERT(made.fence == found.fence);
         gl_core_set(c, &x->shown, gl_claims_show(c, x->key, &made, r->now));
         x->call = gl_claims_commit(c, x->key, record->rev, &found, &made);
     }
-}
-
-static bool is_marking(const struct gl_claim_work *r)
-{
-    for (const struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
-        if (GL_CONTAINER(l, struct gl_claim_change, link)->call != 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void on_fetched(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
@@ -136,6 +153,8 @@ static void on_fetched(struct gl_core *c, struct gl_claim_work *r, const struct 
     const struct gl_event_record *all = ev->answer.records.items;
     struct gl_link *l = r->changes.next;
 
+    GL_ASSERT(r->phase == GL_CLAIM_FETCHING);
+    GL_ASSERT(!gl_list_empty(&r->changes));
     r->phase = GL_CLAIM_MARKING;
     for (size_t i = 0; i < ev->answer.records.n && l != &r->changes; i++, l = l->next) {
         mark(c, r, change_of(l), &all[i]);
@@ -149,10 +168,13 @@ static void on_marked(struct gl_core *c, struct gl_claim_work *r, const struct g
 {
     int64_t code = ev->answer.code;
 
+    GL_ASSERT(r->phase == GL_CLAIM_MARKING);
+    GL_ASSERT(is_marking(r));
     for (struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
         struct gl_claim_change *x = change_of(l);
 
         if (x->call == ev->answer.number) {
+            GL_ASSERT(!x->is_done);
             x->call = 0;
             x->is_done = code == 0 && x->shown.n > 0;
             break;
@@ -176,6 +198,8 @@ void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_work *r, const stru
 {
     bool is_bad = ev->answer.code != 0;
 
+    GL_ASSERT(r->act == GL_CLAIM_RECLAIM);
+    GL_ASSERT(r->phase >= GL_CLAIM_LISTING);
     if (r->phase == GL_CLAIM_MARKING) {
         on_marked(c, r, ev);
         return;

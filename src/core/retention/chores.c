@@ -31,6 +31,7 @@ static bool is_sweep_due(struct gl_core *c)
     const struct gl_retention_state *r = &c->retention;
     bool may_find = r->removed_n > 0 || r->young_bytes > 0 || r->again;
 
+    GL_ASSERT(r->pass.chore == GL_CHORE_FLOWS);
     return r->pass.is_asked || (may_find && (c->now >= r->flows_due || r->pass.has_shrunk));
 }
 
@@ -39,6 +40,7 @@ static void plan_sweep(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
 
+    GL_ASSERT(!r->pass.has_swept);
     r->pass.has_swept = is_sweep_due(c);
     if (r->pass.has_swept) {
         r->flows_due = c->now + FLOWS_MS;
@@ -51,6 +53,8 @@ static void plan_rest(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
 
+    GL_ASSERT(r->pass.chore == GL_CHORE_RATES);
+    GL_ASSERT(!r->pass.has_rest);
     r->pass.has_rest = !r->pass.is_asked && c->leader.leads && c->now >= r->rest_due;
     if (r->pass.has_rest) {
         r->rest_due = c->now + GL_TRIM_REST_MS;
@@ -67,6 +71,8 @@ static void plan_files(struct gl_core *c)
     struct gl_retention_pass *p = &r->pass;
     bool is_time = r->has_files && (p->is_asked || c->now >= r->files_due);
 
+    GL_ASSERT(p->chore == GL_CHORE_COPIES);
+    GL_ASSERT(!p->has_copies && !p->has_orphans && !p->has_work);
     p->has_copies = is_time && c->shared;
     p->has_orphans = r->has_files && (r->seek_orphans || p->is_asked || p->has_copies);
     p->has_work = r->keep.work_ms > 0 && (p->has_orphans || is_time);
@@ -74,12 +80,17 @@ static void plan_files(struct gl_core *c)
         r->files_due = c->now + FILES_MS;
     }
     r->seek_orphans = r->seek_orphans && !p->has_orphans;
+    GL_ASSERT(GL_IMPLIES(p->has_copies, p->has_orphans));
+    GL_ASSERT(GL_IMPLIES(p->has_orphans || p->has_work, r->has_files));
+    GL_ASSERT(GL_IMPLIES(p->has_orphans, !r->seek_orphans));
 }
 
 static bool is_due(struct gl_core *c, enum gl_chore chore)
 {
     const struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(chore == p->chore);
+    GL_ASSERT(chore > GL_CHORE_NONE && chore < GL_CHORE_COUNT);
     switch (chore) {
     case GL_CHORE_FLOWS:
         plan_sweep(c);
@@ -112,6 +123,9 @@ static bool is_due(struct gl_core *c, enum gl_chore chore)
 
 static void begin(struct gl_core *c, enum gl_chore chore)
 {
+    GL_ASSERT(chore == gl_pass(c)->chore);
+    GL_ASSERT(gl_pass(c)->doomed_n == 0);
+    GL_ASSERT(gl_pass(c)->after.n == 0);
     if (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) {
         gl_garbage_begin(c);
     } else if (chore == GL_CHORE_COPIES) { /* whoever needs one fetches it */
@@ -127,6 +141,9 @@ void gl_chores_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->call == 0);
+    GL_ASSERT(p->calls_n == 0);
+    GL_ASSERT(p->chore < GL_CHORE_COUNT);
     while (++p->chore < GL_CHORE_COUNT) {
         if (is_due(c, p->chore)) {
             gl_chores_clear(c);
@@ -141,6 +158,8 @@ void gl_chores_begin(struct gl_core *c, enum gl_chore first)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(first > GL_CHORE_NONE && first < GL_CHORE_COUNT);
+    GL_ASSERT(p->chore == GL_CHORE_NONE);
     p->has_swept = p->has_rest = p->has_copies = p->has_orphans = p->has_work = false;
     p->chore = (uint8_t)(first - 1);
     gl_chores_next(c);
@@ -148,6 +167,8 @@ void gl_chores_begin(struct gl_core *c, enum gl_chore first)
 
 void gl_chores_on_copies(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_COPIES);
+    GL_ASSERT(gl_pass(c)->has_copies);
     (void)ev;
     gl_chores_next(c);
 }

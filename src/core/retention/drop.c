@@ -30,6 +30,8 @@ struct batch { /* a transaction that is being put together */
 
 void gl_drop_on_files(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_JOB_FILES);
+    GL_ASSERT(gl_pass(c)->gone_n > 0);
     (void)ev;
     gl_retention_jobs_over(c);
 }
@@ -41,7 +43,10 @@ static void remove_files(struct gl_core *c)
     gl_str *gone = GL_NEW_ARRAY(c->out->arena, gl_str, p->jobs_n_now + 1);
     size_t n = 0;
 
+    GL_ASSERT(p->stage == GL_STAGE_DROP);
+    GL_ASSERT(p->calls_n == 0);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
+        GL_ASSERT(GL_IMPLIES(p->jobs[i].is_removed, p->jobs[i].is_over));
         if (p->jobs[i].is_removed) {
             gone[n++] = p->jobs[i].id;
         }
@@ -50,6 +55,8 @@ static void remove_files(struct gl_core *c)
     p->jobs_n += n;
     r->removed_n += n;
     r->ended_n -= (int64_t)n < r->ended_n ? (int64_t)n : r->ended_n;
+    GL_ASSERT(r->ended_n >= 0);
+    GL_ASSERT(p->gone_n <= p->jobs_n_now);
     if (n == 0 || !r->has_files) {
         gl_retention_jobs_over(c);
     } else {
@@ -63,7 +70,7 @@ static struct gl_guard *add_guard(struct batch *b, gl_str kind, gl_str id, uint6
 {
     struct gl_guard *g = &b->guards[b->guards_n++];
 
-    GL_ASSERT(b->guards_n < GL_TRIM_WRITES);
+    GL_ASSERT(b->guards_n < GL_TRIM_WRITES); /* one more is for our session */
     *g = (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
     return g;
 }
@@ -81,12 +88,16 @@ static uint64_t commit(struct gl_core *c, struct batch *b)
 {
     const struct gl_tx *tx = gl_retention_tx(c, b->guards, b->guards_n, b->writes, b->writes_n);
 
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_DROP);
     gl_pass(c)->calls_n++;
+    GL_ASSERT(gl_pass(c)->calls_n <= GL_TRIM_FLYING);
     return gl_component_commit(c, GL_COMPONENT_RETENTION, tx);
 }
 
 static void add_ids(struct batch *b, const struct gl_leaving *g)
 {
+    GL_ASSERT(g->ids.n <= GL_TRIM_PAGE);
+    GL_ASSERT(b->writes_n + g->ids.n <= GL_TRIM_WRITES);
     for (size_t i = 0; i < g->ids.n; i++) {
         (void)add_write(b, GL_WRITE_DELETE, gl_str_of(gl_ended_kind(g)), g->ids.items[i]);
     }
@@ -98,6 +109,7 @@ static void add_wake(struct gl_core *c, struct batch *b, const struct gl_leaving
     gl_str index =
         c->shared ? gl_job_index(c->out->arena, "wake", g->r.stack, g->r.env_scope) : GL_S("wake");
 
+    GL_ASSERT(g->is_damaged);
     for (size_t i = 0; i < GL_COUNT(scores); i++) {
         add_write(b, GL_WRITE_UNINDEX, index, g->id)->score = scores[i];
     }
@@ -115,6 +127,9 @@ static void add_name(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
 /* The job itself, and its names. */
 static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
 {
+    GL_ASSERT(!g->is_headless);
+    GL_ASSERT(g->rev != 0);
+    GL_ASSERT(b->guards_n + OWN_WRITES <= GL_TRIM_WRITES);
     (void)add_guard(b, GL_S("job"), g->id, g->rev);
     (void)add_write(b, GL_WRITE_DELETE, GL_S("inputs"), g->id);
     add_name(b, GL_S("run"), g->r.run_id, g->run_rev);
@@ -148,6 +163,10 @@ static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving
 /* All that is left of it. */
 static void add_job(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
 {
+    GL_ASSERT(!g->is_over);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(!g->has_more);
+    GL_ASSERT(b->writes_n + g->ids.n + OWN_WRITES <= GL_TRIM_WRITES);
     if (!g->is_headless) {
         add_head(c, b, g);
     }
@@ -161,6 +180,9 @@ static void remove_part(struct gl_core *c, struct gl_leaving *g)
 {
     struct batch *b = GL_NEW(c->out->arena, struct batch);
 
+    GL_ASSERT(!g->is_over);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(gl_pass(c)->calls_n == 0);
     if (!g->is_headless) {
         add_head(c, b, g);
         add_write(b, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
@@ -174,6 +196,7 @@ static void remove_part(struct gl_core *c, struct gl_leaving *g)
     }
     gl_pass(c)->is_part = true;
     g->call = commit(c, b);
+    GL_ASSERT(gl_pass(c)->calls_n == 1);
 }
 
 /* As many of those that are left as fit one transaction. False: none is left. */
@@ -185,6 +208,7 @@ static bool remove_some(struct gl_core *c)
     size_t n = 0;
     uint64_t call;
 
+    GL_ASSERT(!p->is_part);
     for (size_t i = 0; i < p->jobs_n_now && !(n > 0 && p->is_single); i++) {
         struct gl_leaving *g = &p->jobs[i];
 
@@ -193,6 +217,9 @@ static bool remove_some(struct gl_core *c)
             in[n++] = g;
         }
     }
+    GL_ASSERT(GL_IMPLIES(p->is_single, n <= 1));
+    GL_ASSERT((n > 0) == (b->writes_n > 0));
+    GL_ASSERT(b->writes_n <= GL_TRIM_WRITES);
     call = n > 0 ? commit(c, b) : 0;
     for (size_t i = 0; i < n; i++) {
         in[i]->call = call;
@@ -204,6 +231,7 @@ static bool remove_some(struct gl_core *c)
 
 static bool is_large(const struct gl_leaving *g)
 {
+    GL_ASSERT(g->ids.n <= GL_TRIM_PAGE);
     return g->has_more || g->log_from + LOG_PAGE < g->r.last_seq;
 }
 
@@ -219,6 +247,9 @@ static void stays_changed(struct gl_core *c, struct gl_leaving *g)
 /* A part of it has gone. True: the next page of it must be read. */
 static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
 {
+    GL_ASSERT(gl_pass(c)->is_part);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(!g->is_over);
     if (code == GL_E_CONFLICT) {
         stays_changed(c, g);
     } else if (code == 0 && !g->is_headless) {
@@ -232,6 +263,9 @@ static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
 
 static void settle(struct gl_core *c, struct gl_leaving *g, int64_t code)
 {
+    GL_ASSERT(!gl_pass(c)->is_part);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(!g->is_over);
     if (code == 0) {
         g->is_over = g->is_removed = true;
     } else if (code == GL_E_CONFLICT && gl_pass(c)->is_single) {
@@ -245,6 +279,8 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
     struct gl_leaving *large = NULL;
     int64_t code = ev->answer.code;
 
+    GL_ASSERT(p->stage == GL_STAGE_DROP);
+    GL_ASSERT(GL_IMPLIES(p->is_part, p->calls_n == 1));
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         struct gl_leaving *g = &p->jobs[i];
 
@@ -278,6 +314,8 @@ static void leave_pinned(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->stage == GL_STAGE_DROP);
+    GL_ASSERT(p->calls_n == 0);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         struct gl_leaving *g = &p->jobs[i];
 
@@ -292,6 +330,8 @@ void gl_drop_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->jobs_n_now > 0);
+    GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
     gl_retention_stage(c, GL_STAGE_DROP, 0);
     p->has_conflict = p->is_part = false;
     leave_pinned(c);
@@ -303,6 +343,7 @@ void gl_drop_next(struct gl_core *c)
     }
     while (p->calls_n < GL_TRIM_FLYING && remove_some(c)) {
     }
+    GL_ASSERT(p->calls_n <= GL_TRIM_FLYING);
     if (p->calls_n == 0) {
         remove_files(c);
     }

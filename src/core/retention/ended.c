@@ -59,6 +59,9 @@ void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const c
     char text[GL_WHY_BYTES];
     va_list args;
 
+    GL_ASSERT(!g->is_over);
+    GL_ASSERT(!g->is_removed);
+    GL_ASSERT(reason != 0);
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
     va_end(args);
@@ -89,6 +92,7 @@ void gl_pins_drop(struct gl_core *c, bool all)
             gl_pool_free(&c->mem, p, sizeof(*p));
         }
     }
+    GL_ASSERT(GL_IMPLIES(all, gl_list_empty(&c->retention.pins)));
 }
 
 bool gl_pins_have(const struct gl_core *c, gl_str job)
@@ -117,6 +121,8 @@ void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_state *r = &c->retention;
 
+    GL_ASSERT(ev->type == GL_EV_SUBMIT);
+    GL_ASSERT(ev->job.n == GL_ULID_BYTES);
     if (r->pass.chore == GL_CHORE_FLOWS) {
         gl_retention_add(&r->pass, &r->pass.used, ev->submit.flow_hash);
     }
@@ -141,6 +147,7 @@ static const struct {
 
 const char *gl_ended_kind(const struct gl_leaving *g)
 {
+    GL_ASSERT(g->kind < GL_COUNT(kinds));
     return kinds[g->kind].kind;
 }
 
@@ -158,6 +165,7 @@ static uint32_t kind_after(const struct gl_leaving *g)
                                       (kinds[next].of_agents && g->r.letters_n == 0))) {
         next++;
     }
+    GL_ASSERT(next > g->kind && next <= GL_COUNT(kinds));
     return next;
 }
 
@@ -171,6 +179,8 @@ void gl_ended_list(struct gl_core *c, struct gl_leaving *g)
     };
 
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_BELONGINGS);
+    GL_ASSERT(!g->is_over);
+    GL_ASSERT(g->call == 0);
     g->ids = (struct gl_strs){0};
     g->is_retried = false;
     g->call = gl_component_list(c, GL_COMPONENT_RETENTION, &page, &gl_view_ids);
@@ -181,6 +191,9 @@ static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_
 {
     const struct gl_event_entry *retries = ev->answer.entries.items;
 
+    GL_ASSERT(g->is_retried);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(!g->is_over);
     if (ev->answer.entries.n > 0 && !GL_PLANT(83)) { /* planted: nobody retries anything */
         GL_MARK(c->trace, "trim.is_retried");
         gl_ended_stays(c, g, GL_R_JOB_RETRIED,
@@ -197,6 +210,9 @@ static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_e
     gl_str *copies = GL_NEW_ARRAY(a, gl_str, ev->answer.names.n + 1);
     uint32_t next = kind_after(g);
 
+    GL_ASSERT(!g->is_retried);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(ev->answer.names.n <= GL_TRIM_PAGE); /* the caller has checked it */
     for (size_t i = 0; i < ev->answer.names.n; i++) {
         copies[i] = gl_str_dup(a, ev->answer.names.items[i]);
     }
@@ -216,6 +232,7 @@ void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_leaving *g = NULL;
 
+    GL_ASSERT(p->stage == GL_STAGE_BELONGINGS);
     for (size_t i = 0; i < p->jobs_n_now && g == NULL; i++) {
         g = p->jobs[i].call == ev->answer.number ? &p->jobs[i] : NULL;
     }
@@ -224,6 +241,7 @@ void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
     }
     g->call = 0;
     GL_ASSERT(p->calls_n > 0);
+    GL_ASSERT(!g->is_over);
     if (ev->answer.names.n > GL_TRIM_PAGE) {
         gl_ended_stays(c, g, GL_E_DAMAGED, "%s", gl_err_text(GL_E_DAMAGED));
     } else if (ev->answer.code != 0) {
@@ -242,6 +260,7 @@ static void find_belongings(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->jobs_n_now > 0);
     gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         struct gl_leaving *g = &p->jobs[i];
@@ -252,12 +271,14 @@ static void find_belongings(struct gl_core *c)
             .limit = 1,
         };
 
+        GL_ASSERT(g->call == 0);
         if (!g->is_over) {
             g->is_retried = true;
             g->call = gl_component_range(c, GL_COMPONENT_RETENTION, &range);
             p->calls_n++;
         }
     }
+    GL_ASSERT(p->calls_n <= p->jobs_n_now);
     if (p->calls_n == 0) {
         gl_drop_next(c);
     }
@@ -290,6 +311,8 @@ static size_t names_of(const struct gl_core *c, struct gl_leaving *g,
             keys[n++] = (struct gl_key){.kind = all[i].kind, .id = all[i].id};
         }
     }
+    GL_ASSERT(n <= NAMES);
+    GL_ASSERT(GL_IMPLIES(g->is_over || g->is_headless, n == 0));
     return n;
 }
 
@@ -309,6 +332,7 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
     uint64_t *revs[NAMES];
     size_t names_n = 0;
 
+    GL_ASSERT(p->stage == GL_STAGE_NAMES);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         names_n += names_of(c, &p->jobs[i], keys, revs);
     }
@@ -329,6 +353,7 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
             }
         }
     }
+    GL_ASSERT(r == (const struct gl_event_record *)ev->answer.records.items + names_n);
     find_belongings(c);
 }
 
@@ -342,6 +367,7 @@ static void get_names(struct gl_core *c)
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         n += names_of(c, &p->jobs[i], keys + n, revs);
     }
+    GL_ASSERT(n <= NAMES * p->jobs_n_now);
     if (n == 0) {
         find_belongings(c);
     } else {
@@ -358,6 +384,8 @@ static bool is_in_memory(const struct gl_core *c, const struct gl_leaving *g, gl
 
 static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
 {
+    GL_ASSERT(g->is_damaged || g->is_doubtful);
+    GL_ASSERT(g->owner.n == 0);
     if (c->shared && !gl_str_eq(r->owner, c->session)) {
         g->owner = gl_str_dup(&gl_pass(c)->arena, r->owner);
     }
@@ -365,6 +393,7 @@ static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_
 
 static void stays_alive(struct gl_core *c, struct gl_leaving *g)
 {
+    GL_ASSERT(!gl_job_status_is_terminal(g->r.status));
     gl_ended_stays(c, g, GL_R_JOB_NOT_ENDED, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
                    gl_job_status_words[g->r.status]);
 }
@@ -374,6 +403,10 @@ void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *flow = ev->answer.records.items;
     struct gl_leaving *g = &gl_pass(c)->jobs[0];
 
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_FLOW);
+    GL_ASSERT(gl_pass(c)->is_removal);
+    GL_ASSERT(gl_pass(c)->jobs_n_now == 1);
+    GL_ASSERT(g->is_doubtful);
     if (!gl_retention_fits(c, ev->answer.records.n == 1)) {
         return;
     }
@@ -408,6 +441,9 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
     bool is_readable = r->rev != 0 && read_job(c, g, r->value);
     bool has_ended = is_readable && gl_job_status_is_terminal(g->r.status);
 
+    GL_ASSERT(!g->is_over);
+    GL_ASSERT(g->call == 0);
+    GL_ASSERT(!g->is_damaged && !g->is_doubtful);
     g->rev = r->rev;
     g->is_headless = r->rev == 0;
     if (g->is_headless) {
@@ -429,6 +465,9 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
         stays_alive(c, g);
     }
     g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
+    GL_ASSERT(g->rev != 0);
+    GL_ASSERT(GL_IMPLIES(g->is_damaged || g->is_doubtful, is_asked && !g->is_over));
+    GL_ASSERT(has_ended || g->is_over || g->is_damaged || g->is_doubtful);
 }
 
 void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
@@ -437,6 +476,10 @@ void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
     struct gl_leaving *g = &gl_pass(c)->jobs[0];
     bool is_begun = false;
 
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_BEGUN);
+    GL_ASSERT(gl_pass(c)->is_removal);
+    GL_ASSERT(gl_pass(c)->jobs_n_now == 1);
+    GL_ASSERT(g->is_headless);
     for (size_t i = 0; i < ev->answer.entries.n; i++) {
         is_begun = is_begun || gl_str_eq(e[i].id, g->id);
     }
@@ -454,6 +497,8 @@ static void find_begun(struct gl_core *c)
 {
     gl_str id = gl_pass(c)->jobs[0].id;
 
+    GL_ASSERT(gl_pass(c)->jobs[0].is_headless);
+    GL_ASSERT(id.n > 0);
     gl_retention_range(c, GL_STAGE_BEGUN,
                        (struct gl_range){.index = GL_S("ended"),
                                          .score_min = GL_ENDED_BEGUN,
@@ -468,6 +513,9 @@ void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *all = ev->answer.records.items;
 
+    GL_ASSERT(p->stage == GL_STAGE_JOBS);
+    GL_ASSERT(p->jobs_n_now > 0);
+    GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
     if (!gl_retention_fits(c, ev->answer.records.n == p->jobs_n_now)) {
         return;
     }
@@ -490,6 +538,9 @@ void gl_ended_begin(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_key *keys = GL_NEW_ARRAY(c->out->arena, struct gl_key, p->jobs_n_now);
 
+    GL_ASSERT(p->jobs_n_now > 0);
+    GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
+    GL_ASSERT(p->chore == GL_CHORE_NONE);
     gl_pins_drop(c, false);
     p->is_single = p->has_conflict = false;
     p->gone_n = 0;

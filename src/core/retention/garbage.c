@@ -66,6 +66,7 @@ static const struct sweep {
 
 static const struct sweep *sweep(struct gl_core *c)
 {
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_FLOWS || gl_pass(c)->chore == GL_CHORE_BLOBS);
     return &sweeps[gl_pass(c)->chore];
 }
 
@@ -84,6 +85,8 @@ static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->is_second_look);
+    GL_ASSERT(p->at <= p->doomed_n);
     for (; p->at < p->doomed_n; p->at++) {
         if (p->doomed[p->at].is_ours && is_used(c, p->doomed[p->at].id) == is_to_be_used) {
             return &p->doomed[p->at];
@@ -96,6 +99,8 @@ static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
 
 static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed *d)
 {
+    GL_ASSERT(d->is_ours);
+    GL_ASSERT(gl_pass(c)->token > 0);
     return (struct gl_guard){.type = GL_GUARD_OWNED,
                              .kind = gl_str_of(sweep(c)->kind),
                              .id = d->id,
@@ -116,6 +121,9 @@ static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct
                              .owner = is_owned ? c->session : (gl_str){0},
                              .token = is_owned ? gl_pass(c)->token : 0};
 
+    GL_ASSERT(c->shared);
+    GL_ASSERT(gl_pass(c)->token > 0);
+    GL_ASSERT(GL_IMPLIES(rev == GL_GC_PARTIAL, is_of_blobs(c)));
     if (d->value.n == 0) {
         return gl_component_restamp(c, GL_COMPONENT_RETENTION,
                                     gl_retention_tx(c, guards, 1, &write, 1));
@@ -135,6 +143,7 @@ static void spare_next(struct gl_core *c)
         gl_chores_next(c);
         return;
     }
+    GL_ASSERT(p->at < p->doomed_n);
     GL_MARK(c->trace, sweep(c)->is_spared);
     p->at++;
     guard = guard_condemned(c, d);
@@ -145,6 +154,8 @@ static void spare_next(struct gl_core *c)
 
 void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_SPARE);
+    GL_ASSERT(gl_pass(c)->is_second_look);
     (void)ev; /* refused, or gone: another node was faster */
     spare_next(c);
 }
@@ -156,6 +167,9 @@ static void add_removal(struct gl_core *c, const struct gl_doomed *d, struct gl_
 {
     gl_str kind = gl_str_of(sweep(c)->kind);
 
+    GL_ASSERT(d->pieces <= PIECES_MAX);
+    GL_ASSERT(GL_IMPLIES(d->pieces > 0, is_of_blobs(c)));
+    GL_ASSERT(*writes_n + 1 + d->pieces <= GL_TRIM_WRITES);
     writes[(*writes_n)++] = (struct gl_write){.type = GL_WRITE_DELETE, .kind = kind, .id = d->id};
     for (uint32_t i = 0; i < d->pieces; i++) {
         writes[(*writes_n)++] = (struct gl_write){
@@ -176,6 +190,8 @@ static void remove_next(struct gl_core *c)
     size_t n = 0, writes_n = 0;
     uint64_t call;
 
+    GL_ASSERT(c->shared);
+    GL_ASSERT(p->batch > 0);
     if (next_of_ours(c, false) == NULL) {
         p->at = 0;
         spare_next(c);
@@ -190,6 +206,8 @@ static void remove_next(struct gl_core *c)
             going[n++] = d;
         }
     }
+    GL_ASSERT(n > 0 && n <= p->batch);
+    GL_ASSERT(writes_n >= n);
     call = gl_component_commit(c, GL_COMPONENT_RETENTION,
                                /* planted: whoever has written it anew loses it */
                                gl_retention_tx(c, guards, GL_PLANT(84) ? 0 : n, writes, writes_n));
@@ -216,6 +234,8 @@ static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
     bool is_refused = ev->answer.code != 0;
     size_t n = 0;
 
+    GL_ASSERT(p->is_second_look);
+    GL_ASSERT(p->at <= p->doomed_n);
     for (size_t i = p->at; i < p->doomed_n; i++) {
         n += p->doomed[i].call == ev->answer.number;
     }
@@ -243,6 +263,9 @@ static void look_again(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(!p->is_second_look);
+    GL_ASSERT(p->at == p->doomed_n);
+    GL_ASSERT(p->calls_n == 0);
     p->at = 0;
     p->is_second_look = true;
     for (size_t i = 0; i < p->doomed_n; i++) {
@@ -264,6 +287,8 @@ static void condemn(struct gl_core *c, struct gl_doomed *d)
                             .owner = d->owner,
                             .token = d->token};
 
+    GL_ASSERT(d->rev != 0);
+    GL_ASSERT(gl_pass(c)->calls_n < FLYING);
     if (!is_of_blobs(c)) {
         seen.type = GL_GUARD_AT;
     }
@@ -279,12 +304,15 @@ static void condemn_next(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
     size_t until = is_of_blobs(c) ? p->batch : p->doomed_n;
 
+    GL_ASSERT(!p->is_second_look);
+    GL_ASSERT(p->at <= until && until <= p->doomed_n);
     gl_retention_stage(c, GL_STAGE_CONDEMN, 0);
     for (; p->at < until && p->calls_n < FLYING; p->at++) {
         if (p->doomed[p->at].rev != 0) {
             condemn(c, &p->doomed[p->at]);
         }
     }
+    GL_ASSERT(p->at == until || p->calls_n == FLYING);
     if (p->calls_n == 0 && p->at < p->doomed_n) {
         get_heads(c);
     } else if (p->calls_n == 0) {
@@ -297,6 +325,8 @@ void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->stage == GL_STAGE_CONDEMN);
+    GL_ASSERT(p->calls_n > 0);
     for (size_t i = 0; i < p->doomed_n; i++) {
         if (p->doomed[i].call == ev->answer.number) {
             p->doomed[i].call = 0;
@@ -316,9 +346,11 @@ static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_ev
     bool is_readable =
         r->rev != 0 && !r->damaged && gl_gc_blob_read(r->value, c->out->arena, &head);
 
+    GL_ASSERT(is_of_blobs(c));
     if (!is_readable) {
         head = (struct gl_gc_blob){.pieces = PIECES_MAX};
     }
+    GL_ASSERT(head.pieces <= PIECES_MAX);
     if (r->rev == 0 || head.at > c->now - BLOB_AGE_MS) {
         c->retention.again = c->retention.again || r->rev != 0;
         return false;
@@ -338,6 +370,9 @@ void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *heads = ev->answer.records.items;
 
+    GL_ASSERT(p->stage == GL_STAGE_HEADS);
+    GL_ASSERT(!p->is_second_look);
+    GL_ASSERT(p->at <= p->doomed_n);
     if (!gl_retention_fits(c, ev->answer.records.n <= p->doomed_n - p->at)) {
         return;
     }
@@ -347,6 +382,7 @@ void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev)
         d->rev = read_head(c, d, &heads[i]) ? d->rev : 0;
     }
     p->batch = p->at + ev->answer.records.n;
+    GL_ASSERT(p->batch <= p->doomed_n);
     condemn_next(c);
 }
 
@@ -356,9 +392,12 @@ static void get_heads(struct gl_core *c)
     struct gl_key keys[HEADS_READ];
     size_t n = 0;
 
+    GL_ASSERT(is_of_blobs(c));
+    GL_ASSERT(p->at < p->doomed_n);
     for (size_t i = p->at; i < p->doomed_n && n < HEADS_READ; i++) {
         keys[n++] = (struct gl_key){.kind = gl_str_of(sweep(c)->kind), .id = p->doomed[i].id};
     }
+    GL_ASSERT(n > 0 && n <= HEADS_READ);
     gl_retention_get(c, GL_STAGE_HEADS, keys, n, NULL);
 }
 
@@ -366,6 +405,8 @@ static void begin_to_condemn(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(c->shared);
+    GL_ASSERT(!p->is_second_look);
     if (p->doomed_n == 0) {
         gl_chores_next(c);
         return;
@@ -384,6 +425,7 @@ static void begin_to_condemn(struct gl_core *c)
 
 static void list_candidates(struct gl_core *c)
 {
+    GL_ASSERT(!gl_pass(c)->is_second_look);
     gl_retention_list(c, GL_STAGE_CANDIDATES, sweep(c)->kind, 0, &gl_view_stamps);
 }
 
@@ -412,9 +454,13 @@ static void remove_page(struct gl_core *c)
     struct gl_write writes[GL_TRIM_PAGE];
     size_t n = 0;
 
+    GL_ASSERT(!c->shared);
+    GL_ASSERT(!is_of_blobs(c));
+    GL_ASSERT(p->doomed_n > 0 && p->doomed_n <= GL_TRIM_PAGE);
     for (size_t i = 0; i < p->doomed_n; i++) {
         add_removal(c, &p->doomed[i], writes, &n);
     }
+    GL_ASSERT(n == p->doomed_n); /* a flow has no pieces */
     GL_MARK(c->trace, "trim.flows");
     gl_retention_stage(
         c, GL_STAGE_REMOVE,
@@ -423,6 +469,7 @@ static void remove_page(struct gl_core *c)
 
 static void page_is_through(struct gl_core *c)
 {
+    GL_ASSERT(GL_IMPLIES(!c->shared, gl_pass(c)->doomed_n == 0));
     if (gl_pass(c)->after.n > 0) {
         list_candidates(c);
     } else if (c->shared) {
@@ -437,6 +484,9 @@ void gl_garbage_on_candidates(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *all = ev->answer.records.items;
 
+    GL_ASSERT(p->stage == GL_STAGE_CANDIDATES);
+    GL_ASSERT(!p->is_second_look);
+    GL_ASSERT(GL_IMPLIES(!c->shared, p->doomed_n == 0));
     if (!gl_retention_fits(c, ev->answer.records.n <= GL_TRIM_PAGE)) {
         return;
     }
@@ -460,6 +510,8 @@ void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->stage == GL_STAGE_REMOVE);
+    GL_ASSERT(c->shared == p->is_second_look);
     if (c->shared) {
         on_condemned_removed(c, ev);
     } else if (ev->answer.code != 0) { /* by the guard on our session */
@@ -482,6 +534,8 @@ static void mark(struct gl_core *c)
 
 static void look(struct gl_core *c)
 {
+    GL_ASSERT(gl_pass(c)->after.n == 0);
+    GL_ASSERT(gl_pass(c)->at == 0);
     if (!is_of_blobs(c)) {
         gl_reserved_begin(c);
     }
@@ -493,6 +547,7 @@ void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *damaged = ev->answer.records.items;
 
+    GL_ASSERT(p->stage == GL_STAGE_MARK);
     for (size_t i = 0; i < ev->answer.names.n; i++) {
         gl_retention_add(p, &p->used, ev->answer.names.items[i]);
     }
@@ -517,14 +572,19 @@ static void remove_files(struct gl_core *c)
     const gl_str *hash;
     size_t n = 0;
 
+    GL_ASSERT(is_of_blobs(c));
+    GL_ASSERT(!c->shared);
     for (size_t i = 0; (hash = gl_map_next(&p->used, &i)) != NULL;) {
         keep[n++] = *hash;
     }
+    GL_ASSERT(n == gl_map_count(&p->used));
     gl_retention_files(c, GL_STAGE_BLOB_FILES, GL_FILES_REMOVE_BLOBS, keep, n, BLOB_AGE_MS);
 }
 
 void gl_garbage_on_files(struct gl_core *c, const struct gl_event *ev)
 {
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_BLOB_FILES);
+    GL_ASSERT(!gl_pass(c)->is_second_look);
     gl_pass(c)->blobs_n += ev->answer.n;
     c->retention.young_bytes = ev->answer.young;
     gl_chores_next(c);
@@ -534,6 +594,8 @@ void gl_garbage_looked(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->after.n == 0);
+    GL_ASSERT(GL_IMPLIES(p->is_second_look, c->shared));
     if (p->is_second_look) {
         p->at = 0;
         p->batch = sweep(c)->at_once;
@@ -556,6 +618,8 @@ void gl_garbage_wait(struct gl_core *c)
 {
     const struct gl_job *j;
 
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_SUBMISSIONS);
+    GL_ASSERT(!gl_pass(c)->is_second_look);
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         if (gl_ended_is_submitted(j) && j->hot_at <= gl_pass(c)->began_at) {
             GL_MARK(c->trace, "trim.waits_for_submissions");
@@ -568,6 +632,9 @@ void gl_garbage_wait(struct gl_core *c)
 
 void gl_garbage_begin(struct gl_core *c)
 {
+    GL_ASSERT(gl_map_count(&gl_pass(c)->used) == 0);
+    GL_ASSERT(gl_pass(c)->doomed_n == 0);
+    GL_ASSERT(!gl_pass(c)->is_second_look);
     if (is_of_blobs(c)) {
         look(c);
         return;

@@ -53,6 +53,7 @@ struct compared {
 
 static gl_str inbox_index(struct gl_core *c)
 {
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_INBOX);
     return gl_job_index(c->out->arena, "inbox", c->stack, c->env_scope);
 }
 
@@ -66,6 +67,7 @@ static bool split_attempt(gl_str name, gl_str *ret_step, uint64_t *ret_number)
 
         if (gl_str_starts(rest, infix)) {
             *ret_step = (gl_str){.p = name.p, .n = i};
+            GL_ASSERT(i + infix.n <= name.n);
             return gl_str_u64((gl_str){.p = rest.p + infix.n, .n = rest.n - infix.n}, ret_number);
         }
     }
@@ -86,18 +88,20 @@ static bool is_rate_over(struct gl_core *c, const struct compared *x)
 {
     struct rate r;
 
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_RATES);
     return gl_retention_read(c->out->arena, &rate_schema, x->thing->value, &r) &&
            r.next_at < c->now - RATE_MS;
 }
 
 static bool is_answer_old(struct gl_core *c, const struct compared *x)
 {
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_ANSWERS);
     return !gl_id_valid(x->thing->id) || gl_id_time(x->thing->id) < c->now - ANSWER_MS;
 }
 
 static bool is_gone(struct gl_core *c, const struct compared *x)
 {
-    (void)c;
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_INBOX || gl_pass(c)->chore == GL_CHORE_ORPHANS);
     return x->job->rev == 0 || (x->other != NULL && x->other->rev == 0);
 }
 
@@ -106,6 +110,7 @@ static bool is_work_over(struct gl_core *c, const struct compared *x)
     gl_str attempt, step;
     uint64_t number;
 
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_WORK);
     (void)gl_str_cut(x->thing->id, '/', &attempt);
     return split_attempt(attempt, &step, &number) &&
            (x->job->rev == 0 || !x->job->live || is_past(c, x->other, number));
@@ -139,11 +144,13 @@ static const struct leftover {
 
 static const struct leftover *row(struct gl_core *c)
 {
+    GL_ASSERT(gl_left_has(gl_pass(c)->chore));
     return &leftovers[gl_pass(c)->chore];
 }
 
 bool gl_left_has(uint8_t chore)
 {
+    GL_ASSERT(chore < GL_CHORE_COUNT);
     return leftovers[chore].goes != NULL;
 }
 
@@ -172,6 +179,7 @@ void gl_left_begin(struct gl_core *c)
 
 static void next_page(struct gl_core *c)
 {
+    GL_ASSERT(gl_pass(c)->at == gl_pass(c)->doomed_n);
     if (gl_pass(c)->after.n > 0 || gl_pass(c)->is_full) {
         gl_left_begin(c);
     } else {
@@ -188,6 +196,8 @@ static void remove_records(struct gl_core *c)
     gl_str kind = gl_str_of(row(c)->kind);
     size_t guards_n = 0, n = 0;
 
+    GL_ASSERT(p->at == p->doomed_n);
+    GL_ASSERT(p->doomed_n <= GL_TRIM_PAGE);
     for (size_t i = 0; i < p->doomed_n; i++) {
         const struct gl_doomed *d = &p->doomed[i];
 
@@ -203,6 +213,7 @@ static void remove_records(struct gl_core *c)
                 .type = GL_WRITE_UNINDEX, .kind = inbox_index(c), .id = d->id, .score = d->score};
         }
     }
+    GL_ASSERT(n >= guards_n && n <= 2 * p->doomed_n);
     if (n == 0) {
         next_page(c);
         return;
@@ -221,6 +232,8 @@ static void remove_files(struct gl_core *c)
     gl_str *names = GL_NEW_ARRAY(c->out->arena, gl_str, p->doomed_n + 1);
     size_t n = 0;
 
+    GL_ASSERT(p->at == p->doomed_n);
+    GL_ASSERT(p->chore == GL_CHORE_ORPHANS || p->chore == GL_CHORE_WORK);
     for (size_t i = 0; i < p->doomed_n; i++) {
         if (p->doomed[i].is_ours) {
             names[n++] = p->doomed[i].id;
@@ -240,6 +253,7 @@ static void add_keys(struct gl_core *c, const struct gl_doomed *d, struct gl_key
     gl_str rest, step = {0}, job = gl_str_cut(d->id, '/', &rest);
     uint64_t number;
 
+    GL_ASSERT(l->keys_n > 0 && l->keys_n <= 2);
     keys[0] = (struct gl_key){.kind = GL_S("job"), .id = job};
     if (l->keys_n == 2 && l->kind != NULL) {
         keys[1] = (struct gl_key){.kind = gl_str_of(l->other), .id = d->id};
@@ -258,6 +272,8 @@ static void check_next(struct gl_core *c)
     struct gl_key keys[2 * PAGE];
     size_t at_once = p->chore == GL_CHORE_WORK ? STEPS_READ : PAGE;
 
+    GL_ASSERT(p->at <= p->doomed_n);
+    GL_ASSERT(l->keys_n <= 2); /* or `keys` is too short */
     if (p->at == p->doomed_n) {
         (l->kind != NULL ? remove_records : remove_files)(c);
         return;
@@ -271,6 +287,8 @@ static void check_next(struct gl_core *c)
             p->doomed[p->batch].is_ours = l->goes(c, &x);
         }
     }
+    GL_ASSERT(p->batch > p->at && p->batch <= p->at + PAGE);
+    GL_ASSERT(p->batch <= p->doomed_n);
     if (l->keys_n > 0) {
         gl_retention_get(c, GL_STAGE_LEFT_CHECK, keys, (p->batch - p->at) * l->keys_n, l->seen);
     } else {
@@ -286,6 +304,9 @@ void gl_left_on_list(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *records = a->records.items;
     const struct gl_event_entry *entries = a->entries.items;
 
+    GL_ASSERT(p->stage == GL_STAGE_LEFT_LIST);
+    GL_ASSERT(p->doomed_n == 0);
+    GL_ASSERT(p->at == 0);
     if (!gl_retention_fits(c, a->records.n + a->entries.n <= GL_TRIM_PAGE)) {
         return;
     }
@@ -305,6 +326,7 @@ void gl_left_on_list(struct gl_core *c, const struct gl_event *ev)
     /* Those that stay must not hide the ones after them. */
     gl_core_set(c, &p->after, a->entries.n == PAGE ? entries[PAGE - 1].id : a->next);
     p->is_full = p->chore == GL_CHORE_WORK && a->names.n == GL_PAGE_MAX;
+    GL_ASSERT(p->doomed_n <= p->doomed_cap);
     check_next(c);
 }
 
@@ -314,6 +336,9 @@ void gl_left_on_check(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *r = ev->answer.records.items;
     size_t keys_n = row(c)->keys_n;
 
+    GL_ASSERT(p->stage == GL_STAGE_LEFT_CHECK);
+    GL_ASSERT(p->at < p->batch && p->batch <= p->doomed_n);
+    GL_ASSERT(keys_n > 0);
     if (!gl_retention_fits(c, ev->answer.records.n == (p->batch - p->at) * keys_n)) {
         return;
     }
@@ -330,6 +355,8 @@ void gl_left_on_removed(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->stage == GL_STAGE_LEFT_REMOVE);
+    GL_ASSERT(GL_IMPLIES(p->is_full, p->chore == GL_CHORE_WORK));
     p->work_n += p->chore == GL_CHORE_WORK ? ev->answer.n : 0;
     p->is_full = p->is_full && ev->answer.n > 0;
     next_page(c);

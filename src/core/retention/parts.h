@@ -46,6 +46,11 @@ bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev);
  * anything. */
 bool gl_retention_fits(struct gl_core *c, bool is_as_asked);
 
+/* Several calls may be under way in this stage; their numbers are kept elsewhere. */
+bool gl_retention_has_many(uint8_t stage);
+/* The stage belongs to the chore; those before the chores belong to GL_CHORE_NONE. */
+bool gl_retention_has_stage(uint8_t chore, uint8_t stage);
+
 /* Each makes a call; its answer belongs to that stage. */
 void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
 void gl_retention_get(struct gl_core *c, enum gl_retention_stage stage, const struct gl_key *keys,

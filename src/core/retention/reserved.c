@@ -42,10 +42,12 @@ static bool is_hex(gl_str text)
 struct gl_damaged_job *gl_reserved_add_job(struct gl_core *c, gl_str id)
 {
     struct gl_damaged_job *d = gl_pool_alloc(&c->mem, sizeof(*d));
+    size_t before = gl_map_count(&c->retention.damaged);
 
     *d = (struct gl_damaged_job){0};
     gl_core_set(c, &d->id, id);
     gl_map_add(&c->retention.damaged, d->id, d);
+    GL_ASSERT(gl_map_count(&c->retention.damaged) == before + 1);
     return d;
 }
 
@@ -58,6 +60,7 @@ static void note_unknown(struct gl_core *c, gl_str id)
         c->retention.reserve_all = true;
     }
     d->look = c->retention.damaged_look;
+    GL_ASSERT(gl_map_count(&c->retention.damaged) > 0);
 }
 
 static void forget(struct gl_core *c, bool all)
@@ -71,10 +74,12 @@ static void forget(struct gl_core *c, bool all)
             gl_pool_free(&c->mem, d, sizeof(*d));
         }
     }
+    GL_ASSERT(GL_IMPLIES(all, gl_map_count(&c->retention.damaged) == 0));
 }
 
 void gl_reserved_begin(struct gl_core *c)
 {
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_FLOWS);
     c->retention.damaged_look++;
     gl_pass(c)->suspects_n = 0;
 }
@@ -84,12 +89,14 @@ void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_job_record r = {0};
 
+    GL_ASSERT(p->stage == GL_STAGE_MARK);
     if (!gl_retention_read(c->out->arena, &gl_leaving_schema, job->value, &r) || !is_hex(r.flow)) {
         note_unknown(c, job->id);
         return;
     }
     p->suspects =
         gl_retention_grow(p, p->suspects, p->suspects_n, &p->suspects_cap, sizeof(*p->suspects));
+    GL_ASSERT(p->suspects_n < p->suspects_cap);
     p->suspects[p->suspects_n++] = (struct gl_suspect){.job = gl_str_dup(&p->arena, job->id),
                                                        .flow = gl_str_dup(&p->arena, r.flow)};
 }
@@ -101,6 +108,8 @@ void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *flows = ev->answer.records.items;
 
+    GL_ASSERT(p->stage == GL_STAGE_SUSPECTS);
+    GL_ASSERT(p->suspects_n > 0);
     if (!gl_retention_fits(c, ev->answer.records.n <= p->suspects_n)) {
         return;
     }
@@ -123,6 +132,7 @@ void gl_reserved_settle(struct gl_core *c)
     struct gl_key keys[FLOWS_READ];
     size_t n = 0;
 
+    GL_ASSERT(p->chore == GL_CHORE_FLOWS);
     for (; n < p->suspects_n && n < FLOWS_READ; n++) { /* from the last one on */
         keys[n] =
             (struct gl_key){.kind = GL_S("flow"), .id = p->suspects[p->suspects_n - 1 - n].flow};
@@ -131,6 +141,7 @@ void gl_reserved_settle(struct gl_core *c)
         gl_retention_get(c, GL_STAGE_SUSPECTS, keys, n, &gl_view_stamps);
         return;
     }
+    GL_ASSERT(p->suspects_n == 0);
     forget(c, false);
     if (gl_map_count(&c->retention.damaged) == 0) {
         free_texts(c, &c->retention.reserved);
@@ -145,6 +156,8 @@ void gl_reserved_list(struct gl_core *c, bool is_begin)
 {
     struct gl_retention_state *r = &c->retention;
 
+    GL_ASSERT(r->pass.chore == GL_CHORE_FLOWS);
+    GL_ASSERT(!r->pass.is_second_look);
     if (is_begin) {
         r->is_reserving = r->reserve_all;
     } else if (r->is_reserving) { /* all of them have been listed */
@@ -155,16 +168,20 @@ void gl_reserved_list(struct gl_core *c, bool is_begin)
 void gl_reserved_add_flow(struct gl_core *c, gl_str flow)
 {
     gl_str *copy = gl_pool_alloc(&c->mem, sizeof(*copy));
+    size_t before = gl_map_count(&c->retention.reserved);
 
     *copy = (gl_str){0};
     gl_core_set(c, copy, flow);
     gl_map_add(&c->retention.reserved, *copy, copy);
+    GL_ASSERT(gl_map_count(&c->retention.reserved) == before + 1);
 }
 
 bool gl_reserved_has(struct gl_core *c, gl_str flow)
 {
     bool is_reserved = gl_map_find(&c->retention.reserved, flow) != NULL;
 
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_CANDIDATES);
+    GL_ASSERT(gl_pass(c)->chore == GL_CHORE_FLOWS);
     if (c->retention.reserve_all && !is_reserved) {
         GL_MARK(c->trace, "trim.flow_reserved");
         gl_reserved_add_flow(c, flow);

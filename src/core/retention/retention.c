@@ -30,6 +30,8 @@ static bool is_in_a_hurry(const struct gl_core *c)
 {
     const struct gl_retention_pass *p = &c->retention.pass;
 
+    GL_ASSERT(p->keep_jobs >= -1);
+    GL_ASSERT(c->retention.ended_n >= 0);
     return p->is_asked || (p->keep_jobs >= 0 && c->retention.ended_n > p->keep_jobs * 11 / 10);
 }
 
@@ -37,6 +39,10 @@ void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)
 {
     struct gl_retention_state *r = &c->retention;
 
+    GL_ASSERT(config->keep.job_ms >= 0);
+    GL_ASSERT(config->keep.jobs >= 0);
+    GL_ASSERT(config->keep.bytes >= 0);
+    GL_ASSERT(config->keep.work_ms >= 0);
     r->keep = config->keep;
     r->has_files = config->has_files;
     r->due = INT64_MAX;
@@ -51,6 +57,7 @@ void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)
 
 static void drop_ask(struct gl_core *c, struct gl_clean *ask)
 {
+    GL_ASSERT(!gl_list_empty(&ask->link));
     gl_list_remove(&ask->link);
     gl_core_set(c, &ask->job, (gl_str){0});
     gl_pool_free(&c->mem, ask, sizeof(*ask));
@@ -72,6 +79,8 @@ void gl_retention_done(struct gl_core *c)
     gl_core_set(c, &p->job, (gl_str){0});
     gl_core_set(c, &p->after, (gl_str){0});
     gl_core_set(c, &p->why, (gl_str){0});
+    GL_ASSERT(gl_list_empty(&c->retention.asks));
+    GL_ASSERT(gl_list_empty(&c->retention.pins));
 }
 
 /* ---- what the other files need ---- */
@@ -79,11 +88,37 @@ void gl_retention_done(struct gl_core *c)
 const struct gl_core_view gl_view_stamps = {.type = GL_VIEW_STAMPS};
 const struct gl_core_view gl_view_ids = {.type = GL_VIEW_IDS};
 
+bool gl_retention_has_many(uint8_t stage)
+{
+    return stage == GL_STAGE_BELONGINGS || stage == GL_STAGE_DROP || stage == GL_STAGE_CONDEMN;
+}
+
+bool gl_retention_has_stage(uint8_t chore, uint8_t stage)
+{
+    bool is_sweep =
+        stage == GL_STAGE_SUBMISSIONS || (stage >= GL_STAGE_MARK && stage <= GL_STAGE_BLOB_FILES);
+    bool is_of_flows = stage == GL_STAGE_SUBMISSIONS || stage == GL_STAGE_SUSPECTS;
+    bool is_of_blobs = stage == GL_STAGE_HEADS || stage == GL_STAGE_BLOB_FILES;
+    bool is_left = stage >= GL_STAGE_LEFT_LIST && stage <= GL_STAGE_LEFT_REMOVE;
+
+    return is_sweep == (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) &&
+           (!is_of_flows || chore == GL_CHORE_FLOWS) && (!is_of_blobs || chore == GL_CHORE_BLOBS) &&
+           is_left == gl_left_has(chore) &&
+           (stage == GL_STAGE_COPIES) == (chore == GL_CHORE_COPIES) &&
+           (stage == GL_STAGE_MEASURE_AFTER) == (chore == GL_CHORE_MEASURE);
+}
+
 void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call)
 {
     struct gl_retention_pass *p = gl_pass(c);
+    bool is_single = stage > GL_STAGE_SUBMISSIONS && !gl_retention_has_many(stage);
 
-    GL_ASSERT(p->call == 0 && p->calls_n == 0);
+    GL_ASSERT(p->call == 0);
+    GL_ASSERT(p->calls_n == 0);
+    GL_ASSERT(stage > GL_STAGE_IDLE && stage < GL_STAGES);
+    GL_ASSERT(is_single == (call != 0));
+    GL_ASSERT(gl_retention_has_stage(p->chore, stage));
+    GL_ASSERT(c->retention.due == INT64_MAX);
     p->stage = (uint8_t)stage;
     p->call = call;
 }
@@ -109,6 +144,7 @@ void gl_retention_list(struct gl_core *c, enum gl_retention_stage stage, const c
                                  .ids_only = !needs_values,
                                  .bytes_max = bytes_max};
 
+    GL_ASSERT(GL_IMPLIES(bytes_max > 0, needs_values));
     gl_retention_stage(c, stage, gl_component_list(c, GL_COMPONENT_RETENTION, &listing, view));
 }
 
@@ -124,12 +160,17 @@ void gl_retention_files(struct gl_core *c, enum gl_retention_stage stage,
         .type = type, .names = names, .names_n = n, .age_ms = age_ms, .limit = GL_PAGE_MAX};
 
     GL_ASSERT(c->retention.has_files);
+    GL_ASSERT(age_ms >= 0);
+    GL_ASSERT(GL_IMPLIES(type == GL_FILES_REMOVE_JOBS || type == GL_FILES_REMOVE_WORK, n > 0));
     gl_retention_stage(c, stage, gl_component_files(c, GL_COMPONENT_RETENTION, &files));
 }
 
 struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t guards_n,
                               const struct gl_write *writes, size_t writes_n)
 {
+    GL_ASSERT(guards_n < GL_TRIM_WRITES);
+    GL_ASSERT(writes_n > 0 && writes_n <= 2 * GL_TRIM_PAGE);
+    GL_ASSERT(c->session.n > 0);
     /* planted: a node that has lost its session removes, too */
     guards[guards_n] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = c->session};
     return gl_component_tx(c, guards, guards_n + !GL_PLANT(81), writes, writes_n);
@@ -159,10 +200,12 @@ void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size
 {
     void *more;
 
+    GL_ASSERT(n <= *cap);
     if (n < *cap) {
         return items;
     }
     *cap = *cap * 2 + 64;
+    GL_ASSERT(n < *cap);
     more = gl_arena_alloc(&p->arena, *cap * bytes);
     if (n > 0) {
         memcpy(more, items, n * bytes);
@@ -172,7 +215,9 @@ void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size
 
 struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id)
 {
+    GL_ASSERT(p->stage == GL_STAGE_CANDIDATES || p->stage == GL_STAGE_LEFT_LIST);
     p->doomed = gl_retention_grow(p, p->doomed, p->doomed_n, &p->doomed_cap, sizeof(*p->doomed));
+    GL_ASSERT(p->doomed_n < p->doomed_cap);
     p->doomed[p->doomed_n] = (struct gl_doomed){.id = gl_str_dup(&p->arena, id)};
     return &p->doomed[p->doomed_n++];
 }
@@ -191,6 +236,8 @@ static gl_str body_of(struct gl_core *c)
     struct gl_jw w;
     gl_str body;
 
+    GL_ASSERT(p->is_asked);
+    GL_ASSERT(GL_IMPLIES(p->is_removal, p->gone_n == 1));
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
     if (p->is_removal) {
@@ -213,6 +260,7 @@ static void reply(struct gl_core *c, int64_t code, gl_str why)
 {
     const struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->is_asked);
     if (code != 0) {
         gl_txn_refuse(c, p->request, (int)code, "%.*s", GL_STR_ARG(why));
     } else {
@@ -229,7 +277,9 @@ void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
     struct gl_retention_state *r = &c->retention;
     struct gl_retention_pass *p = gl_pass(c);
 
-    GL_ASSERT(p->call == 0 && p->calls_n == 0);
+    GL_ASSERT(p->call == 0);
+    GL_ASSERT(p->calls_n == 0);
+    GL_ASSERT(p->broken == 0);
     if (p->is_asked) {
         reply(c, code, why);
     }
@@ -246,6 +296,7 @@ void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
 
 void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why)
 {
+    GL_ASSERT(code != 0);
     /* What was being removed may have been removed, and its files not; or only a part of it. */
     c->retention.seek_orphans = c->retention.seek_begun = true;
     gl_retention_over(c, code, gl_str_dup(c->out->arena, why));
@@ -255,12 +306,15 @@ void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why)
 
 bool gl_retention_is_refused(const struct gl_event *ev)
 {
+    GL_ASSERT(ev->type == GL_EV_ANSWER);
     return ev->answer.code == GL_E_CONFLICT || ev->answer.code == GL_E_NOT_FOUND ||
            ev->answer.code == GL_E_DAMAGED;
 }
 
 bool gl_retention_fits(struct gl_core *c, bool is_as_asked)
 {
+    GL_ASSERT(gl_pass(c)->call == 0);
+    GL_ASSERT(!gl_retention_has_many(gl_pass(c)->stage));
     if (!is_as_asked) {
         gl_retention_fail(c, GL_E_DAMAGED, gl_str_of(gl_err_text(GL_E_DAMAGED)));
     }
@@ -272,6 +326,7 @@ bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->calls_n > 0);
+    GL_ASSERT(gl_retention_has_many(p->stage));
     p->calls_n--;
     if (ev->answer.code != 0 && !gl_retention_is_refused(ev)) {
         p->broken = ev->answer.code;
@@ -289,7 +344,7 @@ bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev)
 
 void gl_retention_on_nothing(struct gl_core *c, const struct gl_event *ev)
 {
-    (void)c;
+    GL_ASSERT(gl_pass(c)->stage <= GL_STAGE_SUBMISSIONS);
     (void)ev;
 }
 
@@ -305,6 +360,7 @@ static bool is_too_large(const struct gl_core *c)
 {
     const struct gl_retention_state *r = &c->retention;
 
+    GL_ASSERT(r->keep.bytes >= 0);
     return r->keep.bytes > 0 &&
            r->pass.store_bytes + r->pass.files_bytes > (uint64_t)r->keep.bytes + r->young_bytes;
 }
@@ -318,6 +374,8 @@ static int64_t count_by_size(const struct gl_core *c)
     uint64_t excess = is_too_large(c) ? all - (uint64_t)r->keep.bytes - r->young_bytes : 0;
     uint64_t n = excess / (all / ended + 1) + (excess > 0);
 
+    GL_ASSERT(r->ended_n >= 0);
+    GL_ASSERT((excess > 0) == (n > 0));
     return n < GL_TRIM_HANDFUL ? (int64_t)n : GL_TRIM_HANDFUL;
 }
 
@@ -326,6 +384,8 @@ static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t b
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(!p->is_removal);
+    GL_ASSERT(p->by_size_n >= 0);
     if (e->score == GL_ENDED_BEGUN) {
         return true;
     }
@@ -347,6 +407,9 @@ static void make_handful(struct gl_core *c, size_t n)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->call == 0);
+    GL_ASSERT(p->calls_n == 0);
+    GL_ASSERT(p->chore == GL_CHORE_NONE);
     gl_arena_reset(&p->arena);
     p->jobs = GL_NEW_ARRAY(&p->arena, struct gl_leaving, n + 1);
     p->jobs_n_now = n;
@@ -357,6 +420,8 @@ static void page(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
 
     p->by_size_n = count_by_size(c);
+    GL_ASSERT(p->by_size_n >= 0 && p->by_size_n <= GL_TRIM_HANDFUL);
+    GL_ASSERT(!p->is_removal);
     gl_retention_range(c, GL_STAGE_PAGE,
                        (struct gl_range){
                            .index = GL_S("ended"),
@@ -374,6 +439,7 @@ void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
     struct gl_retention_pass *p = gl_pass(c);
     size_t n = 0;
 
+    GL_ASSERT(p->stage == GL_STAGE_PAGE);
     make_handful(c, ev->answer.entries.n);
     for (; n < ev->answer.entries.n && is_to_go(c, &all[n], n); n++) {
         p->jobs[n].id = gl_str_dup(&p->arena, all[n].id);
@@ -395,6 +461,7 @@ void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
 
 static void pause_then_page(struct gl_core *c)
 {
+    GL_ASSERT(!gl_pass(c)->is_removal);
     if (!gl_pass(c)->is_asked && !gl_list_empty(&c->retention.asks)) {
         gl_retention_over(c, 0, (gl_str){0}); /* a client waits: the rest can wait */
     } else if (is_in_a_hurry(c)) {
@@ -409,6 +476,10 @@ void gl_retention_jobs_over(struct gl_core *c)
 {
     const struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->stage == GL_STAGE_DROP || p->stage == GL_STAGE_JOB_FILES);
+    GL_ASSERT(p->gone_n <= p->jobs_n_now);
+    GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
+    GL_ASSERT(GL_IMPLIES(p->is_removal && p->gone_n == 0, p->why_code != 0));
     if (p->is_removal && p->gone_n == 0) {
         gl_retention_over(c, p->why_code, p->why);
     } else if (p->is_removal) {
@@ -426,6 +497,8 @@ static void set_out(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->chore == GL_CHORE_NONE);
+    GL_ASSERT(c->retention.is_counted);
     if (p->is_removal) {
         make_handful(c, 1);
         p->jobs[0].id = gl_str_dup(&p->arena, p->job);
@@ -439,6 +512,8 @@ void gl_retention_on_measured(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
+    GL_ASSERT(p->stage >= GL_STAGE_MEASURE && p->stage <= GL_STAGE_MEASURE_AFTER);
+    GL_ASSERT(GL_IMPLIES(p->stage == GL_STAGE_MEASURE_FILES, c->retention.has_files));
     if (p->stage == GL_STAGE_MEASURE_FILES) {
         p->files_bytes = ev->answer.bytes;
         set_out(c);
@@ -462,6 +537,7 @@ void gl_retention_on_measured(struct gl_core *c, const struct gl_event *ev)
 
 static void measure(struct gl_core *c)
 {
+    GL_ASSERT(c->retention.is_counted);
     if (gl_pass(c)->is_asked || c->retention.keep.bytes > 0) {
         gl_retention_measure(c, GL_STAGE_MEASURE);
     } else {
@@ -478,6 +554,7 @@ static void count(struct gl_core *c)
                              .after_id = gl_pass(c)->after,
                              .limit = COUNT_PAGE};
 
+    GL_ASSERT(!c->retention.is_counted);
     gl_retention_stage(c, GL_STAGE_COUNT, gl_component_count(c, GL_COMPONENT_RETENTION, &range));
 }
 
@@ -485,6 +562,11 @@ void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *last = ev->answer.entries.items;
 
+    GL_ASSERT(gl_pass(c)->stage == GL_STAGE_COUNT);
+    GL_ASSERT(!c->retention.is_counted);
+    if (!gl_retention_fits(c, ev->answer.n <= COUNT_PAGE)) {
+        return;
+    }
     c->retention.ended_n += (int64_t)ev->answer.n;
     if (ev->answer.n == COUNT_PAGE && ev->answer.entries.n == 1) {
         set_after(c, last->score, last->id);
@@ -503,6 +585,8 @@ static void set_up(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_link *l = gl_list_first(&r->asks);
 
+    GL_ASSERT(p->stage == GL_STAGE_IDLE);
+    GL_ASSERT(!p->is_asked);
     p->keep_ms = r->keep.job_ms > 0 ? r->keep.job_ms : -1;
     p->keep_jobs = r->keep.jobs > 0 ? r->keep.jobs : -1;
     p->is_asked = l != NULL;
@@ -521,6 +605,9 @@ static void set_up(struct gl_core *c)
     p->store_bytes = p->store_bytes_before = p->files_bytes = 0;
     p->has_shrunk = false;
     set_after(c, 0, (gl_str){0});
+    GL_ASSERT(p->keep_ms >= -1);
+    GL_ASSERT(p->keep_jobs >= -1);
+    GL_ASSERT(GL_IMPLIES(p->is_removal, p->is_asked));
 }
 
 static void begin(struct gl_core *c)
@@ -529,6 +616,9 @@ static void begin(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->stage == GL_STAGE_IDLE);
+    GL_ASSERT(p->chore == GL_CHORE_NONE);
+    GL_ASSERT(p->jobs_n_now == 0);
+    GL_ASSERT(p->doomed_n == 0);
     r->due = INT64_MAX;
     set_up(c);
     if (!p->is_asked && !c->leader.leads) {
@@ -571,6 +661,7 @@ void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask)
 {
     struct gl_clean *copy = gl_pool_alloc(&c->mem, sizeof(*copy));
 
+    GL_ASSERT(GL_IMPLIES(ask->is_removal, ask->job.n > 0));
     *copy = *ask;
     copy->job = (gl_str){0};
     gl_core_set(c, &copy->job, ask->job);
@@ -589,6 +680,7 @@ void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
                            .keep_for = ev->clean.keep_for,
                            .keep_jobs = ev->clean.keep_jobs};
 
+    GL_ASSERT(ev->type == GL_EV_CLEAN);
     if (!gl_components_are_on(c)) {
         gl_txn_refuse(c, ev->clean.request, GL_R_NODE_STOPPING, "this node is stopping");
         return;
@@ -608,6 +700,7 @@ void gl_retention_on_ended(struct gl_core *c, bool has_ended)
     struct gl_retention_state *r = &c->retention;
     bool is_idle = r->pass.stage == GL_STAGE_IDLE;
 
+    GL_ASSERT(r->ended_n >= 0);
     if (!has_ended) {
         return;
     }
@@ -625,6 +718,7 @@ bool gl_retention_progress(const struct gl_core *c, uint64_t *ret_removed)
 {
     const struct gl_retention_pass *p = &c->retention.pass;
 
+    GL_ASSERT(GL_IMPLIES(p->stage == GL_STAGE_IDLE, !p->is_asked));
     *ret_removed = p->jobs_n;
     return p->stage != GL_STAGE_IDLE && p->is_asked;
 }
@@ -642,11 +736,16 @@ static const struct {
 
 static gl_ms due(const struct gl_core *c)
 {
+    GL_ASSERT(
+        GL_IMPLIES(c->retention.pass.stage > GL_STAGE_SUBMISSIONS, c->retention.due == INT64_MAX));
     return c->retention.due;
 }
 
 static void on_time(struct gl_core *c)
 {
+    GL_ASSERT(c->retention.due <= c->now);
+    GL_ASSERT(gl_pass(c)->call == 0);
+    GL_ASSERT(gl_pass(c)->stage <= GL_STAGE_SUBMISSIONS);
     c->retention.due = INT64_MAX;
     if (gl_pass(c)->stage == GL_STAGE_SUBMISSIONS) {
         gl_garbage_wait(c);
@@ -665,7 +764,9 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     bool is_fine = ev->answer.code == 0 || has_many ||
                    ((how & GL_ANSWER_REFUSED) != 0 && gl_retention_is_refused(ev));
 
-    if (!gl_components_are_on(c) ||
+    GL_ASSERT(ev->answer.by == GL_COMPONENT_RETENTION);
+    GL_ASSERT(has_many == gl_retention_has_many(p->stage));
+    if (!gl_components_are_on(c) || ev->answer.number == 0 ||
         (has_many ? p->calls_n == 0 : p->call == 0 || ev->answer.number != p->call)) {
         return;
     }

@@ -193,6 +193,7 @@ static struct gl_strs texts_of(const struct gl_map *m, struct gl_arena *a)
     for (size_t i = 0; (text = gl_map_next(m, &i)) != NULL;) {
         all[ret.n++] = *text;
     }
+    GL_ASSERT(ret.n == gl_map_count(m));
     return ret;
 }
 
@@ -227,6 +228,135 @@ static void list_asks(const struct gl_core *c, struct gl_arena *a, struct saved_
     for (size_t i = 0; (d = gl_map_next(&r->damaged, &i)) != NULL;) {
         jobs[s->damaged.n++] = *d;
     }
+    GL_ASSERT(s->damaged.n == gl_map_count(&r->damaged));
+}
+
+/* ---- what holds between two steps ---- */
+
+/* What each stage relies on. Asserted when a snapshot is saved, and checked when one is restored,
+ * because anyone may have written it. Nothing here may depend on what a store answered. */
+static bool is_sound(const struct gl_core *c)
+{
+    const struct gl_retention_state *r = &c->retention;
+    const struct gl_retention_pass *p = &r->pass;
+    bool has_many = gl_retention_has_many(p->stage), has_none = p->stage <= GL_STAGE_SUBMISSIONS;
+    bool is_of_files = p->chore >= GL_CHORE_COPIES && p->chore != GL_CHORE_MEASURE;
+    bool is_measured = p->stage == GL_STAGE_MEASURE || p->stage == GL_STAGE_MEASURE_FILES;
+
+    return has_many == (p->calls_n > 0) && (p->call != 0) == (!has_many && !has_none) &&
+           gl_retention_has_stage(p->chore, p->stage) && (r->has_files || !is_of_files) &&
+           (has_none || r->due == INT64_MAX) && (has_many || p->broken == 0) &&
+           (p->stage != GL_STAGE_COPIES || p->has_copies) &&
+           (p->stage != GL_STAGE_MEASURE_FILES || r->has_files) &&
+           (p->stage != GL_STAGE_COUNT || !r->is_counted) && (!is_measured || r->is_counted) &&
+           (p->stage != GL_STAGE_IDLE || !p->is_asked) && r->keep.bytes >= 0 &&
+           r->keep.work_ms >= 0 && r->ended_n >= 0 && p->keep_ms >= -1 && p->keep_jobs >= -1 &&
+           p->by_size_n >= 0;
+}
+
+/* The removal of one job. */
+static bool is_removal_sound(const struct gl_retention_pass *p, const struct saved_lists *s)
+{
+    const struct gl_leaving *job = s->jobs.items;
+    bool is_of_jobs = p->stage >= GL_STAGE_JOBS && p->stage <= GL_STAGE_JOB_FILES;
+    bool is_of_one = p->stage == GL_STAGE_BEGUN || p->stage == GL_STAGE_FLOW;
+
+    if (!p->is_removal || p->stage == GL_STAGE_IDLE) {
+        return !is_of_one;
+    }
+    return p->is_asked &&
+           (is_of_jobs ? s->jobs.n == 1 && p->why_code != 0
+                       : (p->stage >= GL_STAGE_COUNT && p->stage < GL_STAGE_PAGE &&
+                          p->stage != GL_STAGE_MEASURE_AGAIN)) &&
+           (p->stage != GL_STAGE_MEASURE_AFTER || p->gone_n == 1) &&
+           (p->stage != GL_STAGE_BEGUN || job->is_headless) &&
+           (p->stage != GL_STAGE_FLOW ||
+            (job->is_doubtful && !gl_job_status_is_terminal(job->r.status)));
+}
+
+static bool are_jobs_sound(const struct gl_retention_pass *p, const struct saved_lists *s)
+{
+    const struct gl_leaving *jobs = s->jobs.items;
+    bool is_of_jobs = p->stage >= GL_STAGE_JOBS && p->stage <= GL_STAGE_JOB_FILES;
+    bool is_of_calls = p->stage == GL_STAGE_BELONGINGS || p->stage == GL_STAGE_DROP;
+    bool is_good = (s->jobs.n > 0 || !is_of_jobs) &&
+                   (p->stage != GL_STAGE_JOB_FILES || (p->gone_n > 0 && p->gone_n <= s->jobs.n)) &&
+                   (p->stage != GL_STAGE_DROP || !p->is_part || p->calls_n == 1) &&
+                   (p->stage != GL_STAGE_DROP || p->calls_n <= GL_TRIM_FLYING);
+
+    for (size_t i = 0; i < s->jobs.n && is_of_jobs; i++) {
+        const struct gl_leaving *g = &jobs[i];
+        bool is_read = p->stage > GL_STAGE_JOBS, is_listed = p->stage >= GL_STAGE_NAMES;
+
+        is_good = is_good && gl_ended_has_kind(g->kind) && g->ids.n <= GL_TRIM_PAGE &&
+                  (!g->is_removed || g->is_over) &&
+                  (g->call == 0 || (is_of_calls && !g->is_over)) &&
+                  (is_read ? g->is_headless || g->rev != 0 : !g->is_damaged && !g->is_doubtful) &&
+                  (is_listed || !g->is_over);
+    }
+    return is_good;
+}
+
+static bool are_doomed_sound(const struct gl_core *c, const struct saved_lists *s)
+{
+    const struct gl_retention_pass *p = &c->retention.pass;
+    const struct gl_doomed *doomed = s->doomed.items;
+    uint8_t stage = p->stage;
+    bool is_condemning = stage == GL_STAGE_HEADS || stage == GL_STAGE_CONDEMN;
+    bool is_removing = stage == GL_STAGE_REMOVE || stage == GL_STAGE_SPARE;
+    bool is_start = stage == GL_STAGE_SUBMISSIONS || stage == GL_STAGE_SUSPECTS || is_condemning;
+    bool is_of_pages = stage == GL_STAGE_CANDIDATES || is_condemning ||
+                       stage == GL_STAGE_BLOB_FILES || stage == GL_STAGE_SUBMISSIONS;
+    bool is_of_records = p->chore >= GL_CHORE_RATES && p->chore <= GL_CHORE_INBOX;
+    bool is_good =
+        p->at <= s->doomed.n && (stage != GL_STAGE_CONDEMN || p->batch <= s->doomed.n) &&
+        (stage != GL_STAGE_CONDEMN || p->chore == GL_CHORE_FLOWS || p->at <= p->batch) &&
+        (!is_start || p->after.n == 0) && (!is_of_pages || !p->is_second_look) &&
+        (!is_removing || c->shared == p->is_second_look) &&
+        (!(is_condemning || stage == GL_STAGE_SPARE || p->is_second_look) ||
+         (c->shared && p->token > 0)) &&
+        (stage != GL_STAGE_REMOVE || !c->shared || p->batch > 0) &&
+        (stage != GL_STAGE_CANDIDATES || c->shared || s->doomed.n == 0) &&
+        (stage != GL_STAGE_REMOVE || c->shared || p->chore == GL_CHORE_FLOWS) &&
+        (stage != GL_STAGE_MARK || p->at == 0) && (stage != GL_STAGE_SUBMISSIONS || p->at == 0) &&
+        (stage != GL_STAGE_SUSPECTS || s->suspects.n > 0) &&
+        (stage != GL_STAGE_LEFT_LIST || (s->doomed.n == 0 && p->at == 0)) &&
+        (stage != GL_STAGE_LEFT_CHECK || (p->at < p->batch && p->batch <= s->doomed.n)) &&
+        (stage != GL_STAGE_LEFT_REMOVE || p->at == s->doomed.n) &&
+        (!is_of_records || s->doomed.n <= GL_TRIM_PAGE) &&
+        (!p->is_full || p->chore == GL_CHORE_WORK);
+
+    for (size_t i = 0; i < s->doomed.n; i++) {
+        is_good = is_good && doomed[i].pieces <= GL_BLOB_BYTES_MAX / GL_GC_PIECE_BYTES &&
+                  (doomed[i].pieces == 0 || p->chore == GL_CHORE_BLOBS);
+    }
+    return is_good;
+}
+
+static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s)
+{
+    const struct gl_retention_pass *p = &c->retention.pass;
+
+    if (p->stage == GL_STAGE_IDLE && (s->jobs.n > 0 || s->doomed.n > 0 || s->suspects.n > 0)) {
+        return false;
+    }
+    return is_removal_sound(p, s) && are_jobs_sound(p, s) && are_doomed_sound(c, s);
+}
+
+/* Ids come from the store, so they are checked only where a snapshot is read. */
+static bool have_ids(const struct saved_lists *s)
+{
+    const struct gl_leaving *jobs = s->jobs.items;
+    const struct gl_doomed *doomed = s->doomed.items;
+    bool have_all = true;
+
+    for (size_t i = 0; i < s->jobs.n; i++) {
+        have_all = have_all && jobs[i].id.n > 0;
+    }
+    for (size_t i = 0; i < s->doomed.n; i++) {
+        have_all = have_all && doomed[i].id.n > 0;
+    }
+    return have_all;
 }
 
 void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
@@ -245,50 +375,15 @@ void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
         .used = texts_of(&p->used, &a),
     };
 
+    GL_ASSERT(p->doomed_n <= p->doomed_cap);
+    GL_ASSERT(p->suspects_n <= p->suspects_cap);
+    GL_ASSERT(is_sound(c));
+    GL_ASSERT(are_lists_sound(c, &s->lists));
     list_asks(c, &a, &s->lists);
     gl_snapshot_put(out, "retention", &retention_schema, s);
 }
 
 /* ---- and back ---- */
-
-/* The text may be a stranger's: what its stage takes for granted must be there. */
-static bool is_sound(const struct gl_core *c)
-{
-    const struct gl_retention_pass *p = &c->retention.pass;
-    bool has_many = p->stage == GL_STAGE_BELONGINGS || p->stage == GL_STAGE_DROP ||
-                    p->stage == GL_STAGE_CONDEMN;
-    bool has_none = p->stage <= GL_STAGE_SUBMISSIONS;
-    bool is_sweep = p->stage == GL_STAGE_SUBMISSIONS ||
-                    (p->stage >= GL_STAGE_MARK && p->stage <= GL_STAGE_BLOB_FILES);
-    bool is_left = p->stage >= GL_STAGE_LEFT_LIST && p->stage <= GL_STAGE_LEFT_REMOVE;
-    bool is_of_files = p->chore >= GL_CHORE_COPIES && p->chore != GL_CHORE_MEASURE;
-
-    return has_many == (p->calls_n > 0) && (p->call != 0) == (!has_many && !has_none) &&
-           is_sweep == (p->chore == GL_CHORE_FLOWS || p->chore == GL_CHORE_BLOBS) &&
-           is_left == gl_left_has(p->chore) && (c->retention.has_files || !is_of_files);
-}
-
-static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s)
-{
-    const struct gl_retention_pass *p = &c->retention.pass;
-    const struct gl_leaving *jobs = s->jobs.items;
-    const struct gl_doomed *doomed = s->doomed.items;
-    bool needs_jobs = p->stage >= GL_STAGE_JOBS && p->stage <= GL_STAGE_JOB_FILES;
-    bool is_within = p->stage == GL_STAGE_CONDEMN || p->stage == GL_STAGE_LEFT_CHECK;
-    bool is_good = (s->jobs.n > 0 || !needs_jobs) && p->at <= s->doomed.n &&
-                   (!is_within || p->batch <= s->doomed.n) &&
-                   (p->stage != GL_STAGE_LEFT_CHECK || p->at < p->batch);
-
-    for (size_t i = 0; i < s->jobs.n; i++) {
-        is_good = is_good && jobs[i].id.n > 0 && gl_ended_has_kind(jobs[i].kind) &&
-                  jobs[i].ids.n <= GL_TRIM_PAGE;
-    }
-    for (size_t i = 0; i < s->doomed.n; i++) {
-        is_good = is_good && doomed[i].id.n > 0 &&
-                  doomed[i].pieces <= GL_BLOB_BYTES_MAX / GL_GC_PIECE_BYTES;
-    }
-    return is_good;
-}
 
 static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
                            const struct saved_lists *s)
@@ -298,6 +393,9 @@ static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
     const struct gl_damaged_job *damaged = s->damaged.items;
 
     for (size_t i = 0; i < s->asks.n; i++) {
+        if (asks[i].is_removal && asks[i].job.n == 0) {
+            return gl_snapshot_bad(l, "the removal of a job does not name it");
+        }
         gl_retention_ask(c, &asks[i]);
     }
     for (size_t i = 0; i < s->pins.n; i++) {
@@ -316,6 +414,8 @@ static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
         }
         gl_reserved_add_flow(c, s->reserved.items[i]);
     }
+    GL_ASSERT(gl_map_count(&c->retention.damaged) == s->damaged.n);
+    GL_ASSERT(gl_map_count(&c->retention.reserved) == s->reserved.n);
     return 0;
 }
 
@@ -328,6 +428,9 @@ static void restore_pass(struct gl_retention_pass *p, const struct saved_lists *
     p->doomed_n = p->doomed_cap = s->doomed.n;
     p->suspects = s->suspects.items;
     p->suspects_n = p->suspects_cap = s->suspects.n;
+    GL_ASSERT(p->at <= p->doomed_n);
+    GL_ASSERT(p->stage < GL_STAGES);
+    GL_ASSERT(p->chore < GL_CHORE_COUNT);
     for (size_t i = 0; i < s->used.n; i++) {
         gl_retention_add(p, &p->used, s->used.items[i]);
     }
@@ -348,7 +451,7 @@ int gl_retention_restore(struct gl_core *c, struct gl_snapshot_line *l)
         return rc;
     }
     gl_core_adopt(c, &state_schema, &c->retention, &s->state);
-    if (!is_sound(c) || !are_lists_sound(c, &s->lists)) {
+    if (!is_sound(c) || !are_lists_sound(c, &s->lists) || !have_ids(&s->lists)) {
         return gl_snapshot_bad(l, "retention's lists do not fit what it does");
     }
     restore_pass(p, &s->lists);
