@@ -217,7 +217,7 @@ struct gl_event_answer {
     struct gl_items entries;  /* RANGE: struct gl_event_entry; COUNT: the last one only */
     struct gl_strs names;     /* LIST: what the view selects; FILES: the files found */
     gl_str next;              /* LIST: the last id, if there may be more after it */
-    uint64_t n;               /* COUNT: entries; FILES: files removed */
+    uint64_t n;               /* COUNT: entries; FILES: files removed; EXPIRE: answers */
     uint64_t bytes;           /* MEASURE; FILES: measured, or freed */
     uint64_t young;           /* FILES: bytes kept only because they are too new to remove */
     struct gl_items sessions; /* SESSIONS: struct gl_event_peer */
