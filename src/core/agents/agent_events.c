@@ -7,7 +7,7 @@
 #include "model/bundle/worker_output.h"
 
 /* The step an event is about: the one it names, if the job has it, else the agent's own. */
-static struct gl_step *subject(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
+static struct gl_step *step_of_event(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_job *j = t->unit->job;
     gl_str name = gl_worker_output_event_step(payload, c->out->arena);
@@ -21,7 +21,7 @@ static struct gl_step *subject(struct gl_core *c, const struct gl_turn_end *t, g
     return t->step;
 }
 
-static gl_str text_at(struct gl_core *c, const struct gl_json *json, const char *name)
+static gl_str string_field(struct gl_core *c, const struct gl_json *json, const char *name)
 {
     gl_jnode n = gl_json_get(json, gl_json_root(json), name);
 
@@ -29,7 +29,7 @@ static gl_str text_at(struct gl_core *c, const struct gl_json *json, const char 
                                                       : (gl_str){0};
 }
 
-static bool is_true(const struct gl_json *json, const char *name)
+static bool bool_field(const struct gl_json *json, const char *name)
 {
     gl_jnode n = gl_json_get(json, gl_json_root(json), name);
 
@@ -57,14 +57,14 @@ static bool is_listed(const struct gl_json *json, gl_jnode list, gl_str id, stru
     return false;
 }
 
-static void name_step(struct gl_buf *out, gl_str id)
+static void append_quoted(struct gl_buf *out, gl_str id)
 {
     gl_buf_str(out, out->n > 0 ? GL_S(",\"") : GL_S("\""));
     gl_buf_str(out, id);
     gl_buf_char(out, '"');
 }
 
-static void branch(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
+static void apply_branch(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     gl_jnode list = gl_json_get(json, gl_json_root(json), "branches");
@@ -78,9 +78,9 @@ static void branch(struct gl_core *c, struct gl_step *st, const struct gl_json *
         struct gl_step *child = gl_step_get(c, st->job, spec->children[i]);
 
         if (is_listed(json, list, child->r.step_id, c->out->arena)) {
-            name_step(&selected, child->r.step_id);
+            append_quoted(&selected, child->r.step_id);
         } else if (!gl_step_status_is_terminal(child->r.status)) {
-            name_step(&skipped, child->r.step_id);
+            append_quoted(&skipped, child->r.step_id);
             gl_ledger_skip(c, child, reason);
         }
     }
@@ -95,7 +95,7 @@ static void branch(struct gl_core *c, struct gl_step *st, const struct gl_json *
 /* ---- skip ---- */
 
 /* Every step behind it, each once. */
-static void skip_behind(struct gl_core *c, struct gl_step *st, gl_str why)
+static void skip_downstream(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     const struct gl_flow *flow = st->job->spec->flow;
     uint32_t *stack = GL_NEW_ARRAY(c->out->arena, uint32_t, flow->steps.n);
@@ -124,26 +124,26 @@ static void skip_behind(struct gl_core *c, struct gl_step *st, gl_str why)
     }
 }
 
-static void skip(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
+static void apply_skip(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
 {
-    gl_str why = text_at(c, json, "reason");
+    gl_str why = string_field(c, json, "reason");
 
     GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     why = why.n > 0 ? why : GL_S("skipped by its agent");
     gl_ledger_skip(c, st, why);
-    if (is_true(json, "skip_downstream")) {
-        skip_behind(c, st, why);
+    if (bool_field(json, "skip_downstream")) {
+        skip_downstream(c, st, why);
     }
 }
 
 /* ---- which event is it? ---- */
 
-static void fail(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
+static void apply_failure(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
 {
-    gl_str why = text_at(c, json, "reason");
+    gl_str why = string_field(c, json, "reason");
 
     GL_ASSERT(gl_step_is_bound(st));
-    why = why.n > 0 ? why : text_at(c, json, "error");
+    why = why.n > 0 ? why : string_field(c, json, "error");
     gl_agent_step_fail(c, st, why.n > 0 ? why : GL_S("its agent reported a failure"));
 }
 
@@ -159,10 +159,11 @@ static bool is_stale(struct gl_core *c, const struct gl_turn_end *t, const struc
 }
 
 /* An event that names an attempt is about that one only. */
-static bool is_other(struct gl_core *c, const struct gl_turn_end *t, const struct gl_step *st,
-                     const struct gl_json *json)
+static bool is_for_other_attempt(struct gl_core *c, const struct gl_turn_end *t,
+                                 const struct gl_step *st, const struct gl_json *json)
 {
-    gl_str named = text_at(c, json, "attempt_id"), key = text_at(c, json, "idempotency_key");
+    gl_str named = string_field(c, json, "attempt_id"),
+           key = string_field(c, json, "idempotency_key");
     gl_str current = gl_str_fmt(c->out->arena, "%.*s:attempt:%u", GL_STR_ARG(st->r.step_id),
                                 st->r.attempt_count);
     gl_str prefix = gl_str_fmt(c->out->arena, "%.*s:%.*s:%u:", GL_STR_ARG(st->job->r.run_id),
@@ -179,38 +180,38 @@ static bool is_other(struct gl_core *c, const struct gl_turn_end *t, const struc
     return true;
 }
 
-static void act(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_str payload)
+static void apply_event(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_str payload)
 {
     struct gl_step *st;
     struct gl_json json;
 
     if (gl_str_is(type, "workflow_graph_patch")) {
-        gl_patch_apply_on_note(c, t, payload);
+        gl_patch_apply_on_event(c, t, payload);
         return;
     }
-    st = subject(c, t, payload);
+    st = step_of_event(c, t, payload);
     if (st == NULL ||
         gl_json_parse(&json, payload, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
-        is_stale(c, t, st) || is_other(c, t, st, &json)) {
+        is_stale(c, t, st) || is_for_other_attempt(c, t, st, &json)) {
         return;
     }
     if (gl_str_is(type, "workflow_step_failed")) {
-        fail(c, st, &json);
+        apply_failure(c, st, &json);
     } else if (gl_str_is(type, "workflow_step_completed") ||
                gl_str_is(type, "workflow_step_attempt_completed")) {
         gl_ledger_end(c, st, GL_STEP_COMPLETED, GL_OUTCOME_SUCCESS, payload);
     } else if (gl_str_is(type, "workflow_step_partial")) {
         gl_ledger_end(c, st, GL_STEP_PARTIAL, GL_OUTCOME_PARTIAL, payload);
     } else if (gl_str_is(type, "workflow_step_skipped")) {
-        skip(c, st, &json);
+        apply_skip(c, st, &json);
     } else if (gl_str_is(type, "workflow_step_branch")) {
-        branch(c, st, &json);
+        apply_branch(c, st, &json);
     } else if (gl_str_is(type, "workflow_step_scatter")) {
-        gl_scatter_on_note(c, t, payload);
+        gl_scatter_on_event(c, t, payload);
     } else {
         st->r.beacon_at = c->now;
         if (gl_str_is(type, "agent_beacon")) {
-            gl_agent_step_beacon(c, st, t->agent->beacon_timeout_ms);
+            gl_agent_step_on_beacon(c, st, t->agent->beacon_timeout_ms);
         }
     }
 }
@@ -247,9 +248,9 @@ void gl_agent_events_take(struct gl_core *c, const struct gl_turn_end *t, gl_str
                           gl_str payload)
 {
     bool is_patch = gl_str_is(type, "workflow_graph_patch");
-    const char *name = gl_str_dup(c->out->arena, gl_agents_plain(c, type)).p;
+    const char *name = gl_str_dup(c->out->arena, gl_agents_json_safe(c, type)).p;
 
     GL_ASSERT(gl_step_is_unit(t->unit));
     gl_agents_log(c, t->unit, name, (gl_str){0}, is_patch ? patch_head(c, payload) : payload);
-    act(c, t, type, payload);
+    apply_event(c, t, type, payload);
 }

@@ -61,8 +61,8 @@ static gl_ms delay_after(const struct gl_restart *p, size_t earlier)
     return p->max_delay_ms > 0 && delay > p->max_delay_ms ? p->max_delay_ms : delay;
 }
 
-static void note(struct gl_core *c, struct gl_step *st, const gl_ms *history, size_t n, gl_str why,
-                 const char *next, gl_ms next_at)
+static void write_policy_state(struct gl_core *c, struct gl_step *st, const gl_ms *history,
+                               size_t n, gl_str why, const char *next, gl_ms next_at)
 {
     char when[GL_WHEN_BYTES];
     struct gl_buf buf = {0};
@@ -93,8 +93,8 @@ static void note(struct gl_core *c, struct gl_step *st, const gl_ms *history, si
     gl_txn_dirty(c, st);
 }
 
-static void again_at(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why,
-                     const char *event)
+static void restart_after(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why,
+                          const char *event)
 {
     GL_ASSERT(wait >= 0);
     gl_agent_unit_release(c, st); /* it begins anew */
@@ -107,7 +107,7 @@ static void again_at(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str w
 }
 
 /* A person decides: the same as after an unknown outcome. */
-static void review(struct gl_core *c, struct gl_step *st, gl_str why)
+static void ask_for_review(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     struct gl_job *j = st->job;
 
@@ -118,7 +118,7 @@ static void review(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ledger_block(c, st, GL_BLOCK_REVIEW, why);
 }
 
-void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
+void gl_agent_restart_apply(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     const struct gl_restart *p = policy_of(st);
     const struct gl_policies *job = &st->job->spec->flow->bundle->policies;
@@ -130,31 +130,31 @@ void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
     GL_ASSERT(gl_step_is_unit(st));
     GL_ASSERT(st->job->r.verdict == GL_VERDICT_NONE);
     if (job->recovery_mode == GL_RECOVERY_MANUAL_RECOVER && !was_judged) {
-        note(c, st, history, n, why, "review", 0);
-        review(c, st, why);
+        write_policy_state(c, st, history, n, why, "review", 0);
+        ask_for_review(c, st, why);
     } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && n < p->attempts &&
                n < HISTORY_MAX) {
         GL_MARK(c->trace, "restart.scheduled");
         wait = delay_after(p, n);
         history[n++] = c->now; /* counted when it starts */
-        note(c, st, history, n, why, "restart", c->now + wait);
-        again_at(c, st, wait, why, "agent_restart_scheduled");
+        write_policy_state(c, st, history, n, why, "restart", c->now + wait);
+        restart_after(c, st, wait, why, "agent_restart_scheduled");
     } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && p->waits && n > 0) {
         GL_MARK(c->trace, "restart.waits_for_window");
         wait = history[0] + p->interval_ms - c->now;
-        note(c, st, history, n, why, "wait", c->now + wait);
-        again_at(c, st, wait > 0 ? wait : 1, why, "agent_restart_deferred");
+        write_policy_state(c, st, history, n, why, "wait", c->now + wait);
+        restart_after(c, st, wait > 0 ? wait : 1, why, "agent_restart_deferred");
     } else if (job->job_type == GL_TYPE_SERVICE && !was_judged) {
         GL_MARK(c->trace, "restart.service_asks");
-        note(c, st, history, n, why, "exhausted", 0);
-        review(c, st, why);
+        write_policy_state(c, st, history, n, why, "exhausted", 0);
+        ask_for_review(c, st, why);
     } else {
-        note(c, st, history, n, why, "exhausted", 0);
+        write_policy_state(c, st, history, n, why, "exhausted", 0);
         gl_core_set(c, &st->job->r.failed_step, st->r.step_id);
-        gl_failure_tell(c, st, why);
-        gl_ledger_sentence(c, st->job, GL_VERDICT_FAILED,
-                           gl_str_fmt(c->out->arena, "agent '%.*s' failed: %.*s", GL_STR_ARG(id),
-                                      GL_STR_ARG(why)));
+        gl_failure_record(c, st, why);
+        gl_ledger_set_verdict(c, st->job, GL_VERDICT_FAILED,
+                              gl_str_fmt(c->out->arena, "agent '%.*s' failed: %.*s", GL_STR_ARG(id),
+                                         GL_STR_ARG(why)));
         gl_agent_unit_ack(c, st);
     }
 }

@@ -16,7 +16,7 @@ static void set_heartbeat(struct gl_core *c, struct gl_step *st, gl_ms timeout_m
 }
 
 /* How long its worker may be silent: as the step says, or its agent. */
-static gl_ms silence_of(const struct gl_step *st)
+static gl_ms heartbeat_timeout_of(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     gl_ms agents = gl_flow_agent(st->job->spec->flow, spec->agent)->beacon_timeout_ms;
@@ -31,8 +31,8 @@ void gl_agent_step_revive(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status == GL_STEP_RUNNING && st->r.heartbeat_at != 0 &&
-        st->r.heartbeat_at < c->now + silence_of(st)) {
-        st->r.heartbeat_at = c->now + silence_of(st);
+        st->r.heartbeat_at < c->now + heartbeat_timeout_of(st)) {
+        st->r.heartbeat_at = c->now + heartbeat_timeout_of(st);
     }
     if (gl_scatter_has_more(st)) {
         gl_list_push(&st->job->making, &st->work);
@@ -77,7 +77,7 @@ void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter
 }
 
 /* This message is now the one that would be given again. */
-void gl_agent_step_take(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
+void gl_agent_step_set_message(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
 {
     struct gl_mailbox *m = gl_mailbox_of(c, st);
 
@@ -91,7 +91,7 @@ void gl_agent_step_take(struct gl_core *c, struct gl_step *st, struct gl_letter 
     gl_txn_dirty(c, st);
 }
 
-void gl_agent_step_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms)
+void gl_agent_step_on_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms)
 {
     GL_ASSERT(gl_step_is_bound(st));
     st->r.beacon_at = c->now;
@@ -131,7 +131,7 @@ void gl_agent_step_fail(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ledger_fail(c, st, why, true);
 }
 
-void gl_agent_step_ended(struct gl_core *c, struct gl_step *st)
+void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
     struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
@@ -149,12 +149,12 @@ void gl_agent_step_ended(struct gl_core *c, struct gl_step *st)
     }
     gl_mailbox_discard(c, st);
     if (gl_step_spec_of(st)->patch_id.n > 0) {
-        gl_patch_apply_ended(c, st);
+        gl_patch_apply_on_step_ended(c, st);
     }
 }
 
 /* Is a person asked whether its worker has done its work? */
-static bool is_reviewed(const struct gl_step *st)
+static bool is_under_review(const struct gl_step *st)
 {
     const struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
     const struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
@@ -171,13 +171,13 @@ void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status == GL_STEP_RETRY_WAIT) {
         gl_ledger_move(c, st, GL_STEP_READY);
-        gl_agent_step_again(c, st);
+        gl_agent_step_redeliver(c, st);
         return;
     }
     if (st->r.status != GL_STEP_RUNNING) {
         return;
     }
-    if (is_reviewed(st)) { /* else the answer would come too late, and the work be done again */
+    if (is_under_review(st)) { /* else the answer would come too late, and the work be done again */
         GL_MARK(c->trace, "bound.waits_for_review");
         gl_agent_step_resume(c, st);
         return;
@@ -199,7 +199,7 @@ void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st)
 /* ---- what hands it a message ---- */
 
 /* The message it had is given again, before all others. */
-void gl_agent_step_again(struct gl_core *c, struct gl_step *st)
+void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
 
@@ -217,7 +217,7 @@ void gl_agent_step_again(struct gl_core *c, struct gl_step *st)
     gl_mailbox_release(c, st);
 }
 
-static bool sends_itself(const struct gl_step *st)
+static bool needs_trigger(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
@@ -253,19 +253,19 @@ bool gl_agent_step_is_managed(const struct gl_step *st)
     return false;
 }
 
-void gl_agent_step_ready(struct gl_core *c, struct gl_step *st)
+void gl_agent_step_on_ready(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_is_bound(st));
     GL_ASSERT(st->r.status == GL_STEP_READY);
     if (st->mail != NULL && st->mail->n > 0) {
         gl_mailbox_release(c, st);
-    } else if (sends_itself(st)) {
+    } else if (needs_trigger(st)) {
         gl_agent_step_trigger(c, st);
     }
 }
 
 /* All of them together must be a message. */
-static bool fits(const struct gl_jw *w, gl_str output)
+static bool fits_message(const struct gl_jw *w, gl_str output)
 {
     return output.n > 0 && w->out->n + output.n <= GL_MESSAGE_BYTES_MAX / 2;
 }
@@ -291,7 +291,7 @@ static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w
         gl_jw_key(w, "outcome");
         gl_jw_c(w, gl_outcome_words[p != NULL ? p->r.terminal_outcome : GL_OUTCOME_NONE]);
         gl_jw_key(w, "output");
-        gl_jw_raw(w, p != NULL && fits(w, p->r.output) ? p->r.output : GL_S("null"));
+        gl_jw_raw(w, p != NULL && fits_message(w, p->r.output) ? p->r.output : GL_S("null"));
         if (edges != NULL && edges[i].id.n > 0) {
             gl_jw_key(w, "edge_id");
             gl_jw_str(w, edges[i].id);

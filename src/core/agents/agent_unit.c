@@ -17,7 +17,7 @@ static const struct gl_agent_spec *agent_of(const struct gl_step *st)
 static struct gl_step *step_of(struct gl_core *c, struct gl_step *st)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
-    struct gl_step *step = l != NULL ? gl_mailbox_step(c, st->job, l) : NULL;
+    struct gl_step *step = l != NULL ? gl_mailbox_step_of(c, st->job, l) : NULL;
 
     return step != NULL && step->r.status == GL_STEP_RUNNING &&
                    (step->r.attempt_count == st->r.mail_attempt || GL_PLANT(34))
@@ -66,7 +66,7 @@ void gl_agent_unit_start(struct gl_core *c, struct gl_step *st)
 bool gl_agent_unit_may_queue(const struct gl_core *c, const struct gl_step *st, struct gl_why *why)
 {
     const struct gl_agent_spec *a = agent_of(st);
-    size_t n = gl_slots_waiting(c, st);
+    size_t n = gl_slots_queue_length(c, st);
 
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     if (a->kind != GL_AGENT_EXECUTOR || st->r.keeps_slots || n < a->lease_queue_max) {
@@ -79,19 +79,19 @@ bool gl_agent_unit_may_queue(const struct gl_core *c, const struct gl_step *st, 
     return false;
 }
 
-static void beacon(struct gl_core *c, struct gl_step *st, const char *status);
+static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status);
 
-void gl_agent_unit_leased(struct gl_core *c, struct gl_step *st)
+void gl_agent_unit_on_slots(struct gl_core *c, struct gl_step *st)
 {
     struct gl_step *step = step_of(c, st);
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (step != NULL && agent_of(st)->beacon_required) { /* it has the whole time to begin */
-        gl_agent_step_beacon(c, step, agent_of(st)->beacon_timeout_ms);
+        gl_agent_step_on_beacon(c, step, agent_of(st)->beacon_timeout_ms);
     }
     st->mail->beacons_n = 0;
     st->mail->heard_at = 0;
-    beacon(c, st, "started");
+    log_beacon(c, st, "started");
     if (st->r.keeps_slots) { /* the lease it has */
         st->r.keeps_slots = false;
         return;
@@ -106,7 +106,7 @@ void gl_agent_unit_leased(struct gl_core *c, struct gl_step *st)
 }
 
 /* Called when the attempt has been decided: its START says which message is meant. */
-void gl_agent_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
+void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
 {
     struct gl_arena *a = c->out->arena;
     struct gl_letter *l = st->mail->now;
@@ -151,7 +151,7 @@ void gl_agent_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect 
 
 /* ---- ending ---- */
 
-void gl_agent_unit_rest(struct gl_core *c, struct gl_step *st)
+void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
 {
     gl_slots_unqueue(c, st);
     gl_agent_unit_release(c, st);
@@ -169,7 +169,7 @@ void gl_agent_unit_rest(struct gl_core *c, struct gl_step *st)
         st->job->known[st->of / 8] |= (uint8_t)(1u << (st->of % 8));
     }
     st->mail->is_fetched = true;
-    gl_mailbox_call(c, st);
+    gl_mailbox_schedule(c, st);
     GL_ASSERT(st->r.letter == 0);
     GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING);
 }
@@ -179,7 +179,7 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
     struct gl_letter *l = st->mail->now;
-    struct gl_step *step = gl_mailbox_step(c, j, l);
+    struct gl_step *step = gl_mailbox_step_of(c, j, l);
     bool is_its = step != NULL && step->mail != NULL && step->mail->now == l;
 
     GL_ASSERT(l->unit == st->of);
@@ -189,8 +189,8 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
                              (unsigned long long)l->r.number));
     if (is_its && l->r.status != GL_LETTER_COUNTED && !gl_step_status_is_terminal(step->r.status)) {
-        gl_mailbox_set(c, j, l, GL_LETTER_KEPT);
-        gl_agent_unit_rest(c, st);
+        gl_mailbox_set_status(c, j, l, GL_LETTER_KEPT);
+        gl_agent_unit_clear(c, st);
         return;
     }
     if (is_its) {
@@ -199,12 +199,12 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
     if (l->r.status != GL_LETTER_COUNTED) { /* else its aggregator keeps it */
         gl_mailbox_drop(c, j, l);
     }
-    gl_agent_unit_rest(c, st);
+    gl_agent_unit_clear(c, st);
 }
 
-static void stale(struct gl_core *c, struct gl_step *st)
+static void drop_stale_output(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_step *step = gl_mailbox_step(c, st->job, st->mail->now);
+    struct gl_step *step = gl_mailbox_step_of(c, st->job, st->mail->now);
 
     GL_ASSERT(st->r.mail_attempt > 0);
     GL_MARK(c->trace, "agents.stale_output");
@@ -254,7 +254,7 @@ void gl_agent_unit_release(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(!st->r.keeps_slots);
 }
 
-static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
+static void on_success(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
     struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
     struct gl_letter *l = st->mail->now;
@@ -275,8 +275,8 @@ static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event
 }
 
 /* May it help to try once more at once? */
-static bool is_worth_it(struct gl_core *c, const struct gl_step *st,
-                        const struct gl_event_result *how, gl_str why)
+static bool may_retry(struct gl_core *c, const struct gl_step *st,
+                      const struct gl_event_result *how, gl_str why)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_worker_result r = {0};
@@ -293,12 +293,12 @@ static bool is_worth_it(struct gl_core *c, const struct gl_step *st,
 
 /* Once more, at once or nearly: the same lease, the same message. A job that is held keeps nothing
  * from others, as with an attempt that is stopped by a pause. */
-static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
-                      gl_str why)
+static bool schedule_retry(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
+                           gl_str why)
 {
     gl_ms wait = agent_of(st)->try_backoff_ms;
 
-    if (!is_worth_it(c, st, how, why)) {
+    if (!may_retry(c, st, how, why)) {
         return false;
     }
     for (uint32_t i = 0; i < st->r.tries && wait < 3600000; i++) {
@@ -318,7 +318,7 @@ static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_eve
 }
 
 /* failure_message_type: others are told, and the message counts as handled. */
-static bool fall_back(struct gl_core *c, struct gl_step *st, gl_str why)
+static bool send_fallback(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_turn_end t = {.unit = st, .agent = a, .step = step_of(c, st)};
@@ -329,7 +329,7 @@ static bool fall_back(struct gl_core *c, struct gl_step *st, gl_str why)
     if (a->failure_type.n == 0) {
         return false;
     }
-    gl_apply_read(c, &t);
+    gl_apply_read_message(c, &t);
     gl_jw_init(&w, &buf);
     gl_jw_object(&w);
     gl_jw_key(&w, "agent_id");
@@ -359,8 +359,8 @@ static bool fall_back(struct gl_core *c, struct gl_step *st, gl_str why)
     return true;
 }
 
-void gl_agent_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
-                           gl_str why)
+void gl_agent_unit_on_failure(struct gl_core *c, struct gl_step *st,
+                              const struct gl_event_result *how, gl_str why)
 {
     struct gl_step *step = step_of(c, st);
 
@@ -369,23 +369,23 @@ void gl_agent_unit_give_up(struct gl_core *c, struct gl_step *st, const struct g
     if (st->job->r.verdict != GL_VERDICT_NONE) {
         gl_agent_unit_ack(c, st);
     } else if (is_stale(c, st)) {
-        stale(c, st);
-    } else if (try_again(c, st, how, why) || fall_back(c, st, why)) {
+        drop_stale_output(c, st);
+    } else if (schedule_retry(c, st, how, why) || send_fallback(c, st, why)) {
         return;
     } else if (step != NULL) {
         gl_agent_unit_ack(c, st);
         gl_agent_step_fail(c, step, why);
     } else {
-        gl_restart_unit(c, st, why);
+        gl_agent_restart_apply(c, st, why);
     }
 }
 
 void gl_agent_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
 {
-    gl_agent_unit_give_up(c, st, NULL, why);
+    gl_agent_unit_on_failure(c, st, NULL, why);
 }
 
-static void again(struct gl_core *c, struct gl_step *st, gl_str why)
+static void requeue(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     gl_agent_unit_release(c, st);
@@ -393,7 +393,7 @@ static void again(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ledger_again(c, st, why);
 }
 
-static void hold(struct gl_core *c, struct gl_step *st, gl_str why, gl_str told)
+static void requeue_and_pause(struct gl_core *c, struct gl_step *st, gl_str why, gl_str reason)
 {
     if (st->mail == NULL || st->mail->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
         is_stale(c, st)) {
@@ -401,22 +401,23 @@ static void hold(struct gl_core *c, struct gl_step *st, gl_str why, gl_str told)
         return;
     }
     GL_MARK(c->trace, "unit.no_files");
-    again(c, st, why);
-    gl_safety_pause(c, st->job, told);
+    requeue(c, st, why);
+    gl_safety_pause(c, st->job, reason);
 }
 
 void gl_agent_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
 {
-    hold(c, st, why,
-         gl_str_fmt(c->out->arena,
-                    "agent '%.*s' cannot start, its bundle is not whole: %.*s; put that file back, "
-                    "or submit the bundle once more, which does it",
-                    GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
+    requeue_and_pause(
+        c, st, why,
+        gl_str_fmt(c->out->arena,
+                   "agent '%.*s' cannot start, its bundle is not whole: %.*s; put that file back, "
+                   "or submit the bundle once more, which does it",
+                   GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
 }
 
 void gl_agent_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
 {
-    gl_str told =
+    gl_str reason =
         gl_str_fmt(c->out->arena,
                    "agent '%.*s' cannot be given message %llu: %.*s; mend the store and "
                    "resume the job, or cancel it",
@@ -424,10 +425,10 @@ void gl_agent_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
 
     GL_ASSERT(st->r.letter != 0);
     if (st->r.status == GL_STEP_RUNNING) {
-        hold(c, st, why, told);
+        requeue_and_pause(c, st, why, reason);
     } else { /* a relay: it is read again when the job goes on */
         GL_MARK(c->trace, "unit.no_message");
-        gl_safety_pause(c, st->job, told);
+        gl_safety_pause(c, st->job, reason);
     }
 }
 
@@ -447,7 +448,7 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
             return;
         }
         if (how->exit_code == GL_E_UNAVAILABLE) { /* its files are brought again */
-            again(c, st, why);
+            requeue(c, st, why);
             return;
         }
     }
@@ -456,24 +457,24 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
     why = how->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
           : is_good                   ? why
                                       : gl_failure_text(c, st, how, why);
-    if (is_good || is_stale(c, st) || !is_worth_it(c, st, how, why)) {
+    if (is_good || is_stale(c, st) || !may_retry(c, st, how, why)) {
         gl_agent_unit_release(c, st);
     }
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
-        beacon(c, st, "completed");
+        log_beacon(c, st, "completed");
     }
     if (st->job->r.verdict != GL_VERDICT_NONE) {
         gl_agent_unit_ack(c, st);
     } else if (is_stale(c, st)) {
-        stale(c, st);
+        drop_stale_output(c, st);
     } else if (is_good) {
-        succeed(c, st, how);
+        on_success(c, st, how);
     } else {
-        gl_agent_unit_give_up(c, st, how, why);
+        gl_agent_unit_on_failure(c, st, how, why);
     }
 }
 
-void gl_agent_unit_done(struct gl_core *c, struct gl_step *st, gl_str output)
+void gl_agent_unit_mark_done(struct gl_core *c, struct gl_step *st, gl_str output)
 {
     struct gl_event_result how = {.end = GL_EXEC_EXITED, .output = output};
     struct gl_worker_result r = {.stdout_text = output.n > 0 ? output : GL_S("{}")};
@@ -491,7 +492,7 @@ void gl_agent_unit_done(struct gl_core *c, struct gl_step *st, gl_str output)
 /* ---- signs of life ---- */
 
 /* The runner's own: the worker has started, works, has ended. */
-static void beacon(struct gl_core *c, struct gl_step *st, const char *status)
+static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_step *step = step_of(c, st);
@@ -522,14 +523,14 @@ static void beacon(struct gl_core *c, struct gl_step *st, const char *status)
                    (long long)(c->now - st->r.attempt_at), GL_STR_ARG(since),
                    GL_STR_ARG(gl_when_format(c->now, when))));
     if (step != NULL && !a->beacon_required) {
-        gl_agent_step_beacon(c, step, a->beacon_timeout_ms);
+        gl_agent_step_on_beacon(c, step, a->beacon_timeout_ms);
     }
 }
 
 void gl_agent_unit_on_beacon(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
-    beacon(c, st, "working");
+    log_beacon(c, st, "working");
 }
 
 /* A line its worker wrote for us: a beacon, or an event. */
@@ -557,14 +558,14 @@ void gl_agent_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
         st->mail->heard_at = c->now;
         gl_agents_log(c, st, "agent_beacon", (gl_str){0}, text);
         if (t.step != NULL) {
-            gl_agent_step_beacon(c, t.step, timeout > 0 ? timeout : t.agent->beacon_timeout_ms);
+            gl_agent_step_on_beacon(c, t.step, timeout > 0 ? timeout : t.agent->beacon_timeout_ms);
         }
         return;
     }
     type = gl_json_get(&json, gl_json_root(&json), "type");
     payload = gl_json_get(&json, gl_json_root(&json), "payload");
     if (type != NULL && gl_json_is(type, GL_JSON_STRING)) {
-        gl_apply_read(c, &t);
+        gl_apply_read_message(c, &t);
         for (int again = GL_PLANT(45); again > 0; again--) { /* planted: it is told twice */
             gl_agent_events_take(c, &t, gl_json_str(&json, type, c->out->arena),
                                  gl_json_raw(&json, payload));
@@ -576,11 +577,11 @@ void gl_agent_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
     }
 }
 
-void gl_agent_unit_refused(struct gl_core *c, struct gl_step *st, gl_str why)
+void gl_agent_unit_on_refused(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     gl_agents_log(c, st, "executor_lease_rejected", why, (gl_str){0});
-    gl_agent_unit_give_up(c, st, NULL, why);
+    gl_agent_unit_on_failure(c, st, NULL, why);
 }
 
 /* It has waited for slots for too long. */
@@ -589,12 +590,12 @@ void gl_agent_unit_on_timer(struct gl_core *c, struct gl_step *st)
     if (st->r.status == GL_STEP_QUEUED) {
         gl_slots_unqueue(c, st);
         gl_agents_log(c, st, "executor_lease_rejected", GL_S("lease queue timed out"), (gl_str){0});
-        gl_agent_unit_give_up(c, st, NULL, GL_S("the wait for executor slots timed out"));
+        gl_agent_unit_on_failure(c, st, NULL, GL_S("the wait for executor slots timed out"));
     }
 }
 
 /* Nothing to do: it may leave memory when there are too many of its kind. */
-void gl_agent_unit_idle(struct gl_core *c, struct gl_step *st)
+void gl_agent_unit_list_idle(struct gl_core *c, struct gl_step *st)
 {
     struct gl_mailbox *m = st->mail;
 

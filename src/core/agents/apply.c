@@ -9,7 +9,7 @@
 #include "model/bundle/worker_output.h"
 
 /* What was handled, perhaps without its body: what is sent on inherits from it. */
-void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)
+void gl_apply_read_message(struct gl_core *c, struct gl_turn_end *t)
 {
     struct gl_letter *l = t->unit->mail->now;
 
@@ -25,7 +25,7 @@ void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)
 /* ---- completion ---- */
 
 /* An output as it is kept: what is too large for a record is told, and not kept. */
-static gl_str within(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
+static gl_str limit_output(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
 {
     if (output.n <= GL_OUTPUT_BYTES_MAX) {
         return output;
@@ -56,7 +56,7 @@ void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output
         }
         return;
     }
-    gl_ledger_succeed(c, st, within(c, t, output));
+    gl_ledger_succeed(c, st, limit_output(c, t, output));
 }
 
 void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
@@ -86,7 +86,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     gl_jw_key(&w, "agent_id");
     gl_jw_str(&w, t->agent->id);
     gl_jw_key(&w, "output");
-    gl_jw_raw(&w, output.n > 0 ? within(c, t, output) : GL_S("null"));
+    gl_jw_raw(&w, output.n > 0 ? limit_output(c, t, output) : GL_S("null"));
     gl_jw_end(&w);
     result = gl_str_dup(c->out->arena, gl_buf_view(&buf));
     gl_buf_done(&buf);
@@ -95,7 +95,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     }
     if (gl_job_ended_steps(&j->r) == j->r.steps_n && gl_list_empty(&j->making)) {
         gl_core_set(c, &j->r.result, result);
-        gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
+        gl_ledger_set_verdict(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
     } else if (j->r.completion.n == 0) {
         gl_agents_log(c, t->unit, "workflow_completion_deferred", GL_S("steps have not ended yet"),
                       (gl_str){0});
@@ -108,7 +108,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
 
 static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
                          const struct gl_event_result *how, const struct gl_worker_result *r,
-                         const struct gl_worker_output *said)
+                         const struct gl_worker_output *parsed)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(t->unit);
     struct gl_worker_turn_facts facts = {
@@ -125,10 +125,10 @@ static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
     };
 
     GL_ASSERT(t->agent->kind == GL_AGENT_EXECUTOR);
-    return gl_worker_output_payload(&facts, r, said, c->out->arena);
+    return gl_worker_output_payload(&facts, r, parsed, c->out->arena);
 }
 
-static void send_usual(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
+static void send_default(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_message shape = {.body = payload};
 
@@ -141,20 +141,20 @@ static void send_usual(struct gl_core *c, const struct gl_turn_end *t, gl_str pa
     gl_route_emit(c, t, &shape);
 }
 
-static bool send_others(struct gl_core *c, const struct gl_turn_end *t,
-                        const struct gl_worker_output *said)
+static bool send_emitted(struct gl_core *c, const struct gl_turn_end *t,
+                         const struct gl_worker_output *parsed)
 {
-    gl_jnode list = said->emits;
+    gl_jnode list = parsed->emits;
     struct gl_message m;
     struct gl_why why;
     uint32_t n = 0;
 
-    if (list == NULL || (GL_PLANT(31) && said->has_state)) {
+    if (list == NULL || (GL_PLANT(31) && parsed->has_state)) {
         return true; /* planted: it is acknowledged, and what it sends is forgotten */
     }
-    for (gl_jnode e = gl_json_first(&said->json, list); e != NULL && n < GL_EMITS_MAX;
-         e = gl_json_after(&said->json, list, e), n++) {
-        if (gl_message_emitted(&said->json, e, &t->in, c->out->arena, &m, &why) != 0) {
+    for (gl_jnode e = gl_json_first(&parsed->json, list); e != NULL && n < GL_EMITS_MAX;
+         e = gl_json_after(&parsed->json, list, e), n++) {
+        if (gl_message_emitted(&parsed->json, e, &t->in, c->out->arena, &m, &why) != 0) {
             gl_agents_log(c, t->unit, "delivery_failed", gl_str_of(why.text), (gl_str){0});
         } else if (m.to.n > 0) {
             gl_route_emit_to(c, t, &m);
@@ -165,21 +165,21 @@ static bool send_others(struct gl_core *c, const struct gl_turn_end *t,
     return true;
 }
 
-static void take_notes(struct gl_core *c, const struct gl_turn_end *t,
-                       const struct gl_worker_output *said)
+static void apply_events(struct gl_core *c, const struct gl_turn_end *t,
+                         const struct gl_worker_output *parsed)
 {
-    const struct gl_worker_event *events = said->events.items;
+    const struct gl_worker_event *events = parsed->events.items;
 
     GL_ASSERT(gl_step_is_unit(t->unit));
-    for (size_t i = 0; i < said->events.n; i++) {
+    for (size_t i = 0; i < parsed->events.n; i++) {
         gl_agent_events_take(c, t, events[i].type, events[i].payload);
     }
 }
 
 /* Its stdout was longer than it may be. Of a text the beginning is enough; of an answer nothing
  * could be done, and to go on as if it had not been given would be to forget it. */
-static bool is_whole(struct gl_core *c, const struct gl_turn_end *t,
-                     const struct gl_worker_result *r, gl_str *ret_why)
+static bool is_complete(struct gl_core *c, const struct gl_turn_end *t,
+                        const struct gl_worker_result *r, gl_str *ret_why)
 {
     uint32_t max = t->agent->stdout_max > 0 ? t->agent->stdout_max : GL_STDOUT_BYTES;
     gl_str text = gl_str_trim(r->stdout_text);
@@ -207,41 +207,41 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
                      gl_str *ret_why)
 {
     struct gl_worker_result r = {0};
-    struct gl_worker_output said = {0};
+    struct gl_worker_output parsed = {0};
     struct gl_why why;
     bool is_worker = t->agent->kind == GL_AGENT_EXECUTOR;
     gl_str payload;
 
     GL_ASSERT(gl_step_is_unit(t->unit));
-    gl_apply_read(c, t);
+    gl_apply_read_message(c, t);
     if (is_worker && gl_worker_result_read(how->output, c->out->arena, &r, &why) != 0) {
         *ret_why = gl_str_dup(c->out->arena, gl_str_of(why.text));
         return false;
     }
-    if (!is_whole(c, t, &r, ret_why)) {
+    if (!is_complete(c, t, &r, ret_why)) {
         return false;
     }
-    if (gl_worker_output_read(is_worker ? r.stdout_text : how->output, c->out->arena, &said,
+    if (gl_worker_output_read(is_worker ? r.stdout_text : how->output, c->out->arena, &parsed,
                               &why) != 0 ||
-        (said.has_state && said.next_state.n > GL_STATE_BYTES_MAX)) {
-        *ret_why = said.has_state ? GL_S("its state is larger than 1 MiB")
-                                  : gl_str_dup(c->out->arena, gl_str_of(why.text));
+        (parsed.has_state && parsed.next_state.n > GL_STATE_BYTES_MAX)) {
+        *ret_why = parsed.has_state ? GL_S("its state is larger than 1 MiB")
+                                    : gl_str_dup(c->out->arena, gl_str_of(why.text));
         return false;
     }
-    payload = is_worker ? payload_of(c, t, how, &r, &said) : how->output;
-    if (said.has_state) {
-        gl_core_set(c, &t->unit->r.output, said.next_state);
+    payload = is_worker ? payload_of(c, t, how, &r, &parsed) : how->output;
+    if (parsed.has_state) {
+        gl_core_set(c, &t->unit->r.output, parsed.next_state);
         t->state = t->unit->r.output;
     }
-    take_notes(c, t, &said);
-    if (said.completes_step) {
-        gl_apply_step(c, t, said.step_value.n > 0 ? said.step_value : payload, false);
-    } else if (said.completes_run) {
-        gl_apply_run(c, t, said.run_value.n > 0 ? said.run_value : payload);
+    apply_events(c, t, &parsed);
+    if (parsed.completes_step) {
+        gl_apply_step(c, t, parsed.step_value.n > 0 ? parsed.step_value : payload, false);
+    } else if (parsed.completes_run) {
+        gl_apply_run(c, t, parsed.run_value.n > 0 ? parsed.run_value : payload);
     }
-    if (is_worker && !said.completes_step) {
+    if (is_worker && !parsed.completes_step) {
         gl_apply_step(c, t, payload, true);
     }
-    send_usual(c, t, payload);
-    return send_others(c, t, &said);
+    send_default(c, t, payload);
+    return send_emitted(c, t, &parsed);
 }

@@ -20,7 +20,8 @@ static gl_str key_of(struct gl_core *c, const struct gl_job *j, uint64_t number)
 
 /* ---- who has it ---- */
 
-struct gl_body *gl_body_hold(struct gl_core *c, struct gl_job *j, uint64_t number, uint64_t bytes)
+struct gl_body *gl_body_acquire(struct gl_core *c, struct gl_job *j, uint64_t number,
+                                uint64_t bytes)
 {
     gl_str key = key_of(c, j, number);
     struct gl_body *b = gl_map_find(&j->bodies, key);
@@ -37,7 +38,7 @@ struct gl_body *gl_body_hold(struct gl_core *c, struct gl_job *j, uint64_t numbe
     return b;
 }
 
-void gl_body_let_go(struct gl_core *c, struct gl_body *b)
+void gl_body_release(struct gl_core *c, struct gl_body *b)
 {
     GL_ASSERT(b == NULL || b->refs > 0);
     if (b == NULL || --b->refs > 0) {
@@ -46,7 +47,7 @@ void gl_body_let_go(struct gl_core *c, struct gl_body *b)
     if (c->lately.body == b) {
         c->lately.body = NULL;
     }
-    (void)gl_map_remove(&b->job->bodies, b->key); /* gl_body_hold() put it in */
+    (void)gl_map_remove(&b->job->bodies, b->key); /* gl_body_acquire() put it in */
     gl_core_set(c, &b->key, (gl_str){0});
     gl_pool_free(&c->mem, b, sizeof(*b));
 }
@@ -57,7 +58,7 @@ static gl_str piece_id(struct gl_core *c, const struct gl_body *b, uint64_t piec
     return gl_str_fmt(c->out->arena, "%.*s/%04llu", GL_STR_ARG(b->key), (unsigned long long)piece);
 }
 
-void gl_body_drop(struct gl_core *c, struct gl_body *b)
+void gl_body_delete(struct gl_core *c, struct gl_body *b)
 {
     bool is_last = b != NULL && (b->refs == 1 || GL_PLANT(51)); /* planted: others are forgotten */
 
@@ -67,19 +68,19 @@ void gl_body_drop(struct gl_core *c, struct gl_body *b)
             (void)gl_txn_write(c, b->job, GL_WRITE_DELETE, GL_S("body"), piece_id(c, b, i));
         }
     }
-    gl_body_let_go(c, b);
+    gl_body_release(c, b);
 }
 
 /* ---- a message comes ---- */
 
-void gl_body_recall(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b)
+void gl_body_remember(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b)
 {
     c->lately.text = text;
     c->lately.sha256 = sha256;
     c->lately.body = b;
 }
 
-static bool is_the_same(const struct gl_core *c, const struct gl_job *j, gl_str text)
+static bool is_recent(const struct gl_core *c, const struct gl_job *j, gl_str text)
 {
     return c->lately.body != NULL && c->lately.body->job == j && c->lately.text.p == text.p &&
            c->lately.text.n == text.n;
@@ -88,7 +89,7 @@ static bool is_the_same(const struct gl_core *c, const struct gl_job *j, gl_str 
 static struct gl_body *write_pieces(struct gl_core *c, struct gl_job *j, gl_str text,
                                     uint64_t number)
 {
-    struct gl_body *b = gl_body_hold(c, j, number, text.n);
+    struct gl_body *b = gl_body_acquire(c, j, number, text.n);
     gl_str copy = gl_str_dup(c->out->arena, text); /* until it is committed */
     char hex[GL_SHA256_HEX];
 
@@ -101,12 +102,13 @@ static struct gl_body *write_pieces(struct gl_core *c, struct gl_job *j, gl_str 
         w->value = (gl_str){.p = copy.p + at,
                             .n = left < GL_BODY_PIECE_BYTES ? left : GL_BODY_PIECE_BYTES};
     }
-    gl_body_recall(c, text, gl_str_dup(c->out->arena, gl_sha256_hex(text, hex)), b);
+    gl_body_remember(c, text, gl_str_dup(c->out->arena, gl_sha256_hex(text, hex)), b);
     return b;
 }
 
 /* Sent again: it names the body it had. */
-static struct gl_body *hold_named(struct gl_core *c, struct gl_job *j, const struct gl_message *m)
+static struct gl_body *acquire_referenced(struct gl_core *c, struct gl_job *j,
+                                          const struct gl_message *m)
 {
     struct gl_body_ref ref;
     struct gl_body *b;
@@ -116,7 +118,7 @@ static struct gl_body *hold_named(struct gl_core *c, struct gl_job *j, const str
         GL_PLANT(53)) { /* planted: nobody has it, though it is named */
         return NULL;
     }
-    b = gl_body_hold(c, j, ref.letter, ref.bytes);
+    b = gl_body_acquire(c, j, ref.letter, ref.bytes);
     b->is_kept |= b->refs == 1 && j->r.dead_n > 0;
     return b;
 }
@@ -130,15 +132,15 @@ struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_messag
     GL_ASSERT(number > 0);
     GL_ASSERT(number <= j->r.letters_n);
     if (m->body.n == 0) {
-        return hold_named(c, j, m);
+        return acquire_referenced(c, j, m);
     }
     if (m->body.n <= c->body_bytes || m->body.n > GL_MESSAGE_BYTES_MAX) {
         m->artifacts = gl_message_artifacts(c->out->arena, m->artifacts, (gl_str){0});
         return NULL;
     }
-    if (is_the_same(c, j, m->body)) {
+    if (is_recent(c, j, m->body)) {
         GL_MARK(c->trace, "bodies.shared");
-        b = gl_body_hold(c, j, c->lately.body->number, c->lately.body->bytes);
+        b = gl_body_acquire(c, j, c->lately.body->number, c->lately.body->bytes);
     } else {
         b = write_pieces(c, j, m->body, number);
     }

@@ -5,7 +5,7 @@
 #include "core/flow/txn.h"
 #include "model/bundle/route.h"
 
-static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
+static void read_turn(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
 {
     struct gl_letter *l = unit->mail->now;
     struct gl_body_ref ref;
@@ -13,13 +13,13 @@ static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *uni
     GL_ASSERT(gl_step_is_unit(unit));
     *t = (struct gl_turn_end){.unit = unit,
                               .agent = gl_flow_agent(unit->job->spec->flow, unit->of),
-                              .step = gl_mailbox_step(c, unit->job, l),
+                              .step = gl_mailbox_step_of(c, unit->job, l),
                               .state = unit->r.output};
     if (gl_message_read(text, c->out->arena, &t->in, NULL) != 0) {
         t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
     }
     if (l->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
-        gl_body_recall(c, t->in.body, ref.sha256, l->body); /* if it is passed on as it is */
+        gl_body_remember(c, t->in.body, ref.sha256, l->body); /* if it is passed on as it is */
     }
     if (t->step != NULL && (t->step->r.status != GL_STEP_RUNNING ||
                             t->step->r.attempt_count != unit->r.mail_attempt)) {
@@ -67,7 +67,7 @@ void gl_builtin_agent_forget(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(gl_map_count(&j->seen) == 0);
 }
 
-static void complete(struct gl_core *c, struct gl_turn_end *t, gl_str result)
+static void complete_turn(struct gl_core *c, struct gl_turn_end *t, gl_str result)
 {
     struct gl_message shape = {.type = t->agent->output_type, .body = result};
 
@@ -83,7 +83,7 @@ static void complete(struct gl_core *c, struct gl_turn_end *t, gl_str result)
 }
 
 /* {messages, count, last_message}; false: not all of them are in memory. */
-static bool gather(struct gl_core *c, const struct gl_turn_end *t, gl_str *ret)
+static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str *ret)
 {
     struct gl_buf buf = {0};
     struct gl_jw w;
@@ -132,7 +132,7 @@ static void aggregate(struct gl_core *c, struct gl_turn_end *t)
         gl_agent_unit_ack(c, unit);
         return;
     }
-    gl_mailbox_set(c, unit->job, l, GL_LETTER_COUNTED);
+    gl_mailbox_set_status(c, unit->job, l, GL_LETTER_COUNTED);
     gl_list_push(&unit->mail->counted, &l->link);
     gl_builtin_agent_count(c, unit, l);
     gl_agents_log(c, unit, "aggregator_received", (gl_str){0},
@@ -140,26 +140,27 @@ static void aggregate(struct gl_core *c, struct gl_turn_end *t)
     if (!t->agent->complete_on_message &&
         (t->agent->complete_after == 0 || unit->mail->counted_n < t->agent->complete_after)) {
         gl_agent_unit_ack(c, unit);
-    } else if (gather(c, t, &result)) {
-        complete(c, t, result);
+    } else if (build_result(c, t, &result)) {
+        complete_turn(c, t, result);
     } else {
         GL_MARK(c->trace, "relay.gathers");
-        gl_agents_gather(c, unit);
+        gl_agents_fetch_counted(c, unit);
     }
 }
 
-void gl_builtin_agent_gathered(struct gl_core *c, struct gl_step *unit, gl_str text, gl_str result)
+void gl_builtin_agent_on_counted(struct gl_core *c, struct gl_step *unit, gl_str text,
+                                 gl_str result)
 {
     struct gl_turn_end t;
 
     GL_ASSERT(result.n > 0);
-    recall(c, &t, unit, text);
-    complete(c, &t, result);
+    read_turn(c, &t, unit, text);
+    complete_turn(c, &t, result);
 }
 
 /* ---- router, sensor ---- */
 
-static void pass_on(struct gl_core *c, struct gl_turn_end *t, gl_str type)
+static void forward(struct gl_core *c, struct gl_turn_end *t, gl_str type)
 {
     struct gl_message shape = t->in;
 
@@ -172,7 +173,7 @@ static void pass_on(struct gl_core *c, struct gl_turn_end *t, gl_str type)
     gl_agent_unit_ack(c, t->unit);
 }
 
-bool gl_builtin_agent_is_blind(const struct gl_step *unit, const struct gl_letter *l)
+bool gl_builtin_agent_ignores_body(const struct gl_step *unit, const struct gl_letter *l)
 {
     const struct gl_flow *flow = unit->job->spec->flow;
     const struct gl_agent_spec *a = gl_flow_agent(flow, unit->of);
@@ -198,7 +199,7 @@ void gl_builtin_agent_handle(struct gl_core *c, struct gl_step *unit, gl_str tex
     struct gl_turn_end t;
 
     GL_ASSERT(unit->mail->asked == 0);
-    recall(c, &t, unit, text);
+    read_turn(c, &t, unit, text);
     switch ((enum gl_agent_kind)t.agent->kind) {
     case GL_AGENT_AGGREGATOR:
         aggregate(c, &t);
@@ -207,10 +208,10 @@ void gl_builtin_agent_handle(struct gl_core *c, struct gl_step *unit, gl_str tex
         gl_agents_log(c, unit, "sensor_observed", (gl_str){0},
                       gl_str_fmt(c->out->arena, "{\"count\":%llu}",
                                  (unsigned long long)unit->r.processed + 1));
-        pass_on(c, &t, t.agent->output_type.n > 0 ? t.agent->output_type : GL_S("sensor_ready"));
+        forward(c, &t, t.agent->output_type.n > 0 ? t.agent->output_type : GL_S("sensor_ready"));
         break;
     default:
-        pass_on(c, &t, t.agent->emit_type.n > 0 ? t.agent->emit_type : t.in.type);
+        forward(c, &t, t.agent->emit_type.n > 0 ? t.agent->emit_type : t.in.type);
         break;
     }
 }

@@ -98,7 +98,7 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
 
 enum verdict { HANDLE, HOLD, IGNORE };
 
-static enum verdict ask(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+static enum verdict ask_ledger(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
     GL_ASSERT(gl_step_is_bound(step));
     switch ((enum gl_step_status)step->r.status) {
@@ -117,7 +117,7 @@ static enum verdict ask(struct gl_core *c, struct gl_step *step, struct gl_lette
     }
 }
 
-static void hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+static void hold_message(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
     GL_ASSERT(gl_step_is_bound(step));
     if (step->r.status == GL_STEP_PENDING) {
@@ -149,7 +149,7 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
     e->letter = unit->mail->now != NULL ? unit->mail->now->r.number : 0;
 }
 
-void gl_agents_gather(struct gl_core *c, struct gl_step *unit)
+void gl_agents_fetch_counted(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
     if (unit->r.status != GL_STEP_READY) { /* so that whoever loads it gathers again */
@@ -165,8 +165,8 @@ static bool has_process(const struct gl_step *unit)
     return !gl_str_is(gl_step_spec_of(unit)->driver, "relay");
 }
 
-static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
-                  struct gl_step *step)
+static void begin_message(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
+                          struct gl_step *step)
 {
     struct gl_mailbox *m = unit->mail;
 
@@ -178,14 +178,14 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
     unit->r.mail_attempt = step != NULL ? step->r.attempt_count : 0;
     gl_core_set(c, &unit->r.waits_for, l->r.step);
     if (step != NULL) {
-        gl_agent_step_take(c, step, l);
+        gl_agent_step_set_message(c, step, l);
     }
     gl_agents_log(c, unit, "agent_message_received", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\",\"type\":\"%.*s\"}",
                              GL_STR_ARG(unit->job->id), (unsigned long long)l->r.number,
-                             GL_STR_ARG(gl_agents_plain(c, l->r.type))));
+                             GL_STR_ARG(gl_agents_json_safe(c, l->r.type))));
     if (!has_process(unit)) {
-        if (gl_mailbox_text(l).n > 0 || gl_builtin_agent_is_blind(unit, l)) {
+        if (gl_mailbox_text(l).n > 0 || gl_builtin_agent_ignores_body(unit, l)) {
             gl_builtin_agent_handle(c, unit, l->r.message);
         } else {
             l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
@@ -207,30 +207,30 @@ static bool is_free(const struct gl_step *unit)
 }
 
 /* The next message of a unit that has nothing to do. */
-static void next(struct gl_core *c, struct gl_step *unit)
+static void handle_next(struct gl_core *c, struct gl_step *unit)
 {
     struct gl_job *j = unit->job;
     struct gl_letter *l = GL_CONTAINER(unit->mail->letters.next, struct gl_letter, link);
-    struct gl_step *step = gl_mailbox_step(c, j, l);
+    struct gl_step *step = gl_mailbox_step_of(c, j, l);
 
     GL_ASSERT(is_free(unit));
     GL_ASSERT(unit->mail->n > 0);
     gl_mailbox_take(c, unit, l);
     if (l->r.expires_at != 0 && l->r.expires_at <= c->now && !GL_PLANT(36)) {
         GL_MARK(c->trace, "agents.message_expired");
-        gl_mailbox_kill(c, j, l, GL_S("its time to live was over"));
+        gl_mailbox_make_dead(c, j, l, GL_S("its time to live was over"));
         return;
     }
     if (step == NULL) {
-        begin(c, unit, l, NULL);
+        begin_message(c, unit, l, NULL);
         return;
     }
-    switch (ask(c, step, l)) {
+    switch (ask_ledger(c, step, l)) {
     case HANDLE:
-        begin(c, unit, l, step);
+        begin_message(c, unit, l, step);
         break;
     case HOLD:
-        hold(c, step, l);
+        hold_message(c, step, l);
         break;
     case IGNORE:
         GL_MARK(c->trace, "agents.message_too_late");
@@ -242,7 +242,7 @@ static void next(struct gl_core *c, struct gl_step *unit)
 }
 
 /* Has it a record that is not in memory? */
-static bool is_known(struct gl_core *c, struct gl_step *unit)
+static bool is_loaded(struct gl_core *c, struct gl_step *unit)
 {
     const struct gl_job *j = unit->job;
 
@@ -267,25 +267,25 @@ uint32_t gl_agents_dispatch(struct gl_core *c, struct gl_job *j, uint32_t budget
         struct gl_mailbox *m = GL_CONTAINER(k, struct gl_mailbox, due);
         struct gl_step *unit = m->unit;
 
-        if (!is_free(unit) || m->n == 0 || j->r.verdict != GL_VERDICT_NONE || !is_known(c, unit)) {
+        if (!is_free(unit) || m->n == 0 || j->r.verdict != GL_VERDICT_NONE || !is_loaded(c, unit)) {
             gl_list_remove(k);
-            gl_agent_unit_idle(c, unit);
+            gl_agent_unit_list_idle(c, unit);
             continue;
         }
-        next(c, unit);
+        handle_next(c, unit);
         budget--;
     }
     return budget;
 }
 
-bool gl_agents_have_more(const struct gl_job *j)
+bool gl_agents_have_work(const struct gl_job *j)
 {
     return !gl_list_empty(&j->mailed) || may_seed(j);
 }
 
 /* ---- what was read ---- */
 
-static bool wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
+static bool load_unit(struct gl_core *c, struct gl_step *unit, gl_str record)
 {
     struct gl_step_record r;
     struct gl_json json;
@@ -317,7 +317,7 @@ static gl_str raw_of(const struct gl_json *json, const char *name)
 
 /* What an agent knew cannot be read: to go on without it would be to forget. When the job is
  * resumed it is read again. */
-static void hold_for_state(struct gl_core *c, struct gl_step *unit)
+static void pause_for_damaged_state(struct gl_core *c, struct gl_step *unit)
 {
     gl_str agent = gl_flow_agent(unit->job->spec->flow, unit->of)->id;
 
@@ -369,15 +369,15 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
                                ev->resolved.why.n > 0 ? ev->resolved.why
                                                       : GL_S("its message cannot be read"));
         } else {
-            hold_for_state(c, unit);
+            pause_for_damaged_state(c, unit);
         }
         return;
     }
     if (unit->mail->now == NULL) {
-        if (wake_up(c, unit, raw_of(&json, "unit"))) {
-            gl_mailbox_call(c, unit);
+        if (load_unit(c, unit, raw_of(&json, "unit"))) {
+            gl_mailbox_schedule(c, unit);
         } else {
-            hold_for_state(c, unit);
+            pause_for_damaged_state(c, unit);
         }
         return;
     }
@@ -386,7 +386,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     }
     text = raw_of(&json, "message");
     if (raw_of(&json, "counted").n > 0) {
-        gl_builtin_agent_gathered(c, unit, text, raw_of(&json, "counted"));
+        gl_builtin_agent_on_counted(c, unit, text, raw_of(&json, "counted"));
     } else {
         gl_builtin_agent_handle(c, unit, text);
     }
@@ -399,7 +399,7 @@ bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
         return false;
     }
     if (unit->mail->now->r.status == GL_LETTER_COUNTED) {
-        gl_agents_gather(c, unit);
+        gl_agents_fetch_counted(c, unit);
     } else {
         fetch(c, unit, GL_WANT_LETTER);
     }
@@ -410,7 +410,7 @@ void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
     if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_reread(c, unit)) {
-        gl_mailbox_call(c, unit);
+        gl_mailbox_schedule(c, unit);
     }
 }
 
@@ -422,7 +422,7 @@ static bool is_quiet(const struct gl_job *j)
     return j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] +
                    j->units[GL_STEP_RETRY_WAIT] + j->units[GL_STEP_BLOCKED] ==
                0 &&
-           j->bound[GL_STEP_RETRY_WAIT] == 0 && j->asked_n == 0 && !gl_agents_have_more(j) &&
+           j->bound[GL_STEP_RETRY_WAIT] == 0 && j->asked_n == 0 && !gl_agents_have_work(j) &&
            j->r.seeds_n == j->spec->flow->bundle->seeds.n && gl_list_empty(&j->spread) &&
            gl_list_empty(&j->making) && j->r.roots_spread == j->spec->flow->roots_n;
 }
@@ -455,7 +455,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
         gl_txn_log(c, j, NULL, "workflow_completion_resumed", (gl_str){0}, (gl_str){0});
         gl_core_set(c, &j->r.result, j->r.completion);
         gl_core_set(c, &j->r.completion, (gl_str){0});
-        gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
+        gl_ledger_set_verdict(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
     } else if (is_quiet(j)) {
         if (!is_done && trigger_one(c, j)) {
             if (gl_list_empty(&j->busy)) { /* nobody else calls its agent */
@@ -464,7 +464,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
             return;
         }
         if (is_done && (p->job_type == GL_TYPE_BATCH || GL_PLANT(43))) {
-            gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
+            gl_ledger_set_verdict(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
         }
     }
 }

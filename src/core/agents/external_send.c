@@ -5,7 +5,8 @@
 #include "core/flow/txn.h"
 
 /* The agent a command names; -1 with an answer if it cannot have messages now. */
-static int64_t receiver(struct gl_core *c, struct gl_job *j, const struct gl_event *ev, gl_str name)
+static int64_t find_receiver(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                             gl_str name)
 {
     int64_t to = gl_flow_find_agent(j->spec->flow, name);
     const struct gl_step *unit;
@@ -58,7 +59,7 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
 
 void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    int64_t to = receiver(c, j, ev, ev->command.step);
+    int64_t to = find_receiver(c, j, ev, ev->command.step);
     struct gl_message m;
     struct gl_why why;
 
@@ -81,7 +82,7 @@ void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_even
 
 /* Two who want the same, heard at once, share a transaction: its guards see what was there before.
  */
-static bool is_taken(const struct gl_job *j, gl_str id)
+static bool is_redriven_already(const struct gl_job *j, gl_str id)
 {
     GL_ASSERT(j->extra_n <= j->extra_cap);
     for (size_t i = 0; i < j->extra_n; i++) {
@@ -112,19 +113,19 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
                      "'%.*s' is no message that can be sent again", GL_STR_ARG(ev->command.step));
         return;
     }
-    to = receiver(c, j, ev, m.to);
+    to = find_receiver(c, j, ev, m.to);
     if (to < 0) {
         return;
     }
     id = gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
-    if (is_taken(j, id)) {
+    if (is_redriven_already(j, id)) {
         GL_MARK(c->trace, "agents.redriven_at_once");
         gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_GONE,
                      "job %.*s has no dead letter %llu any more", GL_STR_ARG(j->id),
                      (unsigned long long)number);
         return;
     }
-    (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);
+    (void)gl_txn_guard(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);
     if (!GL_PLANT(39)) { /* planted: it can be sent again and again */
         (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("deadletter"), id);
     }

@@ -7,7 +7,7 @@
 #include "model/bundle/error_envelope.h"
 #include "model/bundle/worker_output.h"
 
-enum { SAID_BYTES_MAX = 300 }; /* of what a worker said, in a sentence */
+enum { LAST_LINE_BYTES_MAX = 300 }; /* of what a worker said, in a sentence */
 
 /* Sentences of the runtime itself, by how they begin: they go through the ledger as text. What is
  * none of them was said by a worker. */
@@ -53,7 +53,7 @@ static gl_str last_line(gl_str text)
     return gl_str_trim(text);
 }
 
-static gl_str cut(gl_str s, size_t max)
+static gl_str truncate_utf8(gl_str s, size_t max)
 {
     size_t at = 0, n;
 
@@ -70,18 +70,18 @@ gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit,
 {
     const struct gl_step_spec *spec = gl_step_spec_of(unit);
     struct gl_worker_result r = {0};
-    gl_str said;
+    gl_str line;
 
     GL_ASSERT(gl_step_is_unit(unit));
     if (how->end != GL_EXEC_EXITED ||
         gl_worker_result_read(how->output, c->out->arena, &r, NULL) != 0) {
         return why;
     }
-    said = last_line(r.stderr_text);
-    said = gl_redaction_apply(said, spec->env.items, spec->env.n, c->out->arena);
-    said = cut(said, SAID_BYTES_MAX);
-    return said.n == 0 ? why
-                       : gl_str_fmt(c->out->arena, "%.*s: %.*s", GL_STR_ARG(why), GL_STR_ARG(said));
+    line = last_line(r.stderr_text);
+    line = gl_redaction_apply(line, spec->env.items, spec->env.n, c->out->arena);
+    line = truncate_utf8(line, LAST_LINE_BYTES_MAX);
+    return line.n == 0 ? why
+                       : gl_str_fmt(c->out->arena, "%.*s: %.*s", GL_STR_ARG(why), GL_STR_ARG(line));
 }
 
 static gl_str result_of(const struct gl_error_envelope *e, gl_str error, struct gl_arena *a)
@@ -105,7 +105,7 @@ static gl_str result_of(const struct gl_error_envelope *e, gl_str error, struct 
     return text;
 }
 
-void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why)
+void gl_failure_record(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_job *j = st->job;

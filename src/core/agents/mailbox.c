@@ -53,7 +53,7 @@ struct gl_mailbox *gl_mailbox_of(struct gl_core *c, struct gl_step *st)
     return st->mail;
 }
 
-void gl_mailbox_call(struct gl_core *c, struct gl_step *unit)
+void gl_mailbox_schedule(struct gl_core *c, struct gl_step *unit)
 {
     struct gl_mailbox *m = gl_mailbox_of(c, unit);
 
@@ -99,7 +99,7 @@ static void letter_free(struct gl_core *c, struct gl_letter *l)
 {
     GL_ASSERT(l->r.number > 0);
     gl_list_remove(&l->link);
-    gl_body_let_go(c, l->body);
+    gl_body_release(c, l->body);
     gl_core_set(c, &l->r.from, (gl_str){0});
     gl_core_set(c, &l->r.type, (gl_str){0});
     gl_core_set(c, &l->r.step, (gl_str){0});
@@ -108,8 +108,8 @@ static void letter_free(struct gl_core *c, struct gl_letter *l)
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
 
-struct gl_letter *gl_mailbox_letter(struct gl_core *c, struct gl_job *j, uint32_t unit,
-                                    const struct gl_letter_record *r)
+struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uint32_t unit,
+                                        const struct gl_letter_record *r)
 {
     struct gl_letter *l = gl_pool_alloc(&c->mem, sizeof(*l));
 
@@ -124,7 +124,7 @@ struct gl_letter *gl_mailbox_letter(struct gl_core *c, struct gl_job *j, uint32_
                                      .body = r->body,
                                      .body_bytes = r->body_bytes,
                                      .large = r->large};
-    l->body = r->body > 0 ? gl_body_hold(c, j, r->body, r->body_bytes) : NULL;
+    l->body = r->body > 0 ? gl_body_acquire(c, j, r->body, r->body_bytes) : NULL;
     gl_core_set(c, &l->r.from, r->from);
     gl_core_set(c, &l->r.type, r->type);
     gl_core_set(c, &l->r.step, r->step);
@@ -135,7 +135,7 @@ struct gl_letter *gl_mailbox_letter(struct gl_core *c, struct gl_job *j, uint32_
 
 /* ---- sending ---- */
 
-static void press(struct gl_core *c, struct gl_step *unit)
+static void update_backpressure(struct gl_core *c, struct gl_step *unit)
 {
     const struct gl_agent_spec *a = gl_flow_agent(unit->job->spec->flow, unit->of);
     struct gl_mailbox *m = unit->mail;
@@ -189,8 +189,8 @@ static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
     return name;
 }
 
-static void bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
-                 uint64_t number, gl_str why)
+static void write_dead_letter(struct gl_core *c, struct gl_job *j, const struct gl_message *m,
+                              gl_str text, uint64_t number, gl_str why)
 {
     struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("deadletter"), id_of(c, j, number));
     struct gl_buf buf = {0};
@@ -221,20 +221,22 @@ static void bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m
     j->r.dead_n++;
     GL_ASSERT(j->r.dead_n > 0);
     if (j->r.dead_n > GL_DEAD_LETTERS_MAX && j->r.verdict == GL_VERDICT_NONE) {
-        gl_ledger_sentence(c, j, GL_VERDICT_FAILED,
-                           GL_S("more than 10000 of its messages could not be delivered"));
+        gl_ledger_set_verdict(c, j, GL_VERDICT_FAILED,
+                              GL_S("more than 10000 of its messages could not be delivered"));
     }
     gl_txn_log(c, j, NULL, "dead_letter", why,
                gl_str_fmt(c->out->arena,
                           "\"number\":%llu,\"payload\":{\"message_id\":\"%.*s\",\"to\":\"%.*s\","
                           "\"from\":\"%.*s\",\"type\":\"%.*s\"}",
-                          (unsigned long long)number, GL_STR_ARG(gl_agents_plain(c, m->message_id)),
-                          GL_STR_ARG(gl_agents_plain(c, m->to)),
-                          GL_STR_ARG(gl_agents_plain(c, m->from)),
-                          GL_STR_ARG(gl_agents_plain(c, m->type))));
+                          (unsigned long long)number,
+                          GL_STR_ARG(gl_agents_json_safe(c, m->message_id)),
+                          GL_STR_ARG(gl_agents_json_safe(c, m->to)),
+                          GL_STR_ARG(gl_agents_json_safe(c, m->from)),
+                          GL_STR_ARG(gl_agents_json_safe(c, m->type))));
 }
 
-static const char *cannot_take(const struct gl_job *j, const struct gl_step *unit, gl_str text)
+static const char *why_undeliverable(const struct gl_job *j, const struct gl_step *unit,
+                                     gl_str text)
 {
     if (text.n > GL_MESSAGE_BYTES_MAX) {
         return "it is larger than 16 MiB: pass large data as a file";
@@ -251,7 +253,7 @@ static void keep_body(struct gl_core *c, struct gl_body *b)
     GL_ASSERT(b == NULL || b->refs > 0);
     if (b != NULL) {
         b->is_kept = true;
-        gl_body_let_go(c, b);
+        gl_body_release(c, b);
     }
 }
 
@@ -262,13 +264,13 @@ static void log_queued(struct gl_core *c, const struct gl_step *unit, const stru
     gl_agents_log(c, unit, "message_queued", (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"message_id\":\"%.*s\",\"type\":\"%.*s\",\"from\":\"%.*s\"}",
-                             GL_STR_ARG(m->message_id), GL_STR_ARG(gl_agents_plain(c, m->type)),
-                             GL_STR_ARG(gl_agents_plain(c, m->from))));
+                             GL_STR_ARG(m->message_id), GL_STR_ARG(gl_agents_json_safe(c, m->type)),
+                             GL_STR_ARG(gl_agents_json_safe(c, m->from))));
 }
 
 /* It gets its number, and becomes text: without its body if that is a large one. */
-static gl_str seal(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint64_t number,
-                   struct gl_body **ret_body)
+static gl_str assign_number(struct gl_core *c, struct gl_job *j, struct gl_message *m,
+                            uint64_t number, struct gl_body **ret_body)
 {
     GL_ASSERT(number > 0);
     GL_ASSERT(number <= j->r.letters_n);
@@ -280,22 +282,22 @@ static gl_str seal(struct gl_core *c, struct gl_job *j, struct gl_message *m, ui
     return text_of(c, m);
 }
 
-static void bury_sealed(struct gl_core *c, struct gl_job *j, const struct gl_message *m,
-                        gl_str text, uint64_t number, gl_str why, struct gl_body *body)
+static void make_dead(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
+                      uint64_t number, gl_str why, struct gl_body *body)
 {
     GL_ASSERT(number <= j->r.letters_n);
-    bury(c, j, m, text.n <= GL_MESSAGE_BYTES_MAX ? text : GL_S("null"), number, why);
+    write_dead_letter(c, j, m, text.n <= GL_MESSAGE_BYTES_MAX ? text : GL_S("null"), number, why);
     keep_body(c, body);
 }
 
-void gl_mailbox_lose(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why)
+void gl_mailbox_post_dead(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why)
 {
     uint64_t number = ++j->r.letters_n;
     struct gl_body *body;
-    gl_str text = seal(c, j, m, number, &body);
+    gl_str text = assign_number(c, j, m, number, &body);
 
     GL_ASSERT(why.n > 0);
-    bury_sealed(c, j, m, text, number, why, body);
+    make_dead(c, j, m, text, number, why, body);
     GL_ASSERT(j->r.dead_n > 0);
 }
 
@@ -336,11 +338,11 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
     GL_ASSERT(step == NULL || gl_step_is_bound(step));
     r.sender = a->kind == GL_AGENT_AGGREGATOR ? sender_of(c, m) : (gl_str){0};
     m->to = a->id;
-    text = seal(c, j, m, r.number, &body);
-    bad = cannot_take(j, unit, text);
+    text = assign_number(c, j, m, r.number, &body);
+    bad = why_undeliverable(j, unit, text);
     if (bad != NULL) {
         gl_agents_log(c, unit, "backpressure_rejected", gl_str_of(bad), (gl_str){0});
-        bury_sealed(c, j, m, text, r.number, gl_str_of(bad), body);
+        make_dead(c, j, m, text, r.number, gl_str_of(bad), body);
         return NULL;
     }
     if (body != NULL) {
@@ -348,15 +350,15 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
         r.body_bytes = body->bytes;
     }
     set_text(c, j, m, text, &r);
-    l = gl_mailbox_letter(c, j, to, &r);
-    gl_body_let_go(c, body); /* the letter has it */
+    l = gl_mailbox_letter_new(c, j, to, &r);
+    gl_body_release(c, body); /* the letter has it */
     write_letter(c, j, l);
     gl_list_push(&gl_mailbox_of(c, unit)->letters, &l->link);
     unit->mail->n++;
     j->r.waiting_n++;
     log_queued(c, unit, m);
-    press(c, unit);
-    gl_mailbox_call(c, unit);
+    update_backpressure(c, unit);
+    gl_mailbox_schedule(c, unit);
     GL_ASSERT(unit->mail->n > 0);
     GL_ASSERT(unit->mail->n <= GL_INBOX_MAX);
     GL_ASSERT(j->r.waiting_n > 0);
@@ -366,8 +368,8 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
 
 /* ---- what becomes of it ---- */
 
-void gl_mailbox_set(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
-                    enum gl_letter_status status)
+void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
+                           enum gl_letter_status status)
 {
     GL_ASSERT(status != GL_LETTER_HANDLING);
     if (l->r.status != status) {
@@ -382,7 +384,7 @@ void gl_mailbox_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *
     GL_ASSERT(l->unit == unit->of);
     gl_list_remove(&l->link);
     unit->mail->n--;
-    press(c, unit);
+    update_backpressure(c, unit);
 }
 
 void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
@@ -395,17 +397,17 @@ void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
     }
     GL_ASSERT(j->r.waiting_n > 0);
     j->r.waiting_n--;
-    gl_body_drop(c, l->body);
+    gl_body_delete(c, l->body);
     l->body = NULL;
     letter_free(c, l);
 }
 
-void gl_mailbox_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why)
+void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why)
 {
     struct gl_message m = {.to = l->r.to, .from = l->r.from, .type = l->r.type};
 
     GL_ASSERT(why.n > 0);
-    bury(c, j, &m, l->r.large ? GL_S("null") : l->r.message, l->r.number, why);
+    write_dead_letter(c, j, &m, l->r.large ? GL_S("null") : l->r.message, l->r.number, why);
     l->r.large = false; /* its text stays where it is */
     keep_body(c, l->body);
     l->body = NULL;
@@ -415,7 +417,7 @@ void gl_mailbox_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, g
 void gl_mailbox_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
     GL_ASSERT(gl_step_is_bound(step));
-    gl_mailbox_set(c, step->job, l, GL_LETTER_HELD);
+    gl_mailbox_set_status(c, step->job, l, GL_LETTER_HELD);
     gl_list_push(&gl_mailbox_of(c, step)->letters, &l->link);
     step->mail->n++;
     GL_ASSERT(l->r.status == GL_LETTER_HELD);
@@ -434,10 +436,10 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
 
         gl_list_remove(&l->link);
         step->mail->n--;
-        gl_mailbox_set(c, j, l, GL_LETTER_QUEUED);
+        gl_mailbox_set_status(c, j, l, GL_LETTER_QUEUED);
         gl_list_push(gl_mailbox_of(c, unit)->letters.next, &l->link);
         unit->mail->n++;
-        gl_mailbox_call(c, unit);
+        gl_mailbox_schedule(c, unit);
         if (GL_PLANT(32)) {
             break; /* planted: only the last of them is let go */
         }
@@ -463,7 +465,7 @@ void gl_mailbox_discard(struct gl_core *c, struct gl_step *step)
     GL_ASSERT(gl_list_empty(&step->mail->letters));
 }
 
-struct gl_step *gl_mailbox_step(struct gl_core *c, struct gl_job *j, const struct gl_letter *l)
+struct gl_step *gl_mailbox_step_of(struct gl_core *c, struct gl_job *j, const struct gl_letter *l)
 {
     uint32_t of;
     int32_t item;
@@ -485,7 +487,7 @@ static void free_letters(struct gl_core *c, struct gl_link *list)
 }
 
 /* The step it is for must not find it any more. */
-static void unpoint(struct gl_job *j, const struct gl_letter *l)
+static void clear_step_pointer(struct gl_job *j, const struct gl_letter *l)
 {
     struct gl_step *step = l->r.step.n > 0 ? gl_step_by_id(j, l->r.step) : NULL;
 
@@ -503,7 +505,7 @@ void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st)
     }
     /* A letter being handled belongs to its unit; the ledger's step only points to it. */
     if (m->now != NULL && gl_step_is_unit(st)) {
-        unpoint(st->job, m->now);
+        clear_step_pointer(st->job, m->now);
         letter_free(c, m->now); /* also if it is counted already */
     } else if (m->now != NULL && m->now->r.status == GL_LETTER_KEPT) {
         letter_free(c, m->now);
@@ -541,7 +543,7 @@ int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
         return GL_E_DAMAGED;
     }
     unit = gl_step_get(c, j, (uint32_t)to);
-    l = gl_mailbox_letter(c, j, (uint32_t)to, &r);
+    l = gl_mailbox_letter_new(c, j, (uint32_t)to, &r);
     if (l->body != NULL) {
         l->body->is_kept = j->r.dead_n > 0;
     }
@@ -578,7 +580,7 @@ bool gl_mailbox_is_whole(struct gl_job *j)
     return letters == j->r.waiting_n;
 }
 
-static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
 {
     struct gl_job *j = unit->job;
     struct gl_step *step = NULL;
@@ -588,7 +590,7 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
     switch ((enum gl_letter_status)l->r.status) {
     case GL_LETTER_QUEUED:
     case GL_LETTER_HANDLING:
-        step = gl_mailbox_step(c, j, l);
+        step = gl_mailbox_step_of(c, j, l);
         if (unit->r.letter != l->r.number) {
             if (GL_PLANT(35)) { /* planted: what was sent last is handled first */
                 gl_list_remove(&l->link);
@@ -604,7 +606,7 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
         break;
     case GL_LETTER_HELD:
     case GL_LETTER_KEPT:
-        step = gl_mailbox_step(c, j, l);
+        step = gl_mailbox_step_of(c, j, l);
         if (step == NULL) {
             return;
         }
@@ -640,8 +642,8 @@ void gl_mailbox_revive(struct gl_core *c, struct gl_job *j)
         }
         for (struct gl_link *k = unit->mail->letters.next; k != &unit->mail->letters; k = next) {
             next = k->next;
-            sort_out(c, unit, GL_CONTAINER(k, struct gl_letter, link));
+            place_letter(c, unit, GL_CONTAINER(k, struct gl_letter, link));
         }
-        gl_mailbox_call(c, unit);
+        gl_mailbox_schedule(c, unit);
     }
 }

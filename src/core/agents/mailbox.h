@@ -62,17 +62,17 @@ static inline gl_str gl_mailbox_text(const struct gl_letter *l)
 struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl_message *m,
                                   uint32_t to, const struct gl_step *step);
 /* There is nobody for it: it is dead from the beginning. */
-void gl_mailbox_lose(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why);
+void gl_mailbox_post_dead(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why);
 
 /* Its status has changed: the record follows. */
-void gl_mailbox_set(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
-                    enum gl_letter_status status);
+void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
+                           enum gl_letter_status status);
 /* Out of its receiver's inbox. */
 void gl_mailbox_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *l);
 /* It has been dealt with. */
 void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l);
 /* Nobody can handle it. */
-void gl_mailbox_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why);
+void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why);
 /* To the ledger's step, which holds it; and back to the front of its receiver's inbox, all of them.
  */
 void gl_mailbox_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l);
@@ -80,11 +80,11 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step);
 /* Everything that waits at the ledger's step goes; why: for the log. */
 void gl_mailbox_discard(struct gl_core *c, struct gl_step *step);
 /* The unit may have something to do. */
-void gl_mailbox_call(struct gl_core *c, struct gl_step *unit);
+void gl_mailbox_schedule(struct gl_core *c, struct gl_step *unit);
 
 /* In and out of memory. */
-struct gl_letter *gl_mailbox_letter(struct gl_core *c, struct gl_job *j, uint32_t unit,
-                                    const struct gl_letter_record *r);
+struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uint32_t unit,
+                                        const struct gl_letter_record *r);
 void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st);
 int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
 /* All have been restored. Are none missing? */
@@ -92,7 +92,7 @@ bool gl_mailbox_is_whole(struct gl_job *j);
 /* After loading: where each letter belongs. */
 void gl_mailbox_revive(struct gl_core *c, struct gl_job *j);
 /* The step of the ledger a letter is for; NULL: none. */
-struct gl_step *gl_mailbox_step(struct gl_core *c, struct gl_job *j, const struct gl_letter *l);
+struct gl_step *gl_mailbox_step_of(struct gl_core *c, struct gl_job *j, const struct gl_letter *l);
 
 /* ---- large bodies (bodies.c) ---- */
 
@@ -100,11 +100,12 @@ struct gl_step *gl_mailbox_step(struct gl_core *c, struct gl_job *j, const struc
  * whoever gets this has it. NULL: it stays as it is. */
 struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_message *m,
                            uint64_t number);
-struct gl_body *gl_body_hold(struct gl_core *c, struct gl_job *j, uint64_t number, uint64_t bytes);
+struct gl_body *gl_body_acquire(struct gl_core *c, struct gl_job *j, uint64_t number,
+                                uint64_t bytes);
 /* In memory; and for good: the last who has it takes it along. NULL is fine. */
-void gl_body_let_go(struct gl_core *c, struct gl_body *b);
-void gl_body_drop(struct gl_core *c, struct gl_body *b);
+void gl_body_release(struct gl_core *c, struct gl_body *b);
+void gl_body_delete(struct gl_core *c, struct gl_body *b);
 /* During this step of the core `text` is this body. */
-void gl_body_recall(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b);
+void gl_body_remember(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b);
 
 #endif

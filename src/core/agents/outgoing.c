@@ -5,7 +5,7 @@
 #include "core/flow/txn.h"
 #include "model/bundle/route.h"
 
-gl_str gl_agents_plain(struct gl_core *c, gl_str s)
+gl_str gl_agents_json_safe(struct gl_core *c, gl_str s)
 {
     char *p;
 
@@ -37,8 +37,8 @@ void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *ty
 }
 
 /* A message of this shape, from this agent, because of the one it has handled. */
-static struct gl_message make(struct gl_core *c, const struct gl_turn_end *t,
-                              const struct gl_message *shape)
+static struct gl_message make_message(struct gl_core *c, const struct gl_turn_end *t,
+                                      const struct gl_message *shape)
 {
     struct gl_message m = *shape;
 
@@ -54,16 +54,16 @@ static struct gl_message make(struct gl_core *c, const struct gl_turn_end *t,
     return m;
 }
 
-static void send(struct gl_core *c, const struct gl_turn_end *t, const struct gl_message *shape,
-                 uint32_t to)
+static void send_to(struct gl_core *c, const struct gl_turn_end *t, const struct gl_message *shape,
+                    uint32_t to)
 {
-    struct gl_message m = make(c, t, shape);
+    struct gl_message m = make_message(c, t, shape);
 
     GL_ASSERT(to < gl_flow_agents_n(t->unit->job->spec->flow));
     gl_agents_deliver(c, t->unit->job, &m, to, NULL, t->step);
 }
 
-static bool fits(const struct gl_route *r, gl_str type)
+static bool matches_type(const struct gl_route *r, gl_str type)
 {
     return gl_str_is(r->type, "*") || gl_str_eq(r->type, type);
 }
@@ -75,8 +75,8 @@ static void log_route(struct gl_core *c, const struct gl_turn_end *t, const char
     gl_agents_log(c, t->unit, what, (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"edge_id\":\"%.*s\",\"to\":\"%.*s\",\"type\":\"%.*s\"}",
-                             GL_STR_ARG(gl_agents_plain(c, r->id)), GL_STR_ARG(r->to_node),
-                             GL_STR_ARG(gl_agents_plain(c, type))));
+                             GL_STR_ARG(gl_agents_json_safe(c, r->id)), GL_STR_ARG(r->to_node),
+                             GL_STR_ARG(gl_agents_json_safe(c, type))));
 }
 
 void gl_route_emit(struct gl_core *c, const struct gl_turn_end *t, const struct gl_message *shape)
@@ -89,25 +89,25 @@ void gl_route_emit(struct gl_core *c, const struct gl_turn_end *t, const struct 
     for (uint32_t i = 0; i < t->agent->routes_n; i++) {
         const struct gl_route *r = &routes[t->agent->routes[i]];
 
-        only_first |= fits(r, shape->type) && r->mode == GL_ROUTE_FIRST_MATCH;
+        only_first |= matches_type(r, shape->type) && r->mode == GL_ROUTE_FIRST_MATCH;
     }
     for (uint32_t i = 0; i < t->agent->routes_n && !(any && only_first); i++) {
         const struct gl_route *r = &routes[t->agent->routes[i]];
 
-        if (!fits(r, shape->type)) {
+        if (!matches_type(r, shape->type)) {
             continue;
         }
         log_route(c, t, "route_evaluated", r, shape->type);
         if (gl_route_holds(r->conditions, &facts, c->out->arena)) {
             log_route(c, t, "route_selected", r, shape->type);
-            send(c, t, shape, r->to);
+            send_to(c, t, shape, r->to);
             any = true;
         }
     }
     if (!any && t->agent->routes_n > 0) {
         gl_agents_log(c, t->unit, "route_not_matched", (gl_str){0},
                       gl_str_fmt(c->out->arena, "{\"type\":\"%.*s\"}",
-                                 GL_STR_ARG(gl_agents_plain(c, shape->type))));
+                                 GL_STR_ARG(gl_agents_json_safe(c, shape->type))));
     }
 }
 
@@ -120,13 +120,13 @@ void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
 
     GL_ASSERT(shape->to.n > 0);
     if (to >= 0) {
-        send(c, t, shape, (uint32_t)to);
+        send_to(c, t, shape, (uint32_t)to);
         return;
     }
-    m = make(c, t, shape);
+    m = make_message(c, t, shape);
     m.to = shape->to;
-    gl_agents_log(
-        c, t->unit, "delivery_failed", GL_S("there is no such agent"),
-        gl_str_fmt(c->out->arena, "{\"to\":\"%.*s\"}", GL_STR_ARG(gl_agents_plain(c, shape->to))));
-    gl_mailbox_lose(c, j, &m, GL_S("there is no such agent"));
+    gl_agents_log(c, t->unit, "delivery_failed", GL_S("there is no such agent"),
+                  gl_str_fmt(c->out->arena, "{\"to\":\"%.*s\"}",
+                             GL_STR_ARG(gl_agents_json_safe(c, shape->to))));
+    gl_mailbox_post_dead(c, j, &m, GL_S("there is no such agent"));
 }

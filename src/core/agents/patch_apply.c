@@ -40,7 +40,7 @@ void gl_patch_apply_forget(struct gl_core *c, struct gl_job *j)
     }
 }
 
-static void remember(struct gl_graph *g, gl_str id, gl_str hash)
+static void record_patch(struct gl_graph *g, gl_str id, gl_str hash)
 {
     struct seen *all = g->seen.items;
 
@@ -57,7 +57,7 @@ static void remember(struct gl_graph *g, gl_str id, gl_str hash)
     GL_ASSERT(g->seen.n <= g->cap);
 }
 
-static const struct seen *find(const struct gl_job *j, gl_str id)
+static const struct seen *find_patch(const struct gl_job *j, gl_str id)
 {
     const struct seen *all = j->graph != NULL ? j->graph->seen.items : NULL;
 
@@ -82,7 +82,7 @@ static gl_str hash_of(struct gl_core *c, gl_str text)
 
 /* The flow all jobs of that hash share stays theirs; this one is the job's alone. What the job
  * leaves stays until the end of the step: whoever has called us may still look into it. */
-static void adopt(struct gl_core *c, struct gl_job *j, struct gl_spec *own)
+static void use_own_flow(struct gl_core *c, struct gl_job *j, struct gl_spec *own)
 {
     GL_ASSERT(own->refs == 1);
     GL_ASSERT(own->jobs == 0);
@@ -123,10 +123,10 @@ int gl_patch_apply_read(struct gl_core *c, struct gl_job *j, gl_str text, struct
         gl_spec_new(j->spec->hash, gl_json_raw(&json, flow), &own, NULL) != 0) {
         return GL_E_DAMAGED;
     }
-    adopt(c, j, own);
+    use_own_flow(c, j, own);
     for (gl_jnode e = gl_json_first(&json, list); e != NULL; e = gl_json_after(&json, list, e)) {
-        remember(graph_of(c, j), gl_json_str(&json, gl_json_get(&json, e, "id"), a),
-                 gl_json_str(&json, gl_json_get(&json, e, "hash"), a));
+        record_patch(graph_of(c, j), gl_json_str(&json, gl_json_get(&json, e, "id"), a),
+                     gl_json_str(&json, gl_json_get(&json, e, "hash"), a));
     }
     return 0;
 }
@@ -217,7 +217,7 @@ static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
 
 /* What is removed ends here, as if it had been passed over: it takes no message, and nobody waits
  * for it. None of it has started, and no edge leads there any more. It does not count. */
-static void retire(struct gl_core *c, struct gl_job *j, gl_str patch)
+static void skip_removed(struct gl_core *c, struct gl_job *j, gl_str patch)
 {
     const struct gl_flow *f = j->spec->flow;
 
@@ -236,7 +236,7 @@ static void retire(struct gl_core *c, struct gl_job *j, gl_str patch)
 }
 
 /* New steps are known from now on, with what the patch gave them. */
-static void introduce(struct gl_core *c, struct gl_job *j, uint32_t first,
+static void add_steps(struct gl_core *c, struct gl_job *j, uint32_t first,
                       const struct gl_patch_report *report)
 {
     GL_ASSERT(first + report->added_n <= j->spec->flow->steps.n);
@@ -247,18 +247,18 @@ static void introduce(struct gl_core *c, struct gl_job *j, uint32_t first,
         gl_txn_dirty(c, st);
     }
     j->r.roots_spread = j->spec->flow->roots_n;
-    retire(c, j, report->patch_id);
+    skip_removed(c, j, report->patch_id);
     for (uint32_t i = 0; i < report->added_n; i++) {
         struct gl_step *st = gl_step_get(c, j, first + i);
 
         if (gl_step_needs(st) == 0 && !gl_flow_step(j->spec->flow, first + i)->is_removed) {
-            gl_ledger_consider(c, st);
+            gl_ledger_evaluate(c, st);
         }
     }
     GL_ASSERT(j->r.roots_spread == j->spec->flow->roots_n);
 }
 
-static void readdress(struct gl_link *list, const struct gl_flow *flow)
+static void update_receivers(struct gl_link *list, const struct gl_flow *flow)
 {
     for (struct gl_link *k = list->next; k != list; k = k->next) {
         struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
@@ -269,7 +269,7 @@ static void readdress(struct gl_link *list, const struct gl_flow *flow)
 }
 
 /* What is in memory names its steps and its receivers with the flow's own words. */
-static void rename_all(struct gl_job *j, const struct gl_flow *flow)
+static void update_names(struct gl_job *j, const struct gl_flow *flow)
 {
     GL_ASSERT(flow->steps.n >= j->spec->flow->steps.n);
     gl_step_rename(j, flow);
@@ -277,8 +277,8 @@ static void rename_all(struct gl_job *j, const struct gl_flow *flow)
         struct gl_mailbox *m = GL_CONTAINER(k, struct gl_step, live)->mail;
 
         if (m != NULL) {
-            readdress(&m->letters, flow);
-            readdress(&m->counted, flow);
+            update_receivers(&m->letters, flow);
+            update_receivers(&m->counted, flow);
             if (m->now != NULL) {
                 m->now->r.to = gl_flow_agent(flow, m->now->unit)->id;
             }
@@ -286,8 +286,8 @@ static void rename_all(struct gl_job *j, const struct gl_flow *flow)
     }
 }
 
-static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct gl_flow *flow,
-                    const struct gl_patch_report *report, gl_str hash)
+static void commit_patch(struct gl_core *c, const struct gl_turn_end *t, const struct gl_flow *flow,
+                         const struct gl_patch_report *report, gl_str hash)
 {
     struct gl_job *j = t->unit->job;
     uint32_t first = (uint32_t)j->spec->flow->steps.n;
@@ -306,9 +306,9 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
         return;
     }
     GL_MARK(c->trace, "grow.applied");
-    rename_all(j, own->flow);
-    adopt(c, j, own);
-    remember(graph_of(c, j), report->patch_id, hash);
+    update_names(j, own->flow);
+    use_own_flow(c, j, own);
+    record_patch(graph_of(c, j), report->patch_id, hash);
     j->r.graph_revision++;
     j->r.patches_n++;
     j->r.steps_n += report->added_n;
@@ -322,7 +322,7 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
                           (unsigned long long)j->r.graph_revision,
                           report->is_fanout ? "checkpoint_fanout" : "replace_path",
                           GL_STR_ARG(report->delta)));
-    introduce(c, j, first, report);
+    add_steps(c, j, first, report);
     if (report->is_fanout) {
         GL_MARK(c->trace, "grow.fanout");
         gl_ledger_move(c, t->step, GL_STEP_WAITING);
@@ -331,7 +331,7 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
 }
 
 /* Of a fanout, all that came with one patch have ended: they are history. */
-void gl_patch_apply_ended(struct gl_core *c, struct gl_step *st)
+void gl_patch_apply_on_step_ended(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_flow *flow = st->job->spec->flow;
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -365,7 +365,7 @@ void gl_patch_apply_ended(struct gl_core *c, struct gl_step *st)
 
 static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str id, gl_str hash)
 {
-    const struct seen *before = find(t->unit->job, id);
+    const struct seen *before = find_patch(t->unit->job, id);
 
     GL_ASSERT(hash.n == 64);
     if (before == NULL) {
@@ -373,9 +373,9 @@ static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str i
     }
     if (gl_str_eq(before->hash, hash)) {
         GL_MARK(c->trace, "grow.replayed");
-        gl_txn_log(
-            c, t->unit->job, t->step, "workflow_graph_patch_replayed", (gl_str){0},
-            gl_str_fmt(c->out->arena, "\"patch_id\":\"%.*s\"", GL_STR_ARG(gl_agents_plain(c, id))));
+        gl_txn_log(c, t->unit->job, t->step, "workflow_graph_patch_replayed", (gl_str){0},
+                   gl_str_fmt(c->out->arena, "\"patch_id\":\"%.*s\"",
+                              GL_STR_ARG(gl_agents_json_safe(c, id))));
     } else {
         reject(c, t, GL_S("that patch_id was used for another patch"));
     }
@@ -395,7 +395,7 @@ static gl_str id_of(struct gl_core *c, gl_str payload)
                                                       : (gl_str){0};
 }
 
-void gl_patch_apply_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
+void gl_patch_apply_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_job *j = t->unit->job;
     gl_str id = id_of(c, payload), hash = hash_of(c, payload);
@@ -426,5 +426,5 @@ void gl_patch_apply_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_s
         reject(c, t, gl_str_dup(c->out->arena, gl_str_of(why.text)));
         return;
     }
-    applied(c, t, flow, &report, hash);
+    commit_patch(c, t, flow, &report, hash);
 }

@@ -24,7 +24,7 @@ bool gl_scatter_has_more(const struct gl_step *st)
 
 /* ---- asking for it ---- */
 
-struct wish {
+struct scatter {
     gl_jnode items;
     uint32_t items_n;
     struct gl_step **targets;
@@ -32,7 +32,7 @@ struct wish {
     const char *bad;
 };
 
-static void add_target(struct gl_core *c, struct gl_job *j, struct wish *w, gl_str id)
+static void add_target(struct gl_core *c, struct gl_job *j, struct scatter *w, gl_str id)
 {
     int64_t number = gl_flow_find(j->spec->flow, id);
     struct gl_step *st;
@@ -59,7 +59,7 @@ static uint32_t count(const struct gl_json *json, gl_jnode list)
 }
 
 static void read_targets(struct gl_core *c, struct gl_job *j, const struct gl_json *json,
-                         struct wish *w)
+                         struct scatter *w)
 {
     gl_jnode list = gl_json_get(json, gl_json_root(json), "targets");
     gl_jnode one = gl_json_get(json, gl_json_root(json), "target");
@@ -78,7 +78,7 @@ static void read_targets(struct gl_core *c, struct gl_job *j, const struct gl_js
     }
 }
 
-static void read_items(const struct gl_json *json, struct wish *w)
+static void read_items(const struct gl_json *json, struct scatter *w)
 {
     uint64_t max = ITEMS_DEFAULT;
 
@@ -97,8 +97,8 @@ static void read_items(const struct gl_json *json, struct wish *w)
 
 /* ---- doing it ---- */
 
-static void map(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_t mine,
-                uint32_t first, uint32_t stride, gl_str items)
+static void map_step(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_t mine,
+                     uint32_t first, uint32_t stride, gl_str items)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_job *j = st->job;
@@ -130,7 +130,7 @@ static void map(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_
 }
 
 /* What the event tells. Of very many instances only the first are named. */
-static gl_str told(struct gl_core *c, const struct wish *w)
+static gl_str describe(struct gl_core *c, const struct scatter *w)
 {
     enum { NAMED_MAX = 1000 };
     struct gl_buf out = {0};
@@ -152,11 +152,11 @@ static gl_str told(struct gl_core *c, const struct wish *w)
     return text;
 }
 
-void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
+void gl_scatter_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_job *j = t->unit->job;
     struct gl_json json;
-    struct wish w = {0};
+    struct scatter w = {0};
     gl_str items;
 
     GL_ASSERT(gl_step_is_unit(t->unit));
@@ -177,16 +177,16 @@ void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str p
     }
     items = gl_json_raw(&json, w.items);
     for (uint32_t i = 0; i < w.targets_n && i < w.items_n; i++) {
-        map(c, w.targets[i], w.items_n, (w.items_n - i + w.targets_n - 1) / w.targets_n, i,
-            w.targets_n, items);
+        map_step(c, w.targets[i], w.items_n, (w.items_n - i + w.targets_n - 1) / w.targets_n, i,
+                 w.targets_n, items);
     }
-    gl_txn_log(c, j, t->step, "workflow_step_scattered", (gl_str){0}, told(c, &w));
+    gl_txn_log(c, j, t->step, "workflow_step_scattered", (gl_str){0}, describe(c, &w));
 }
 
 /* ---- instances ---- */
 
-static void make_one(struct gl_core *c, struct gl_step *st, uint32_t item, gl_str value,
-                     bool may_run)
+static void make_instance(struct gl_core *c, struct gl_step *st, uint32_t item, gl_str value,
+                          bool may_run)
 {
     struct gl_step *made = gl_step_item(c, st->job, st->of, item, st->r.items_at + item);
 
@@ -234,7 +234,7 @@ uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget)
             continue;
         }
         if (at % st->r.items_failed == st->r.map_index) {
-            make_one(c, st, at, gl_json_raw(&json, e), answer == GL_RULE_RUN);
+            make_instance(c, st, at, gl_json_raw(&json, e), answer == GL_RULE_RUN);
             budget--;
         }
         st->r.items_made = at + 1;

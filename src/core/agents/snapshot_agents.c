@@ -261,7 +261,7 @@ int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line
         return gl_snapshot_bad(l, "a message is nowhere, or for nobody");
     }
     c->out = &scratch;
-    x = gl_mailbox_letter(c, l->job, (uint32_t)to, &s.r);
+    x = gl_mailbox_letter_new(c, l->job, (uint32_t)to, &s.r);
     put_letter(c, st, x, s.place);
     if (x->body != NULL) {
         x->body->is_kept = s.body_is_kept;

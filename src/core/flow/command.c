@@ -12,7 +12,7 @@
 #include "core/recovery/safety.h"
 #include "core/scheduling/slots.h"
 
-static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const char *what)
+static gl_str describe_command(struct gl_core *c, const struct gl_event *ev, const char *what)
 {
     gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
 
@@ -56,7 +56,7 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
     }
     if (j->r.hold != GL_HOLD_PERSON) {
         j->r.hold = GL_HOLD_PERSON;
-        gl_core_set(c, &j->r.reason, who_and_why(c, ev, "paused"));
+        gl_core_set(c, &j->r.reason, describe_command(c, ev, "paused"));
         gl_txn_changed(c, j);
     }
     if (j->r.status == GL_JOB_RUNNING) {
@@ -67,7 +67,7 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
     gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
-static void queue_again(struct gl_core *c, struct gl_step *st)
+static void requeue(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     if (gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
@@ -78,7 +78,7 @@ static void queue_again(struct gl_core *c, struct gl_step *st)
     }
 }
 
-static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
+static void resume_job(struct gl_core *c, struct gl_job *j, gl_str why)
 {
     GL_ASSERT(j->r.status == GL_JOB_PAUSING || j->r.status == GL_JOB_PAUSED);
     j->r.hold = GL_HOLD_NONE;
@@ -91,7 +91,7 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         if (st->r.status == GL_STEP_QUEUED && st->wait == NULL) {
-            queue_again(c, st);
+            requeue(c, st);
         }
         if (gl_step_is_bound(st)) {
             gl_agent_step_resume(c, st);
@@ -113,7 +113,7 @@ static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event
     }
     if (j->r.verdict == GL_VERDICT_NONE &&
         (j->r.status == GL_JOB_PAUSING || j->r.status == GL_JOB_PAUSED)) {
-        go_on(c, j, who_and_why(c, ev, "resumed"));
+        resume_job(c, j, describe_command(c, ev, "resumed"));
     }
     gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
@@ -130,16 +130,16 @@ static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event
     if (j->r.verdict == GL_VERDICT_NONE) {
         gl_ledger_move_job(c, j, GL_JOB_CANCELLING);
         j->r.recovery_requires_review = false; /* that was the decision */
-        gl_ledger_sentence(c, j, GL_VERDICT_CANCELLED, who_and_why(c, ev, "cancelled"));
+        gl_ledger_set_verdict(c, j, GL_VERDICT_CANCELLED, describe_command(c, ev, "cancelled"));
         gl_txn_log(c, j, NULL, "job_cancelling", j->r.reason, (gl_str){0});
     }
     gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
-static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+static void apply_decision(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
 {
     struct gl_job *j = st->job;
-    gl_str why = who_and_why(c, ev, "decided");
+    gl_str why = describe_command(c, ev, "decided");
     bool approves = st->r.blocked_on == GL_BLOCK_APPROVAL;
 
     GL_ASSERT(gl_step_asks_a_person(&st->r));
@@ -151,9 +151,9 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
         c, j, st, "human_input_received", why,
         gl_str_fmt(c->out->arena, "\"decision\":\"%.*s\"", GL_STR_ARG(ev->command.decision)));
     if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
-        go_on(c, j, why);
+        resume_job(c, j, why);
     } else if (gl_step_is_unit(st) && st->mail != NULL && st->mail->now != NULL) {
-        struct gl_step *step = gl_mailbox_step(c, j, st->mail->now);
+        struct gl_step *step = gl_mailbox_step_of(c, j, st->mail->now);
 
         if (step != NULL) { /* the time of the one who decided does not count */
             gl_agent_step_resume(c, step);
@@ -176,7 +176,7 @@ static bool is_decision(const struct gl_step *st, gl_str s)
 {
     GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     if (st->r.blocked_on == GL_BLOCK_APPROVAL) {
-        return gl_gate_offers(gl_step_spec_of(st), s);
+        return gl_gate_accepts_decision(gl_step_spec_of(st), s);
     }
     return gl_str_is(s, "rerun") || gl_str_is(s, "done") || gl_str_is(s, "failed");
 }
@@ -204,13 +204,13 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
     } else {
-        decide(c, st, ev);
+        apply_decision(c, st, ev);
         gl_txn_reply(c, j, ev->command.request, 0, NULL);
     }
 }
 
 /* It came through the job's inbox: it leaves it with what it does, or does nothing. */
-static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void consume_inbox_entry(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(ev->command.inbox.n > 0);
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
@@ -219,7 +219,7 @@ static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *
         return; /* planted: it stays, and is done as often as it is found */
     }
     gl_inbox_on_consumed(c, ev->command.request);
-    (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->command.inbox);
+    (void)gl_txn_guard(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->command.inbox);
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->command.inbox);
     gl_txn_write(c, j, GL_WRITE_UNINDEX,
                  gl_job_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope),
@@ -237,7 +237,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (ev->command.inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
-        consume(c, j, ev);
+        consume_inbox_entry(c, j, ev);
     }
     if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,

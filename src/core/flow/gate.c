@@ -10,7 +10,7 @@
 #include "model/text/cond.h"
 #include "model/text/ref.h"
 
-enum { ASK_AGAIN_MS = 250 };
+enum { FACTS_RETRY_MS = 250 };
 
 /* ---- steps that only wait ---- */
 
@@ -30,7 +30,7 @@ static void sleep_until(struct gl_core *c, struct gl_step *st, gl_ms at)
     gl_step_set_due(c, st);
 }
 
-static void give_it_time(struct gl_core *c, struct gl_step *st)
+static void set_timeout(struct gl_core *c, struct gl_step *st)
 {
     gl_ms timeout = gl_step_spec_of(st)->timeout_ms;
 
@@ -48,7 +48,7 @@ static void wait_for_signal(struct gl_core *c, struct gl_step *st)
     gl_ledger_block(c, st, GL_BLOCK_SIGNAL,
                     gl_str_fmt(c->out->arena, "waits for the signal '%.*s'",
                                GL_STR_ARG(gl_step_spec_of(st)->signal)));
-    give_it_time(c, st);
+    set_timeout(c, st);
 }
 
 gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
@@ -63,7 +63,7 @@ gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
 }
 
 /* Who decides must know that there is more than what is shown. */
-static gl_str shorten(struct gl_core *c, gl_str question)
+static gl_str truncate_question(struct gl_core *c, gl_str question)
 {
     size_t n = question.n, room = GL_REASON_BYTES_MAX - sizeof(" [... 131071 bytes in all]");
 
@@ -78,18 +78,18 @@ static gl_str shorten(struct gl_core *c, gl_str question)
     return gl_str_fmt(c->out->arena, "%.*s [... %zu bytes in all]", GL_STR_ARG(question), n);
 }
 
-static void ask_a_person(struct gl_core *c, struct gl_step *st, gl_str question)
+static void ask_for_approval(struct gl_core *c, struct gl_step *st, gl_str question)
 {
     GL_ASSERT(st->r.status == GL_STEP_READY);
-    gl_core_set(c, &st->r.asked, shorten(c, question));
+    gl_core_set(c, &st->r.asked, truncate_question(c, question));
     gl_core_set(c, &st->r.choices, gl_gate_choices(c, gl_step_spec_of(st)));
     gl_ledger_block(c, st, GL_BLOCK_APPROVAL, st->r.asked);
-    give_it_time(c, st);
+    set_timeout(c, st);
 }
 
 /* Text that may be one reference; a value that is no text is taken as it is written. */
-static int text_of(struct gl_core *c, gl_str text, const struct gl_json *facts, gl_str *ret,
-                   struct gl_why *why)
+static int expand_text(struct gl_core *c, gl_str text, const struct gl_json *facts, gl_str *ret,
+                       struct gl_why *why)
 {
     if (!gl_ref_has(text)) {
         *ret = text;
@@ -99,17 +99,17 @@ static int text_of(struct gl_core *c, gl_str text, const struct gl_json *facts, 
     return gl_ref_expand(text, facts, c->out->arena, ret, why);
 }
 
-static int begin_to_wait(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+static int start_waiting(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
                          struct gl_why *why)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     gl_str text = {0};
     gl_ms t;
-    int rc = text_of(c,
-                     spec->sleep.n > 0   ? spec->sleep
-                     : spec->until.n > 0 ? spec->until
-                                         : spec->approval,
-                     facts, &text, why);
+    int rc = expand_text(c,
+                         spec->sleep.n > 0   ? spec->sleep
+                         : spec->until.n > 0 ? spec->until
+                                             : spec->approval,
+                         facts, &text, why);
 
     GL_ASSERT(gl_flow_waits(spec));
     GL_ASSERT(st->r.status == GL_STEP_READY);
@@ -132,12 +132,12 @@ static int begin_to_wait(struct gl_core *c, struct gl_step *st, const struct gl_
     } else if (spec->signal.n > 0) {
         wait_for_signal(c, st);
     } else {
-        ask_a_person(c, st, text);
+        ask_for_approval(c, st, text);
     }
     return 0;
 }
 
-bool gl_gate_offers(const struct gl_step_spec *spec, gl_str decision)
+bool gl_gate_accepts_decision(const struct gl_step_spec *spec, gl_str decision)
 {
     for (size_t i = 0; i < spec->decisions.n; i++) {
         if (gl_str_eq(spec->decisions.items[i], decision)) {
@@ -178,7 +178,7 @@ void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_s
     gl_buf_done(&text);
 }
 
-static void time_is_over(struct gl_core *c, struct gl_step *st)
+static void on_timeout_passed(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     char span[GL_WHEN_BYTES];
@@ -218,13 +218,13 @@ void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
     }
     GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     st->r.due_at = 0;
-    time_is_over(c, st);
+    on_timeout_passed(c, st);
 }
 
 /* ---- the gate ---- */
 
 /* A bundle that is retried runs anew: what its steps left is in messages and states. */
-static bool is_of_a_flow(const struct gl_step *st)
+static bool is_plain_flow(const struct gl_step *st)
 {
     return st->job->spec->flow->bundle == NULL || GL_PLANT(41); /* planted: it is */
 }
@@ -234,18 +234,18 @@ static bool may_be_reused(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
 
-    return r->retry_of.n > 0 && is_of_a_flow(st) && st->item < 0 && st->r.attempt_count == 0 &&
+    return r->retry_of.n > 0 && is_plain_flow(st) && st->item < 0 && st->r.attempt_count == 0 &&
            (st->r.up_reused == gl_step_spec_of(st)->needs_n || GL_PLANT(17)) &&
            !gl_str_eq(r->retry_from, st->r.step_id);
 }
 
-bool gl_gate_is_same(const struct gl_step *st)
+bool gl_gate_skip_is_same(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
 
     GL_ASSERT(st->job->memory == GL_MEM_HOT);
-    if (r->retry_of.n == 0 || !is_of_a_flow(st) || r->verdict != GL_VERDICT_NONE || st->item >= 0 ||
-        st->r.attempt_count > 0 || gl_str_eq(r->retry_from, st->r.step_id)) {
+    if (r->retry_of.n == 0 || !is_plain_flow(st) || r->verdict != GL_VERDICT_NONE ||
+        st->item >= 0 || st->r.attempt_count > 0 || gl_str_eq(r->retry_from, st->r.step_id)) {
         return false;
     }
     /* By its rule it is skipped whatever the others do; by its condition only if it knew all. */
@@ -262,7 +262,7 @@ static bool needs_facts(const struct gl_step *st)
     return spec->has_gate || may_be_reused(st);
 }
 
-static void ask(struct gl_core *c, struct gl_step *st)
+static void request_facts(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
     struct gl_effect *e = gl_txn_effect(c, j, GL_FX_RESOLVE);
@@ -304,8 +304,8 @@ static bool reuse(struct gl_core *c, struct gl_step *st, const struct gl_json *f
     return true;
 }
 
-static int check_when(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
-                      bool *ret_yes, struct gl_why *why)
+static int eval_when(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                     bool *ret_yes, struct gl_why *why)
 {
     const struct gl_cond *cond;
     size_t at;
@@ -353,11 +353,11 @@ static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_js
     return 0;
 }
 
-static int find_limit(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
-                      struct gl_why *why)
+static int resolve_limit_key(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                             struct gl_why *why)
 {
     gl_str key = {0};
-    int rc = text_of(c, gl_step_spec_of(st)->limit_key, facts, &key, why);
+    int rc = expand_text(c, gl_step_spec_of(st)->limit_key, facts, &key, why);
 
     GL_ASSERT(gl_step_spec_of(st)->limit_key.n > 0);
     if (rc == 0 && key.n > GL_KEY_BYTES_MAX) {
@@ -383,14 +383,14 @@ static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json
     *ret_queue = false;
     if (st->item < 0) {
         if (spec->when.n > 0) {
-            rc = check_when(c, st, facts, &yes, why);
+            rc = eval_when(c, st, facts, &yes, why);
         }
         if (rc == 0 && yes && spec->foreach.n > 0) {
             rc = count_items(c, st, facts, &items_n, why);
         }
     }
     if (rc == 0 && yes && spec->limit_key.n > 0 && (spec->foreach.n == 0 || st->item >= 0)) {
-        rc = find_limit(c, st, facts, why);
+        rc = resolve_limit_key(c, st, facts, why);
     }
     if (rc != 0) {
         return rc;
@@ -408,7 +408,7 @@ static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json
             gl_items_begin(c, st, items_n);
         }
     } else if (gl_flow_waits(spec)) {
-        return begin_to_wait(c, st, facts, why);
+        return start_waiting(c, st, facts, why);
     } else {
         *ret_queue = true;
     }
@@ -427,7 +427,7 @@ bool gl_gate_pass(struct gl_core *c, struct gl_step *st)
         return true;
     }
     if (needs_facts(st)) {
-        ask(c, st);
+        request_facts(c, st);
         return false;
     }
     if (open_gate(c, st, NULL, &queue, &why) != 0) {
@@ -445,7 +445,7 @@ static bool was_skipped(struct gl_core *c, const struct gl_json *facts, gl_jnode
     return status.n == 0 || gl_str_is(status, "skipped") || gl_str_is(status, "pending");
 }
 
-static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+static void on_facts(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
 {
     struct gl_json facts;
     struct gl_why why = {0};
@@ -460,7 +460,7 @@ static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_ev
 
         if (!gl_json_is(earlier, GL_JSON_OBJECT)) { /* it may only since we have asked */
             GL_MARK(c->trace, "gate.asked_again");
-            ask(c, st);
+            request_facts(c, st);
             return;
         }
         if (reuse(c, st, &facts)) {
@@ -503,7 +503,7 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     if (ev->resolved.code == GL_E_UNAVAILABLE) {
         GL_MARK(c->trace, "gate.facts_were_away");
         st->resolving = true; /* until the timer puts it back */
-        st->probe_at = c->now + ASK_AGAIN_MS;
+        st->probe_at = c->now + FACTS_RETRY_MS;
         gl_step_set_due(c, st);
     } else if (j->r.status != GL_JOB_RUNNING) {
         GL_MARK(c->trace, "gate.paused_meanwhile");
@@ -511,6 +511,6 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->resolved.code != 0) {
         gl_ledger_fail(c, st, ev->resolved.why, false);
     } else {
-        with_facts(c, st, ev);
+        on_facts(c, st, ev);
     }
 }

@@ -19,12 +19,12 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev);
 /* The time of a blocked or asking step has come. */
 void gl_gate_on_timer(struct gl_core *c, struct gl_step *st);
 /* A step is about to be skipped: was it, for the same reason, in the job that is retried? */
-bool gl_gate_is_same(const struct gl_step *st);
+bool gl_gate_skip_is_same(const struct gl_step *st);
 /* A person has decided about a step that asked for approval. */
 void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_str why,
                     gl_str output);
 /* "approve,reject" */
 gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec);
-bool gl_gate_offers(const struct gl_step_spec *spec, gl_str decision);
+bool gl_gate_accepts_decision(const struct gl_step_spec *spec, gl_str decision);
 
 #endif

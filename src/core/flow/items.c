@@ -76,7 +76,7 @@ uint32_t gl_items_make(struct gl_core *c, struct gl_job *j, uint32_t budget)
     return budget;
 }
 
-static void on_last(struct gl_core *c, struct gl_step *st)
+static void on_last_item(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_WAITING);
     GL_ASSERT(st->r.items_ended == st->r.items_n);
@@ -115,7 +115,7 @@ void gl_items_on_end(struct gl_core *c, struct gl_step *item)
                                   GL_STR_ARG(item->r.terminal_reason)),
                        false);
     } else if (st->r.items_ended == st->r.items_n) {
-        on_last(c, st);
+        on_last_item(c, st);
     } else if (may_make(st) && gl_list_empty(&st->work)) {
         gl_list_push(&j->making, &st->work);
     }

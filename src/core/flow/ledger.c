@@ -48,7 +48,7 @@ static void leave_running(struct gl_core *c, struct gl_step *st)
 
 /* An attempt has its slots, and an agent's lease lasts through its tries at once. Everything else
  * that becomes of it leaves them to others. */
-static void give_back(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
+static void release_slots(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
 {
     bool waits = next == GL_STEP_RETRY_WAIT || next == GL_STEP_READY || next == GL_STEP_QUEUED;
 
@@ -76,13 +76,13 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
     if (st->r.seat > 0 && next != GL_STEP_RUNNING && !gl_safety_keeps_seat(c, st, next)) {
-        gl_seats_stand_up(c, st);
+        gl_seats_release(c, st);
     }
     if (st->r.status == GL_STEP_RUNNING) {
         leave_running(c, st);
     }
     if (st->hold != NULL || st->r.keeps_slots) {
-        give_back(c, st, next);
+        release_slots(c, st, next);
     }
     c->running_n += next == GL_STEP_RUNNING && !is_bound;
     gl_list_remove(&st->work);
@@ -122,8 +122,8 @@ void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status 
 
 /* ---- how steps end ---- */
 
-static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
-                enum gl_outcome outcome, gl_str why)
+static void end_step(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
+                     enum gl_outcome outcome, gl_str why)
 {
     struct gl_job_record *r = &st->job->r;
 
@@ -141,7 +141,7 @@ static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status statu
     r->skipped_n += status == GL_STEP_SKIPPED;
     r->failed_n += status == GL_STEP_FAILED;
     if (gl_step_is_bound(st)) {
-        gl_agent_step_ended(c, st);
+        gl_agent_step_on_ended(c, st);
     }
 }
 
@@ -152,7 +152,7 @@ void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status st
     GL_ASSERT(status != GL_STEP_FAILED);
     st->r.counted += st->r.status == GL_STEP_RUNNING;
     gl_core_set(c, &st->r.output, output);
-    end(c, st, status, outcome, (gl_str){0});
+    end_step(c, st, status, outcome, (gl_str){0});
     gl_txn_log(c, st->job, st,
                status == GL_STEP_COMPLETED ? "workflow_step_completed"
                : status == GL_STEP_PARTIAL ? "workflow_step_partial"
@@ -161,7 +161,7 @@ void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status st
 }
 
 /* An instance of foreach has ended: its step hears of it. */
-static void tell_group(struct gl_core *c, struct gl_step *st)
+static void notify_foreach(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_status_is_terminal(st->r.status));
     if (st->item >= 0 && !gl_step_is_bound(st)) {
@@ -169,7 +169,7 @@ static void tell_group(struct gl_core *c, struct gl_step *st)
     }
 }
 
-static gl_str extra(struct gl_core *c, const struct gl_step *st)
+static gl_str reuse_fields(struct gl_core *c, const struct gl_step *st)
 {
     GL_ASSERT(GL_IMPLIES((st->r.gate & GL_GATE_REUSED) != 0, st->r.reused_from.n > 0));
     return (st->r.gate & GL_GATE_REUSED) == 0
@@ -181,15 +181,15 @@ static gl_str extra(struct gl_core *c, const struct gl_step *st)
 void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 {
     if (gl_step_is_unit(st)) {
-        gl_agent_unit_done(c, st, output);
+        gl_agent_unit_mark_done(c, st, output);
         return;
     }
     st->r.counted++;
     gl_core_set(c, &st->r.output, output);
     gl_core_set(c, &st->r.last_error, (gl_str){0});
-    end(c, st, GL_STEP_COMPLETED, GL_OUTCOME_SUCCESS, (gl_str){0});
-    gl_txn_log(c, st->job, st, "workflow_step_completed", (gl_str){0}, extra(c, st));
-    tell_group(c, st);
+    end_step(c, st, GL_STEP_COMPLETED, GL_OUTCOME_SUCCESS, (gl_str){0});
+    gl_txn_log(c, st->job, st, "workflow_step_completed", (gl_str){0}, reuse_fields(c, st));
+    notify_foreach(c, st);
 }
 
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
@@ -199,55 +199,55 @@ void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
         gl_agent_unit_fail(c, st, why);
         return;
     }
-    if (gl_gate_is_same(st)) {
+    if (gl_gate_skip_is_same(st)) {
         st->r.gate |= GL_GATE_SAME;
     }
-    end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_SKIPPED, why);
+    end_step(c, st, GL_STEP_SKIPPED, GL_OUTCOME_SKIPPED, why);
     gl_txn_log(c, st->job, st, "workflow_step_skipped", why, (gl_str){0});
-    tell_group(c, st);
+    notify_foreach(c, st);
 }
 
 /* Its attempts are exhausted: what does that do to the step, and to the job? */
-static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
+static void fail_for_good(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     struct gl_job *j = st->job;
     gl_str handled = GL_S("\"handled\":true");
 
     GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
     if (st->item >= 0 && !gl_step_is_bound(st)) { /* what it does to the job, its step decides */
-        end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
+        end_step(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
         gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
-        tell_group(c, st);
+        notify_foreach(c, st);
         return;
     }
     switch ((enum gl_failure_policy)gl_step_spec_of(st)->on_failure) {
     case GL_ON_FAILURE_CONTINUE:
-        end(c, st, GL_STEP_PARTIAL, GL_OUTCOME_FAILED, why);
+        end_step(c, st, GL_STEP_PARTIAL, GL_OUTCOME_FAILED, why);
         gl_txn_log(c, j, st, "workflow_step_failed", why, handled);
         return;
     case GL_ON_FAILURE_SKIP:
-        end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_FAILED, why);
+        end_step(c, st, GL_STEP_SKIPPED, GL_OUTCOME_FAILED, why);
         gl_txn_log(c, j, st, "workflow_step_failed", why, handled);
         return;
     case GL_ON_FAILURE_FAIL:
     case GL_ON_FAILURE_COUNT:
         break;
     }
-    end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
+    end_step(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
     gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
     if (j->r.verdict == GL_VERDICT_NONE) {
         gl_core_set(c, &j->r.failed_step, st->r.step_id);
         if (gl_step_is_bound(st)) {
-            gl_failure_tell(c, st, why);
+            gl_failure_record(c, st, why);
         }
-        gl_ledger_sentence(c, j, GL_VERDICT_FAILED,
-                           gl_str_fmt(c->out->arena, "step '%.*s' failed: %.*s",
-                                      GL_STR_ARG(st->r.step_id), GL_STR_ARG(why)));
+        gl_ledger_set_verdict(c, j, GL_VERDICT_FAILED,
+                              gl_str_fmt(c->out->arena, "step '%.*s' failed: %.*s",
+                                         GL_STR_ARG(st->r.step_id), GL_STR_ARG(why)));
     }
 }
 
 /* Different for every step and try, and the same whenever it is asked. */
-static uint64_t chance_of(const struct gl_step *st)
+static uint64_t jitter_seed(const struct gl_step *st)
 {
     return (gl_str_hash(st->job->id) ^ gl_str_hash(st->r.step_id)) + st->r.counted * 0x9e3779b9u;
 }
@@ -267,7 +267,7 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
     }
     gl_core_set(c, &st->r.last_error, why);
     if (!may_retry || st->r.counted >= spec->retry.attempts) {
-        give_up(c, st, why);
+        fail_for_good(c, st, why);
         return;
     }
     if (st->job->r.verdict != GL_VERDICT_NONE) {
@@ -275,7 +275,7 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
         return;
     }
     wait = gl_backoff_jitter(&spec->retry, gl_backoff_after(&spec->retry, st->r.counted),
-                             chance_of(st));
+                             jitter_seed(st));
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
     st->r.retry_at = c->now + wait;
     gl_step_set_due(c, st);
@@ -341,7 +341,7 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     e->needs_session = gl_safety_needs_session(c, st);
     st->starting = e->start_number = ++c->last_start;
     if (gl_step_is_unit(st)) {
-        gl_agent_unit_fill(c, st, e);
+        gl_agent_unit_fill_start(c, st, e);
     }
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "start");
@@ -377,7 +377,7 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     if (!gl_step_is_unit(st)) {
         gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
     } else if (gl_flow_agent(j->spec->flow, st->of)->kind == GL_AGENT_EXECUTOR) {
-        gl_agent_unit_leased(c, st);
+        gl_agent_unit_on_slots(c, st);
     }
     gl_ledger_emit_start(c, st);
     GL_ASSERT(st->r.attempt_count > 0);
@@ -401,7 +401,7 @@ void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why)
 
 /* ---- reconciling ---- */
 
-void gl_ledger_consider(struct gl_core *c, struct gl_step *st)
+void gl_ledger_evaluate(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_rule_parents parents = {.all = gl_step_needs(st),
@@ -421,7 +421,7 @@ void gl_ledger_consider(struct gl_core *c, struct gl_step *st)
     case GL_RULE_RUN:
         gl_ledger_move(c, st, GL_STEP_READY);
         if (spec->is_bound) {
-            gl_agent_step_ready(c, st);
+            gl_agent_step_on_ready(c, st);
         }
         break;
     case GL_RULE_IMPOSSIBLE:
@@ -434,7 +434,7 @@ void gl_ledger_consider(struct gl_core *c, struct gl_step *st)
 }
 
 /* Does the child's rule accept such an end? */
-static bool accepts(const struct gl_step *parent, uint32_t k)
+static bool edge_accepts(const struct gl_step *parent, uint32_t k)
 {
     static const uint8_t bits[] = {[GL_STEP_COMPLETED] = GL_ACCEPT_DONE,
                                    [GL_STEP_PARTIAL] = GL_ACCEPT_PARTIAL,
@@ -451,7 +451,7 @@ static bool accepts(const struct gl_step *parent, uint32_t k)
 }
 
 /* Tell one child, the parent's kth, how its parent ended. */
-static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t k)
+static void notify_child(struct gl_core *c, const struct gl_step *parent, uint32_t k)
 {
     struct gl_step *child = gl_step_get(c, parent->job, gl_step_spec_of(parent)->children[k]);
     uint8_t status = parent->r.status, outcome = parent->r.terminal_outcome;
@@ -463,10 +463,10 @@ static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t k)
     child->r.up_ended++;
     child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
     child->r.up_failed += status == GL_STEP_FAILED || outcome == GL_OUTCOME_FAILED;
-    child->r.up_accepted += accepts(parent, k);
+    child->r.up_accepted += edge_accepts(parent, k);
     child->r.up_reused += (parent->r.gate & (GL_GATE_REUSED | GL_GATE_SAME)) != 0;
     gl_txn_dirty(c, child);
-    gl_ledger_consider(c, child);
+    gl_ledger_evaluate(c, child);
     GL_ASSERT(child->r.up_ended <= gl_step_needs(child));
 }
 
@@ -480,7 +480,7 @@ static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budge
         struct gl_step *st = gl_step_get(c, j, flow->roots[j->r.roots_spread++]);
 
         gl_txn_dirty(c, st);
-        gl_ledger_consider(c, st);
+        gl_ledger_evaluate(c, st);
         budget--;
     }
     return budget;
@@ -494,7 +494,7 @@ static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget
         GL_ASSERT(gl_step_status_is_terminal(st->r.status));
 
         while (st->r.spread < spec->children_n && budget > 0) {
-            tell(c, st, st->r.spread++);
+            notify_child(c, st, st->r.spread++);
             budget--;
         }
         gl_txn_dirty(c, st);
@@ -527,7 +527,7 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
             gl_node_pools_lack(c, st);
             gl_step_set_due(c, st);
         } else if (gl_step_is_unit(st)) {
-            gl_agent_unit_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
+            gl_agent_unit_on_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
         } else {
             gl_core_set(c, &st->r.last_error, gl_str_of(why.text));
         }
@@ -550,7 +550,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
             budget -= gl_agents_wind_down(c, st, budget);
             continue;
         }
-        if (st->r.status == GL_STEP_RUNNING || gl_txn_is_over(st) || gl_safety_holds_job(j, st)) {
+        if (st->r.status == GL_STEP_RUNNING || gl_txn_may_drop(st) || gl_safety_holds_job(j, st)) {
             continue;
         }
         if (!gl_step_status_is_terminal(st->r.status)) {
@@ -604,7 +604,7 @@ static bool is_wound_down(const struct gl_job *j)
     return true;
 }
 
-static bool anything_waits(const struct gl_job *j)
+static bool has_runnable(const struct gl_job *j)
 {
     return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) +
                gl_job_count(j, GL_STEP_RUNNING) + j->count[GL_STEP_RETRY_WAIT] >
@@ -612,7 +612,7 @@ static bool anything_waits(const struct gl_job *j)
 }
 
 /* Nothing can go on before a person has decided something. */
-static void hold_for_review(struct gl_core *c, struct gl_job *j)
+static void pause_for_review(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = j->live.next;
 
@@ -656,8 +656,8 @@ static void conclude(struct gl_core *c, struct gl_job *j)
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
     } else if (j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
                j->reviews_n > 0 && j->reviews_n == gl_job_count(j, GL_STEP_BLOCKED) &&
-               !anything_waits(j)) {
-        hold_for_review(c, j);
+               !has_runnable(j)) {
+        pause_for_review(c, j);
     }
 }
 
@@ -677,7 +677,7 @@ static bool has_limited(const struct gl_job *j)
 /* On a shared store a start under a limit may be refused, because another node was faster. What
  * else has happened to the job must not be refused with it: it goes first, in a transaction of its
  * own. */
-static bool must_wait(const struct gl_core *c, struct gl_job *j)
+static bool defers_start(const struct gl_core *c, struct gl_job *j)
 {
     bool was_deferred = j->is_deferred;
 
@@ -701,7 +701,7 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
     budget = spread_ends(c, j, budget);
     if (j->r.status == GL_JOB_RUNNING) {
         budget = gl_items_make(c, j, budget);
-        if (must_wait(c, j)) {
+        if (defers_start(c, j)) {
             gl_list_push(&c->busy, &j->busy);
             return budget;
         }
@@ -716,12 +716,12 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
 }
 
 /* At its gate a step may have ended, or turned into many. */
-static bool has_more(const struct gl_job *j)
+static bool has_more_work(const struct gl_job *j)
 {
     return !gl_list_empty(&j->spread) ||
            (j->r.status == GL_JOB_RUNNING &&
             (!gl_list_empty(&j->making) ||
-             (j->spec->flow->bundle != NULL && gl_agents_have_more(j))));
+             (j->spec->flow->bundle != NULL && gl_agents_have_work(j))));
 }
 
 void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
@@ -738,7 +738,7 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
     do {
         budget = advance(c, j, budget);
     } while (budget > 0 && gl_list_empty(&j->busy) && j->r.verdict == GL_VERDICT_NONE &&
-             has_more(j));
+             has_more_work(j));
     if (j->r.verdict != GL_VERDICT_NONE) {
         budget = wind_down(c, j, budget);
     }
@@ -789,7 +789,7 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
     }
 }
 
-void gl_ledger_sentence(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict, gl_str why)
+void gl_ledger_set_verdict(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict, gl_str why)
 {
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);

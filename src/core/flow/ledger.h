@@ -35,13 +35,14 @@ void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, gl_str why);
 
 /* May it run, given its parents? */
-void gl_ledger_consider(struct gl_core *c, struct gl_step *st);
+void gl_ledger_evaluate(struct gl_core *c, struct gl_step *st);
 /* A step of a bundle's ledger ends because an agent says so. */
 void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
                    enum gl_outcome outcome, gl_str output);
 
 /* From now on the job only winds down. */
-void gl_ledger_sentence(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict, gl_str why);
+void gl_ledger_set_verdict(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict,
+                           gl_str why);
 /* Ask the current attempt to stop, for a recorded reason. */
 void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why);
 

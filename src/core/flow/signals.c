@@ -12,7 +12,8 @@ struct signal {
     gl_str name, data;
 };
 
-static struct signal *keep(struct gl_core *c, struct gl_job *j, gl_str id, gl_str name, gl_str data)
+static struct signal *signal_new(struct gl_core *c, struct gl_job *j, gl_str id, gl_str name,
+                                 gl_str data)
 {
     struct signal *s = gl_pool_alloc(&c->mem, sizeof(*s));
 
@@ -25,7 +26,7 @@ static struct signal *keep(struct gl_core *c, struct gl_job *j, gl_str id, gl_st
     return s;
 }
 
-static void drop(struct gl_core *c, struct gl_job *j, struct signal *s)
+static void signal_free(struct gl_core *c, struct gl_job *j, struct signal *s)
 {
     GL_ASSERT(j->signals_n > 0);
     gl_core_set(c, &s->id, (gl_str){0});
@@ -39,7 +40,7 @@ static void drop(struct gl_core *c, struct gl_job *j, struct signal *s)
 void gl_signals_clear(struct gl_core *c, struct gl_job *j)
 {
     for (struct gl_link *l; (l = gl_list_first(&j->signals)) != NULL;) {
-        drop(c, j, GL_CONTAINER(l, struct signal, link));
+        signal_free(c, j, GL_CONTAINER(l, struct signal, link));
     }
     GL_ASSERT(j->signals_n == 0);
 }
@@ -59,7 +60,7 @@ bool gl_signals_take(struct gl_core *c, struct gl_step *st)
                 (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("signal"), s->id);
             }
             gl_ledger_succeed(c, st, s->data);
-            drop(c, j, s);
+            signal_free(c, j, s);
             return true;
         }
     }
@@ -79,7 +80,7 @@ static struct gl_step *find_waiting(struct gl_job *j, gl_str name)
     return NULL;
 }
 
-static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void store_signal(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     gl_str id =
         gl_str_fmt(c->out->arena, "%.*s/%010lld", GL_STR_ARG(j->id), (long long)j->r.signals_n);
@@ -97,7 +98,7 @@ static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_
     gl_txn_write(c, j, GL_WRITE_PUT, GL_S("signal"), id)->value =
         gl_str_dup(c->out->arena, gl_buf_view(&value));
     gl_buf_done(&value);
-    (void)keep(c, j, id, ev->command.step, ev->command.output);
+    (void)signal_new(c, j, id, ev->command.step, ev->command.output);
 }
 
 /* A slip of the pen must not be kept for a step that does not exist. */
@@ -162,7 +163,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     if (st != NULL) {
         gl_ledger_succeed(c, st, ev->command.output);
     } else {
-        keep_for_later(c, j, ev);
+        store_signal(c, j, ev);
     }
     gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
@@ -186,7 +187,8 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
         return 0;
     }
     GL_MARK(c->trace, "signals.kept_over_a_load");
-    (void)keep(c, j, rec->id, gl_json_str(&json, name, c->out->arena), gl_json_raw(&json, data));
+    (void)signal_new(c, j, rec->id, gl_json_str(&json, name, c->out->arena),
+                     gl_json_raw(&json, data));
     return 0;
 }
 
@@ -224,7 +226,7 @@ int gl_signals_restore_kept(struct gl_core *c, struct gl_snapshot_line *l)
         rc = gl_snapshot_bad(l, "a signal belongs to no job");
     }
     if (rc == 0) {
-        (void)keep(c, l->job, s.id, s.name, s.data);
+        (void)signal_new(c, l->job, s.id, s.name, s.data);
     }
     return rc;
 }

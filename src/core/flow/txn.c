@@ -118,8 +118,8 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
     return w;
 }
 
-struct gl_guard *gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
-                               gl_str kind, gl_str id)
+struct gl_guard *gl_txn_guard(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
+                              gl_str kind, gl_str id)
 {
     GL_ASSERT(kind.n > 0);
     GL_ASSERT(id.n > 0);
@@ -215,7 +215,7 @@ void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fm
     va_end(args);
 }
 
-bool gl_txn_is_over(const struct gl_step *st)
+bool gl_txn_may_drop(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
@@ -282,7 +282,7 @@ static gl_str encode(struct gl_arena *a, const struct gl_schema *schema, const v
 }
 
 /* Steps that wait for a person can be found without looking at every job. */
-static void write_human(struct gl_step *st, struct builder *b, gl_str id)
+static void write_human_index(struct gl_step *st, struct builder *b, gl_str id)
 {
     bool waits = gl_step_asks_a_person(&st->r);
 
@@ -301,9 +301,9 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
         gl_str id = gl_str_fmt(b->arena, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
         struct gl_write *w = add_write(b, GL_WRITE_PUT, GL_S("step"), id);
 
-        write_human(st, b, id);
+        write_human_index(st, b, id);
         w->rev = j->rev;
-        w->live = !gl_txn_is_over(st);
+        w->live = !gl_txn_may_drop(st);
         w->value = encode(b->arena, &gl_step_schema, &st->r);
         gl_list_remove(&st->dirty);
         if (!w->live && !gl_step_is_unit(st)) {
@@ -315,8 +315,8 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
 
 /* The names under which a live job stands alone: taken when it is created, given back when it ends.
  */
-static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str id, bool is_new,
-                        bool ends)
+static void write_unique_name(struct gl_job *j, struct builder *b, gl_str kind, gl_str id,
+                              bool is_new, bool ends)
 {
     struct gl_write *w;
 
@@ -524,8 +524,8 @@ static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, st
 
 /* Another node may be about to remove the flow that this job names, or the files of it, because
  * nobody named them so far (model/gc_state.h). */
-static void guard_kept(struct gl_core *c, const struct gl_job *j, struct builder *b,
-                       const gl_str *blobs, size_t blobs_n)
+static void guard_collectable(struct gl_core *c, const struct gl_job *j, struct builder *b,
+                              const gl_str *blobs, size_t blobs_n)
 {
     GL_ASSERT(j->rev == 0);
     if (!c->shared) {
@@ -559,7 +559,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     struct gl_tx *tx = GL_NEW(b.arena, struct gl_tx);
     gl_str id = gl_str_dup(b.arena, j->id);
     bool is_new = j->rev == 0, ends = gl_job_status_is_terminal(j->r.status);
-    bool gives_back = ends && (j->has_names || is_new); /* it may have nothing to do at all */
+    bool frees_names = ends && (j->has_names || is_new); /* it may have nothing to do at all */
     bool brings_flow = is_new && !j->spec->is_stored;
     const gl_str *blobs = NULL;
     size_t blobs_n = brings_flow ? list_blobs(c, j->spec->flow, b.arena, &blobs) : 0;
@@ -575,7 +575,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 8 + j->demands_n + blobs_n);
     guard_owner(c, j, &b, id);
     if (is_new) {
-        guard_kept(c, j, &b, blobs, blobs_n);
+        guard_collectable(c, j, &b, blobs, blobs_n);
     }
     for (size_t i = 0; i < j->demands_n; i++) {
         b.guards[b.guards_n++] = j->demands[i];
@@ -597,9 +597,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
         write_request(j, &b);
     }
     if (!gl_str_eq(j->r.run_id, j->id)) {
-        write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, gives_back);
+        write_unique_name(j, &b, GL_S("run"), j->r.run_id, is_new, frees_names);
     }
-    write_claim(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, gives_back);
+    write_unique_name(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, frees_names);
     write_retry(c, j, &b, id, is_new, ends);
     j->has_names = !ends;
     if (brings_flow) {
@@ -626,7 +626,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
 
 /* Nobody hears of, and nothing starts from, a state that is still on its way to the store. And
  * nobody hears a token that is: the executor would refuse the true owner's. */
-static bool must_wait(const struct gl_job *j, const struct gl_effect *e)
+static bool needs_commit(const struct gl_job *j, const struct gl_effect *e)
 {
     GL_ASSERT(e->type < GL_FX_COUNT);
     return j->token_in_flight || e->type == GL_FX_REPLY || e->type == GL_FX_START ||
@@ -661,7 +661,7 @@ void gl_txn_flush(struct gl_core *c, struct gl_job *j)
 
     gl_list_remove(&j->touched);
     for (size_t i = 0; i < j->pend.n && j->inflight_n > 0 && !j->changed; i++) {
-        j->changed = must_wait(j, &j->pend.items[i]);
+        j->changed = needs_commit(j, &j->pend.items[i]);
     }
     if (!j->changed) {
         move_effects(c, j, 0);

@@ -29,8 +29,8 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
                               gl_str kind, gl_str id);
 
 /* A further guard of this step's transaction. */
-struct gl_guard *gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
-                               gl_str kind, gl_str id);
+struct gl_guard *gl_txn_guard(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
+                              gl_str kind, gl_str id);
 
 /* Valid until the next effect. Happens after this step's transaction of the job, or at once if
  * there is none. */
@@ -45,7 +45,7 @@ void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fm
     __attribute__((format(printf, 4, 5)));
 
 /* A step has reached its end and has nothing left to tell: its memory goes with the next flush. */
-bool gl_txn_is_over(const struct gl_step *st);
+bool gl_txn_may_drop(const struct gl_step *st);
 
 void gl_txn_flush(struct gl_core *c, struct gl_job *j);
 

@@ -27,7 +27,7 @@ void gl_quotas_init(struct gl_core *c)
     gl_map_init(&c->quotas->keys);
     gl_map_init(&c->quotas->groups);
     gl_heap_init(&c->quotas->timers, limit_before);
-    gl_list_init(&c->quotas->short_of_room);
+    gl_list_init(&c->quotas->lacking_keys);
 }
 
 /* ---- keys ---- */
@@ -38,7 +38,7 @@ static bool is_active(const struct gl_quota *l)
 }
 
 /* How many more could start now, as far as this key is concerned. */
-uint32_t gl_quotas_units(const struct gl_core *c, const struct gl_quota *l)
+uint32_t gl_quotas_available(const struct gl_core *c, const struct gl_quota *l)
 {
     GL_ASSERT(l->others_n <= l->seats_n);
     if (l->is_rate) {
@@ -106,7 +106,7 @@ static void take_unit(struct gl_core *c, struct gl_quota *l)
     GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
 }
 
-static void give_unit(struct gl_core *c, struct gl_quota *l)
+static void release_unit(struct gl_core *c, struct gl_quota *l)
 {
     GL_ASSERT(l->in_use > 0);
     l->in_use--;
@@ -171,7 +171,7 @@ struct gl_quota_group *gl_quotas_group_of(const struct gl_wait *w)
 }
 
 /* Would it need keys that are not in use, when too many are? */
-bool gl_quotas_is_short(const struct gl_core *c, const struct gl_quota_group *g)
+bool gl_quotas_lacks_keys(const struct gl_core *c, const struct gl_quota_group *g)
 {
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
     size_t more = (size_t)(a != NULL && !is_active(a)) + (size_t)(b != NULL && !is_active(b));
@@ -184,20 +184,20 @@ bool gl_quotas_is_short(const struct gl_core *c, const struct gl_quota_group *g)
 static void note_short(struct gl_core *c, struct gl_quota_group *g)
 {
     GL_ASSERT(g->called_n <= g->waits_n);
-    if (gl_quotas_is_short(c, g) && gl_list_empty(&g->shorted)) {
+    if (gl_quotas_lacks_keys(c, g) && gl_list_empty(&g->lacking_keys)) {
         GL_MARK(c->trace, "quotas.too_many_keys");
-        gl_list_push(&c->quotas->short_of_room, &g->shorted);
+        gl_list_push(&c->quotas->lacking_keys, &g->lacking_keys);
     }
 }
 
 static uint32_t group_units(const struct gl_core *c, const struct gl_quota_group *g)
 {
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
-    uint32_t x = a != NULL ? gl_quotas_units(c, a) : UINT32_MAX;
-    uint32_t y = b != NULL ? gl_quotas_units(c, b) : UINT32_MAX;
+    uint32_t x = a != NULL ? gl_quotas_available(c, a) : UINT32_MAX;
+    uint32_t y = b != NULL ? gl_quotas_available(c, b) : UINT32_MAX;
 
     GL_ASSERT(g->called_n <= g->waits_n);
-    if (gl_quotas_is_short(c, g)) {
+    if (gl_quotas_lacks_keys(c, g)) {
         return 0;
     }
     return x < y ? x : y;
@@ -225,7 +225,7 @@ struct gl_quota_group *gl_quotas_group_new(struct gl_core *c, gl_str key,
     gl_core_set(c, &g->key, key);
     g->pool = pool;
     gl_heap_init(&g->held, gl_slots_before);
-    gl_list_init(&g->shorted);
+    gl_list_init(&g->lacking_keys);
     add_side(g, &g->concurrency, concurrency);
     add_side(g, &g->rate, rate);
     gl_map_add(&c->quotas->groups, g->key, g);
@@ -255,7 +255,7 @@ static void group_free(struct gl_core *c, struct gl_quota_group *g)
     (void)gl_map_remove(&c->quotas->groups, g->key); /* every group is in the map */
     gl_list_remove(&g->concurrency.link);
     gl_list_remove(&g->rate.link);
-    gl_list_remove(&g->shorted);
+    gl_list_remove(&g->lacking_keys);
     gl_heap_done(&g->held);
     gl_core_set(c, &g->key, (gl_str){0});
     gl_pool_free(&c->mem, g, sizeof(*g));
@@ -278,7 +278,7 @@ void gl_quotas_done(struct gl_core *c)
         limit_free(c, l);
     }
     GL_ASSERT(gl_map_count(&c->quotas->keys) == 0);
-    GL_ASSERT(gl_list_empty(&c->quotas->short_of_room));
+    GL_ASSERT(gl_list_empty(&c->quotas->lacking_keys));
     gl_map_done(&c->quotas->keys);
     gl_map_done(&c->quotas->groups);
     gl_heap_done(&c->quotas->timers);
@@ -289,7 +289,7 @@ void gl_quotas_done(struct gl_core *c)
 /* ---- calling ---- */
 
 /* Back into the pool's queue, at its old place. */
-static void call(struct gl_core *c, struct gl_quota_group *g)
+static void call_first(struct gl_core *c, struct gl_quota_group *g)
 {
     struct gl_wait *w = GL_CONTAINER(gl_heap_top(&g->held), struct gl_wait, place);
 
@@ -315,7 +315,7 @@ static bool goes_first(const struct gl_quota_group *g, const struct gl_quota_gro
 /* In each pool, call the first of those this key could admit, if fewer have been called than it
  * admits. The pools are looked at apart: one without free slots must not keep the key from others.
  */
-static bool call_some(struct gl_core *c, struct gl_quota *l)
+static bool call_in_each_pool(struct gl_core *c, struct gl_quota *l)
 {
     struct gl_quota_group *best[GL_POOLS_MAX] = {0};
     uint32_t called[GL_POOLS_MAX] = {0};
@@ -335,8 +335,8 @@ static bool call_some(struct gl_core *c, struct gl_quota *l)
         }
     }
     for (size_t i = 0; i < c->pools_n; i++) {
-        if (best[i] != NULL && called[i] < gl_quotas_units(c, l)) {
-            call(c, best[i]);
+        if (best[i] != NULL && called[i] < gl_quotas_available(c, l)) {
+            call_first(c, best[i]);
             any = true;
         }
     }
@@ -345,7 +345,7 @@ static bool call_some(struct gl_core *c, struct gl_quota *l)
 
 static void refill(struct gl_core *c, struct gl_quota *l)
 {
-    while (l != NULL && gl_quotas_units(c, l) > 0 && call_some(c, l)) {
+    while (l != NULL && gl_quotas_available(c, l) > 0 && call_in_each_pool(c, l)) {
     }
 }
 
@@ -356,7 +356,7 @@ static void refill_group(struct gl_core *c, struct gl_quota_group *g)
 }
 
 /* A key is free again, or its time has come. */
-static void freed(struct gl_core *c, struct gl_quota *l)
+static void on_freed(struct gl_core *c, struct gl_quota *l)
 {
     struct gl_quotas *all = c->quotas;
     struct gl_link *k;
@@ -366,11 +366,11 @@ static void freed(struct gl_core *c, struct gl_quota *l)
     for (size_t n = all->active_n; n < GL_LIMITS_MAX; n++) {
         struct gl_quota_group *g;
 
-        k = gl_list_first(&all->short_of_room);
+        k = gl_list_first(&all->lacking_keys);
         if (k == NULL) {
             break;
         }
-        g = GL_CONTAINER(k, struct gl_quota_group, shorted);
+        g = GL_CONTAINER(k, struct gl_quota_group, lacking_keys);
         gl_list_remove(k);
         refill_group(c, g);
     }
@@ -384,7 +384,7 @@ static gl_str concurrency_key(const struct gl_step *st)
     return st->r.limit_key;
 }
 
-static struct gl_quota *ask_concurrency(struct gl_core *c, const struct gl_step *st)
+static struct gl_quota *concurrency_of(struct gl_core *c, const struct gl_step *st)
 {
     uint32_t max = gl_step_spec_of(st)->limit_max;
     struct gl_quota *l = limit_get(c, false, concurrency_key(st));
@@ -397,7 +397,7 @@ static struct gl_quota *ask_concurrency(struct gl_core *c, const struct gl_step 
 
 /* A time further away than the rate allows for is left over from a clock that was wrong, or from a
  * slower rate. */
-static struct gl_quota *ask_rate(struct gl_core *c, const struct gl_step *st)
+static struct gl_quota *rate_of(struct gl_core *c, const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_quota *l = limit_get(c, true, spec->rate_key);
@@ -410,17 +410,17 @@ static struct gl_quota *ask_rate(struct gl_core *c, const struct gl_step *st)
     return l;
 }
 
-struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st, uint8_t pool)
+struct gl_quota_group *gl_quotas_join(struct gl_core *c, const struct gl_step *st, uint8_t pool)
 {
     struct gl_quota *concurrency = NULL, *rate = NULL;
     struct gl_quota_group *g;
 
     GL_ASSERT(pool < c->pools_n);
     if (concurrency_key(st).n > 0) {
-        concurrency = ask_concurrency(c, st);
+        concurrency = concurrency_of(c, st);
     }
     if (gl_step_spec_of(st)->rate_key.n > 0) {
-        rate = ask_rate(c, st);
+        rate = rate_of(c, st);
     }
     if (concurrency == NULL && rate == NULL) {
         return NULL;
@@ -477,7 +477,7 @@ bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
     return false;
 }
 
-void gl_quotas_use(struct gl_core *c, struct gl_wait *w)
+void gl_quotas_reserve(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_quota_group *g = gl_quotas_group_of(w);
 
@@ -491,18 +491,18 @@ void gl_quotas_use(struct gl_core *c, struct gl_wait *w)
     }
 }
 
-void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w)
+void gl_quotas_unreserve(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_quota_group *g = gl_quotas_group_of(w);
 
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     if (g->concurrency.limit != NULL) {
-        give_unit(c, g->concurrency.limit);
-        freed(c, g->concurrency.limit);
+        release_unit(c, g->concurrency.limit);
+        on_freed(c, g->concurrency.limit);
     }
     if (g->rate.limit != NULL) {
-        give_unit(c, g->rate.limit);
-        freed(c, g->rate.limit);
+        release_unit(c, g->rate.limit);
+        on_freed(c, g->rate.limit);
     }
 }
 
@@ -517,7 +517,7 @@ static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rat
     GL_ASSERT(rate->in_use == 0);
     GL_ASSERT(j->memory == GL_MEM_HOT);
     if (c->shared) { /* else nobody but us has used it */
-        gl_txn_demand(c, j, rate->rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT, GL_S("rate"), name)
+        gl_txn_guard(c, j, rate->rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT, GL_S("rate"), name)
             ->rev = rate->rev;
     }
     rate->rev = (uint64_t)rate->next_at;
@@ -526,7 +526,7 @@ static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rat
     w->value = gl_str_fmt(c->out->arena, "{\"next_at\":%lld}", (long long)rate->next_at);
 }
 
-void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h)
+void gl_quotas_on_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h)
 {
     struct gl_quota_group *g = gl_quotas_group_of(w);
     struct gl_quota *rate = g->rate.limit;
@@ -534,24 +534,24 @@ void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     h->limit = g->concurrency.limit;
     if (h->limit != NULL && c->shared) {
-        gl_seats_sit_down(c, w->step, h);
+        gl_seats_acquire(c, w->step, h);
     }
     if (rate != NULL) {
-        give_unit(c, rate);
+        release_unit(c, rate);
         set_next(c, rate, c->now + rate->every_ms);
         write_rate(c, w->step->job, rate);
     }
 }
 
-void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h)
+void gl_quotas_adopt(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
     if (concurrency_key(st).n == 0 || GL_PLANT(12)) { /* planted: not counted after a restart */
         return;
     }
-    h->limit = ask_concurrency(c, st);
+    h->limit = concurrency_of(c, st);
     h->seat = st->r.seat;
-    gl_seats_make(c, h->limit, h->seat);
+    gl_seats_grow(c, h->limit, h->seat);
     gl_seats_set(h->limit, h->seat, GL_SEAT_OURS);
     take_unit(c, h->limit);
 }
@@ -566,12 +566,12 @@ void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
         if (h->seat > 0 && h->seat <= l->seats_n && l->seats[h->seat - 1] == GL_SEAT_OURS) {
             gl_seats_set(l, h->seat, GL_SEAT_FREE);
         }
-        give_unit(c, l);
-        freed(c, l);
+        release_unit(c, l);
+        on_freed(c, l);
     }
 }
 
-bool gl_quotas_are_over(const struct gl_step *st)
+bool gl_quotas_are_exceeded(const struct gl_step *st)
 {
     const struct gl_quota *l = st->hold != NULL ? st->hold->limit : NULL;
 
@@ -581,7 +581,7 @@ bool gl_quotas_are_over(const struct gl_step *st)
 
 /* ---- time ---- */
 
-void gl_quotas_wake(struct gl_core *c)
+void gl_quotas_on_timer(struct gl_core *c)
 {
     for (struct gl_heap_item *top; (top = gl_heap_top(&c->quotas->timers)) != NULL;) {
         struct gl_quota *l = GL_CONTAINER(top, struct gl_quota, timer);
@@ -592,7 +592,7 @@ void gl_quotas_wake(struct gl_core *c)
         }
         set_next(c, l, l->next_at);
         gl_seats_forget_others(l);
-        freed(c, l);
+        on_freed(c, l);
     }
 }
 
@@ -631,7 +631,7 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
 
             l->rev = records[i].rev;
             set_next(c, l, next_at > c->now ? next_at : c->now);
-            freed(c, l);
+            on_freed(c, l);
         }
     }
 }
@@ -658,7 +658,7 @@ void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w)
     } else if (w->state == GL_WAIT_CALLED) {
         g->called_n++;
     } else if (w->state == GL_WAIT_GRANTED) {
-        gl_quotas_use(c, w);
+        gl_quotas_reserve(c, w);
     }
     GL_ASSERT(g->called_n <= g->waits_n);
     GL_ASSERT(g->held.n + g->called_n <= g->waits_n);

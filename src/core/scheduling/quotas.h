@@ -10,10 +10,10 @@
  * it stands in the pool's queue again, at its old place. No more are called than can start: of many
  * that wait, one end moves one.
  *
- *   gl_quotas_ask()      a step is about to queue: its group, or NULL if nothing limits it
+ *   gl_quotas_join()      a step is about to queue: its group, or NULL if nothing limits it
  *   gl_quotas_allow()    may this wait, at the head of its pool's queue, be granted?
- *   gl_quotas_use()      it is granted: its keys are taken
- *   gl_quotas_start()    its attempt begins: from here on the hold has them
+ *   gl_quotas_reserve()      it is granted: its keys are taken
+ *   gl_quotas_on_start()    its attempt begins: from here on the hold has them
  *   gl_quotas_return()   its attempt is over
  *
  * Concurrency is counted from running attempts, after a restart as before it. A rate outlives the
@@ -48,10 +48,10 @@ struct gl_quota_group {
     gl_str key; /* of its limits and its pool */
     struct gl_quota_side concurrency, rate;
     uint8_t pool;
-    uint32_t waits_n;       /* its waits, wherever they are */
-    uint32_t called_n;      /* of them, those that were called and stand in the pool's queue */
-    struct gl_heap held;    /* those held back */
-    struct gl_link shorted; /* in quotas->short_of_room */
+    uint32_t waits_n;            /* its waits, wherever they are */
+    uint32_t called_n;           /* of them, those that were called and stand in the pool's queue */
+    struct gl_heap held;         /* those held back */
+    struct gl_link lacking_keys; /* in quotas->lacking_keys */
 };
 
 /* A waiting step that something limits. */
@@ -64,32 +64,32 @@ struct gl_quotas {
     struct gl_map keys;   /* struct gl_quota */
     struct gl_map groups; /* struct gl_quota_group */
     struct gl_heap timers;
-    size_t active_n;              /* keys that are in use, or whose time has not come */
-    struct gl_link short_of_room; /* groups held back because there are too many of those */
-    uint64_t calls_n;             /* waits called so far */
+    size_t active_n;             /* keys that are in use, or whose time has not come */
+    struct gl_link lacking_keys; /* groups held back because there are too many of those */
+    uint64_t calls_n;            /* waits called so far */
 };
 
 void gl_quotas_init(struct gl_core *c);
 void gl_quotas_done(struct gl_core *c); /* after the last wait and the last hold */
 
 /* Counts a wait: gl_quotas_leave() ends it. */
-struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st, uint8_t pool);
+struct gl_quota_group *gl_quotas_join(struct gl_core *c, const struct gl_step *st, uint8_t pool);
 void gl_quotas_leave(struct gl_core *c, struct gl_wait *w);
 /* false: it has been taken out of the pool's queue, and is called when its time comes. */
 bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w);
-void gl_quotas_use(struct gl_core *c, struct gl_wait *w);
-void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w); /* granted, but nobody wants it */
-void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h);
+void gl_quotas_reserve(struct gl_core *c, struct gl_wait *w);
+void gl_quotas_unreserve(struct gl_core *c, struct gl_wait *w); /* granted, but nobody wants it */
+void gl_quotas_on_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h);
 /* A step of a job just loaded is running: it counts, whatever the limit says now. */
-void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h);
+void gl_quotas_adopt(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h);
 void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h);
 /* Its attempt has never begun. Would beginning it now be against its limits? */
-bool gl_quotas_are_over(const struct gl_step *st);
+bool gl_quotas_are_exceeded(const struct gl_step *st);
 
 /* A start was refused by this record, "limit/..." or "rate/...": another node was faster. */
 void gl_quotas_on_refused(struct gl_core *c, gl_str guard);
 /* Rates whose time has come: once per step of the core, before slots are given out. */
-void gl_quotas_wake(struct gl_core *c);
+void gl_quotas_on_timer(struct gl_core *c);
 gl_ms gl_quotas_next_due(const struct gl_core *c);
 /* What is stored of rates, before anything starts. */
 void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev);

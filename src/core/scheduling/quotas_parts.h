@@ -5,9 +5,9 @@
 #include "core/scheduling/quotas.h"
 
 /* How many more could start now, as far as this key is concerned. */
-uint32_t gl_quotas_units(const struct gl_core *c, const struct gl_quota *l);
+uint32_t gl_quotas_available(const struct gl_core *c, const struct gl_quota *l);
 /* Would it need keys that are not in use, when too many are? */
-bool gl_quotas_is_short(const struct gl_core *c, const struct gl_quota_group *g);
+bool gl_quotas_lacks_keys(const struct gl_core *c, const struct gl_quota_group *g);
 struct gl_quota_group *gl_quotas_group_of(const struct gl_wait *w);
 
 struct gl_quota *gl_quotas_limit_new(struct gl_core *c, gl_str key, bool is_rate);

@@ -80,8 +80,8 @@ void gl_quotas_save(const struct gl_core *c, struct gl_buf *out)
     for (size_t i = 0; (g = gl_map_next(&all->groups, &i)) != NULL;) {
         save_group(g, "group", out);
     }
-    for (const struct gl_link *k = all->short_of_room.next; k != &all->short_of_room; k = k->next) {
-        save_group(GL_CONTAINER(k, struct gl_quota_group, shorted), "shorted", out);
+    for (const struct gl_link *k = all->lacking_keys.next; k != &all->lacking_keys; k = k->next) {
+        save_group(GL_CONTAINER(k, struct gl_quota_group, lacking_keys), "shorted", out);
     }
 }
 
@@ -143,11 +143,11 @@ int gl_quotas_restore_shorted(struct gl_core *c, struct gl_snapshot_line *l)
         return rc;
     }
     g = gl_quotas_find(c, s.key);
-    if (g == NULL || !gl_list_empty(&g->shorted)) {
+    if (g == NULL || !gl_list_empty(&g->lacking_keys)) {
         return gl_snapshot_bad(l, "a group that is not there is short of room");
     }
-    gl_list_push(&c->quotas->short_of_room, &g->shorted);
-    GL_ASSERT(!gl_list_empty(&g->shorted));
-    GL_ASSERT(!gl_list_empty(&c->quotas->short_of_room));
+    gl_list_push(&c->quotas->lacking_keys, &g->lacking_keys);
+    GL_ASSERT(!gl_list_empty(&g->lacking_keys));
+    GL_ASSERT(!gl_list_empty(&c->quotas->lacking_keys));
     return 0;
 }

@@ -10,7 +10,7 @@ static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, str
     if (l->others_n > 0) {
         gl_buf_fmt(out, ", %u by other nodes", l->others_n);
     }
-    gl_slots_tell_holders(c, -1, l, out);
+    gl_slots_write_holders(c, -1, l, out);
     gl_buf_c(out, ")");
 }
 
@@ -45,15 +45,15 @@ enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, s
     ahead = gl_heap_ahead(&g->held, &w->place, GL_AHEAD_MAX);
     GL_ASSERT(a != NULL || b != NULL);
     gl_buf_c(out, "waits for ");
-    if (gl_quotas_is_short(c, g)) {
+    if (gl_quotas_lacks_keys(c, g)) {
         code = GL_BECAUSE_LIMITS_USED_UP;
         gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
                    GL_LIMITS_MAX);
     } else if (a != NULL &&
-               (b == NULL || gl_quotas_units(c, a) == 0 || gl_quotas_units(c, b) > 0)) {
+               (b == NULL || gl_quotas_available(c, a) == 0 || gl_quotas_available(c, b) > 0)) {
         code = GL_BECAUSE_WAITS_FOR_CONCURRENCY;
         explain_concurrency(c, a, out);
-        if (b != NULL && gl_quotas_units(c, b) == 0) {
+        if (b != NULL && gl_quotas_available(c, b) == 0) {
             gl_buf_c(out, " and ");
             explain_rate(c, b, out);
         }

@@ -14,7 +14,7 @@ void gl_seats_set(struct gl_quota *l, uint32_t seat, enum gl_seat state)
     GL_ASSERT(l->others_n <= l->seats_n);
 }
 
-void gl_seats_make(struct gl_core *c, struct gl_quota *l, uint32_t n)
+void gl_seats_grow(struct gl_core *c, struct gl_quota *l, uint32_t n)
 {
     char *seats;
 
@@ -38,7 +38,7 @@ static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
     size_t from = (size_t)(gl_str_hash(c->session) ^ gl_str_hash(l->key));
 
     GL_ASSERT(l->max > 0);
-    gl_seats_make(c, l, l->max);
+    gl_seats_grow(c, l, l->max);
     for (uint32_t i = 0; i < l->max; i++) {
         uint32_t seat = (uint32_t)((from + i) % l->max);
 
@@ -59,7 +59,7 @@ static gl_str seat_id(struct gl_core *c, gl_str key, uint32_t seat)
 }
 
 /* Has a step of the same job stood up from it in this transaction? Then it is ours to pass on. */
-static bool is_passed_on(const struct gl_job *j, gl_str id)
+static bool is_released_here(const struct gl_job *j, gl_str id)
 {
     for (size_t i = 0; i < j->extra_n; i++) {
         if (j->extra[i].type == GL_WRITE_DELETE && gl_str_is(j->extra[i].kind, "limit") &&
@@ -70,7 +70,7 @@ static bool is_passed_on(const struct gl_job *j, gl_str id)
     return false;
 }
 
-void gl_seats_sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h)
+void gl_seats_acquire(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h)
 {
     uint32_t seat = find_seat(c, h->limit);
     gl_str id = seat_id(c, gl_quotas_key(h->limit), seat);
@@ -78,8 +78,8 @@ void gl_seats_sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hol
     GL_ASSERT(c->shared);
     gl_seats_set(h->limit, seat, GL_SEAT_OURS);
     st->r.seat = h->seat = seat;
-    if (gl_list_empty(&st->job->touched) || !is_passed_on(st->job, id)) {
-        (void)gl_txn_demand(c, st->job, GL_GUARD_ABSENT, GL_S("limit"), id);
+    if (gl_list_empty(&st->job->touched) || !is_released_here(st->job, id)) {
+        (void)gl_txn_guard(c, st->job, GL_GUARD_ABSENT, GL_S("limit"), id);
     }
     gl_txn_write(c, st->job, GL_WRITE_PUT, GL_S("limit"), id)->value =
         gl_str_fmt(c->out->arena, "{\"job_id\":\"%.*s\",\"step_id\":\"%.*s\"}",
@@ -88,7 +88,7 @@ void gl_seats_sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hol
     GL_ASSERT(h->seat == st->r.seat);
 }
 
-void gl_seats_stand_up(struct gl_core *c, struct gl_step *st)
+void gl_seats_release(struct gl_core *c, struct gl_step *st)
 {
     if (st->r.seat > 0) {
         (void)gl_txn_write(c, st->job, GL_WRITE_DELETE, GL_S("limit"),
@@ -111,7 +111,7 @@ void gl_seats_forget_others(struct gl_quota *l)
 void gl_seats_restore(struct gl_core *c, struct gl_quota *l, gl_str seats)
 {
     GL_ASSERT(l->seats_n == 0);
-    gl_seats_make(c, l, seats.n < GL_SLOTS_MAX ? (uint32_t)seats.n : GL_SLOTS_MAX);
+    gl_seats_grow(c, l, seats.n < GL_SLOTS_MAX ? (uint32_t)seats.n : GL_SLOTS_MAX);
     for (uint32_t i = 0; i < l->seats_n; i++) {
         if (seats.p[i] == GL_SEAT_OURS || seats.p[i] == GL_SEAT_OTHERS) {
             gl_seats_set(l, i + 1, (enum gl_seat)seats.p[i]);

@@ -7,7 +7,7 @@
 #include "core/scheduling/quotas.h"
 #include "core/snapshot.h"
 
-enum { HOLDERS_TOLD = 3 };
+enum { HOLDERS_LISTED_MAX = 3 };
 #define RANK_FIRST (INT64_MIN / 2) /* before everybody who wants slots */
 
 bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
@@ -86,25 +86,25 @@ static void wait_free(struct gl_core *c, struct gl_wait *w)
     }
 }
 
-static bool wants_none(const struct gl_wait *w)
+static bool has_slots_already(const struct gl_wait *w)
 {
     return w->slots == 0;
 }
 
 /* It was granted, and nobody wants it. */
-static void wait_void(struct gl_core *c, struct gl_wait *w)
+static void wait_ungrant(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(c->pools[w->pool].in_use >= w->slots);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     c->pools[w->pool].in_use -= w->slots;
     if (w->limited) {
-        gl_quotas_unuse(c, w);
+        gl_quotas_unreserve(c, w);
     }
     wait_free(c, w);
 }
 
 /* Left over, in whatever state. */
-static void wait_forget(struct gl_core *c, struct gl_wait *w)
+static void wait_discard(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(w->pool < c->pools_n);
     if (w->state != GL_WAIT_GRANTED) {
@@ -119,7 +119,7 @@ static void wait_forget(struct gl_core *c, struct gl_wait *w)
             break;
         }
     }
-    wait_void(c, w);
+    wait_ungrant(c, w);
 }
 
 void gl_slots_done(struct gl_core *c)
@@ -180,7 +180,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     return true;
 }
 
-size_t gl_slots_waiting(const struct gl_core *c, const struct gl_step *st)
+size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st)
 {
     int pool = find_pool(c, gl_step_spec_of(st)->pool);
 
@@ -210,13 +210,13 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->wait == NULL);
     make_key(key, st->job->id, gl_step_place(st));
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
-    if (w != NULL && wants_none(w) != (st->hold != NULL)) {
+    if (w != NULL && has_slots_already(w) != (st->hold != NULL)) {
         GL_MARK(c->trace, "slots.entry_of_another_lease");
-        wait_forget(c, w);
+        wait_discard(c, w);
         w = NULL;
     }
     if (w == NULL) {
-        w = wait_new(c, gl_quotas_ask(c, st, (uint8_t)pool));
+        w = wait_new(c, gl_quotas_join(c, st, (uint8_t)pool));
         memcpy(w->key, key, sizeof(key));
         w->pool = (uint8_t)pool;
         w->slots = st->hold != NULL ? 0 : spec->slots;
@@ -281,7 +281,7 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
 }
 
 /* Its lease goes on, unless more is held than there is: then who comes last makes way. */
-static void go_on(struct gl_core *c, struct gl_step *st)
+static void continue_lease(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->wait->slots == 0);
     GL_ASSERT(st->hold != NULL);
@@ -299,20 +299,20 @@ static void go_on(struct gl_core *c, struct gl_step *st)
 }
 
 /* The step has its slots: they pass from the queue's entry to the attempt. */
-static void grant(struct gl_core *c, struct gl_step *st)
+static void start_granted(struct gl_core *c, struct gl_step *st)
 {
     struct gl_wait *w = st->wait;
     struct gl_slot_hold *h;
 
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
-    if (wants_none(w)) {
-        go_on(c, st);
+    if (has_slots_already(w)) {
+        continue_lease(c, st);
         return;
     }
     h = hold_new(c, st, w->pool);
     if (w->limited) {
-        gl_quotas_start(c, w, h);
+        gl_quotas_on_start(c, w, h);
     }
     wait_free(c, w);
     gl_ledger_start(c, st);
@@ -320,14 +320,14 @@ static void grant(struct gl_core *c, struct gl_step *st)
 
 /* Its job is not in memory: the slots wait for it. If it is in memory after all, the entry is left
  * over from a decision that was never committed. */
-static void grant_cold(struct gl_core *c, struct gl_wait *w)
+static void grant_unloaded(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_slot_grant *g;
 
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     if (gl_load_job(c, (gl_str){.p = w->key, .n = GL_ULID_BYTES})->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "slots.entry_left_over");
-        wait_void(c, w);
+        wait_ungrant(c, w);
         return;
     }
     GL_MARK(c->trace, "slots.granted_to_cold_job");
@@ -336,7 +336,7 @@ static void grant_cold(struct gl_core *c, struct gl_wait *w)
     gl_list_push(&c->granted, &g->link);
 }
 
-static void grant_any(struct gl_core *c, struct gl_wait *w)
+static void grant_wait(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_core_pool_state *p = &c->pools[w->pool];
 
@@ -345,25 +345,25 @@ static void grant_any(struct gl_core *c, struct gl_wait *w)
     gl_heap_remove(&p->queue, &w->place);
     p->in_use += w->slots;
     if (w->limited) {
-        gl_quotas_use(c, w);
+        gl_quotas_reserve(c, w);
     }
     w->state = GL_WAIT_GRANTED;
     if (w->step != NULL) {
-        grant(c, w->step);
+        start_granted(c, w->step);
     } else {
-        grant_cold(c, w);
+        grant_unloaded(c, w);
     }
 }
 
 /* The head of a pool's queue, if there are slots for it. What is at the head and held back by a
  * limit makes way. */
-static struct gl_wait *next_of(struct gl_core *c, struct gl_core_pool_state *p)
+static struct gl_wait *next_in_pool(struct gl_core *c, struct gl_core_pool_state *p)
 {
     GL_ASSERT(p->slots > 0);
     for (struct gl_heap_item *top; (top = gl_heap_top(&p->queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
-        if (wants_none(w)) {
+        if (has_slots_already(w)) {
             return w;
         }
         if (!w->limited || gl_quotas_allow(c, w)) {
@@ -374,7 +374,7 @@ static struct gl_wait *next_of(struct gl_core *c, struct gl_core_pool_state *p)
 }
 
 /* One at a time, and of all pools: a key they share goes to who has waited longest. */
-static struct gl_wait *next(struct gl_core *c)
+static struct gl_wait *next_wait(struct gl_core *c)
 {
     struct gl_wait *best = NULL;
 
@@ -383,7 +383,7 @@ static struct gl_wait *next(struct gl_core *c)
     GL_ASSERT(!c->passive);
     GL_ASSERT(c->adoption_over);
     for (size_t i = 0; i < c->pools_n; i++) {
-        struct gl_wait *w = next_of(c, &c->pools[i]);
+        struct gl_wait *w = next_in_pool(c, &c->pools[i]);
 
         if (w != NULL && (best == NULL || gl_slots_before(&w->place, &best->place))) {
             best = w;
@@ -397,14 +397,14 @@ void gl_slots_grant(struct gl_core *c)
     uint64_t calls;
     struct gl_wait *w;
 
-    gl_quotas_wake(c);
+    gl_quotas_on_timer(c);
     if (!c->exec_up || c->stopping || c->passive || !c->adoption_over) {
         return;
     }
     do { /* who is held back in one pool may set free who waits for another one */
         calls = c->quotas->calls_n;
-        while ((w = next(c)) != NULL) {
-            grant_any(c, w);
+        while ((w = next_wait(c)) != NULL) {
+            grant_wait(c, w);
         }
     } while (calls != c->quotas->calls_n);
 }
@@ -436,7 +436,7 @@ void gl_slots_take(struct gl_core *c, struct gl_step *st)
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;
     }
-    gl_quotas_take(c, st, h);
+    gl_quotas_adopt(c, st, h);
 }
 
 bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
@@ -444,7 +444,8 @@ bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
     int pool = st->hold != NULL ? st->hold->pool : -1;
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
-    return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) || gl_quotas_are_over(st);
+    return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) ||
+           gl_quotas_are_exceeded(st);
 }
 
 void gl_slots_return(struct gl_core *c, struct gl_step *st)
@@ -483,9 +484,9 @@ void gl_slots_settle(struct gl_core *c, struct gl_job *j)
         }
         grant_free(c, g);
         if (w->step != NULL) {
-            grant(c, w->step);
+            start_granted(c, w->step);
         } else {
-            wait_void(c, w);
+            wait_ungrant(c, w);
         }
     }
 }
@@ -500,7 +501,7 @@ void gl_slots_release_all(struct gl_core *c, struct gl_job *j)
 
 /* ---- why ---- */
 
-static void tell_holder(struct gl_job *j, const struct gl_slot_hold *h, struct gl_buf *out)
+static void write_holder(struct gl_job *j, const struct gl_slot_hold *h, struct gl_buf *out)
 {
     const struct gl_step *st = j->spec != NULL ? gl_step_at(j, h->step_number) : NULL;
 
@@ -511,23 +512,23 @@ static void tell_holder(struct gl_job *j, const struct gl_slot_hold *h, struct g
     }
 }
 
-void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
-                           struct gl_buf *out)
+void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
+                            struct gl_buf *out)
 {
-    unsigned told = 0;
+    unsigned listed = 0;
     struct gl_job *j;
 
     GL_ASSERT(pool < (int)c->pools_n);
-    for (size_t i = 0; told < HOLDERS_TOLD && (j = gl_map_next(&c->jobs, &i)) != NULL;) {
-        for (struct gl_link *l = j->holds.next; l != &j->holds && told < HOLDERS_TOLD;
+    for (size_t i = 0; listed < HOLDERS_LISTED_MAX && (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        for (struct gl_link *l = j->holds.next; l != &j->holds && listed < HOLDERS_LISTED_MAX;
              l = l->next) {
             const struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
 
             if ((pool >= 0 && h->pool != pool) || (limit != NULL && h->limit != limit)) {
                 continue;
             }
-            gl_buf_c(out, told++ == 0 ? ", held by " : ", ");
-            tell_holder(j, h, out);
+            gl_buf_c(out, listed++ == 0 ? ", held by " : ", ");
+            write_holder(j, h, out);
         }
     }
 }
@@ -545,7 +546,7 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     GL_ASSERT(w->state != GL_WAIT_GRANTED);
     gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
                w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
-    gl_slots_tell_holders(c, w->pool, NULL, out);
+    gl_slots_write_holders(c, w->pool, NULL, out);
     if (ahead < GL_AHEAD_MAX) {
         gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
     } else {
@@ -671,7 +672,7 @@ static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wai
     } else if (w->state == GL_WAIT_GRANTED) {
         c->pools[w->pool].in_use += w->slots;
     }
-    if (st != NULL && st->wait == NULL && wants_none(w) == (st->hold != NULL)) {
+    if (st != NULL && st->wait == NULL && has_slots_already(w) == (st->hold != NULL)) {
         w->step = st;
         st->wait = w;
     }

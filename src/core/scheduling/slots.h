@@ -77,7 +77,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
                        struct gl_why *why);
 
 /* How many stand in the queue it would join. */
-size_t gl_slots_waiting(const struct gl_core *c, const struct gl_step *st);
+size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st);
 void gl_slots_queue(struct gl_core *c, struct gl_step *st);
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* fine if it is not queued */
 void gl_slots_detach(struct gl_step *st); /* its job leaves memory; the entry stays */
@@ -109,7 +109,7 @@ bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
                                   struct gl_buf *out);
 /* ", held by ..." some of those that have slots of the pool (-1: any) and the limit (NULL: any). */
-void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
-                           struct gl_buf *out);
+void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
+                            struct gl_buf *out);
 
 #endif
