@@ -248,8 +248,8 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     gl_core_dispatch(c, ev);
     gl_node_pools_move(c);
     gl_rebalance_out(c);
-    gl_ledger_settle(c);
-    gl_agents_trim(c);
+    gl_ledger_reconcile_all(c);
+    gl_agents_evict_idle(c);
     gl_load_trim(c);
     drop_left(c);
     c->out = NULL;

@@ -281,7 +281,7 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
         save_step(GL_CONTAINER(l, struct gl_step, live), out);
     }
     save_work(j, out);
-    gl_snapshot_agents_mails(j, out);
+    gl_snapshot_agents_mailboxes(j, out);
     gl_signals_save(j, out);
     gl_load_save_parked(j, out);
 }

@@ -426,7 +426,7 @@ static void on_files(void *owner, int code, const char *why)
         return;
     }
     if (s->turn != NULL && (code == GL_E_NOT_FOUND || code == GL_E_DAMAGED)) {
-        code = GL_E_NOT_FOUND; /* an incomplete bundle: see gl_agent_unit_no_files() */
+        code = GL_E_NOT_FOUND; /* an incomplete bundle: see gl_agent_unit_on_missing_files() */
     } else if (code != GL_E_UNAVAILABLE) {
         code = GL_E_INVALID;
     }

@@ -7,7 +7,7 @@
 static void expect(enum gl_rule rule, uint32_t quorum, const struct gl_rule_parents *p,
                    enum gl_rule_answer want)
 {
-    assert_int_equal(gl_rule_ask(rule, quorum, p), want);
+    assert_int_equal(gl_rule_evaluate(rule, quorum, p), want);
 }
 
 static void all_success_wants_every_parent_accepted(void **state)

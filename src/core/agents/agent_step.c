@@ -27,7 +27,7 @@ static gl_ms heartbeat_timeout_of(const struct gl_step *st)
 
 /* Deadlines that have passed do not count while the job is held, nor while nobody had it: a worker
  * that could not be heard must be given the time to be heard. */
-void gl_agent_step_revive(struct gl_core *c, struct gl_step *st)
+void gl_agent_step_on_load(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_is_bound(st));
     if (st->r.status == GL_STEP_RUNNING && st->r.heartbeat_at != 0 &&

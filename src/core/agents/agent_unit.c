@@ -390,7 +390,7 @@ static void requeue(struct gl_core *c, struct gl_step *st, gl_str why)
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     gl_agent_unit_release(c, st);
     st->r.tries = 0; /* with a new lease */
-    gl_ledger_again(c, st, why);
+    gl_ledger_rerun(c, st, why);
 }
 
 static void requeue_and_pause(struct gl_core *c, struct gl_step *st, gl_str why, gl_str reason)
@@ -405,7 +405,7 @@ static void requeue_and_pause(struct gl_core *c, struct gl_step *st, gl_str why,
     gl_safety_pause(c, st->job, reason);
 }
 
-void gl_agent_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
+void gl_agent_unit_on_missing_files(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     requeue_and_pause(
         c, st, why,
@@ -415,7 +415,7 @@ void gl_agent_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
                    GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
 }
 
-void gl_agent_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
+void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     gl_str reason =
         gl_str_fmt(c->out->arena,
@@ -444,7 +444,7 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
     if (how->end == GL_EXEC_NOT_EXECUTED && !is_stale(c, st) &&
         st->job->r.verdict == GL_VERDICT_NONE) {
         if (how->exit_code == GL_E_DAMAGED) {
-            gl_agent_unit_no_files(c, st, why);
+            gl_agent_unit_on_missing_files(c, st, why);
             return;
         }
         if (how->exit_code == GL_E_UNAVAILABLE) { /* its files are brought again */
@@ -534,7 +534,7 @@ void gl_agent_unit_on_beacon(struct gl_core *c, struct gl_step *st)
 }
 
 /* A line its worker wrote for us: a beacon, or an event. */
-void gl_agent_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
+void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line)
 {
     struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
     gl_str beacon = GL_S(GL_EXEC_BEACON), event = GL_S(GL_EXEC_SAYS);

@@ -36,11 +36,11 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j);
 /* What was read for a unit. */
 void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
 /* After loading a ready unit: a relay's message has to be read again. */
-bool gl_agents_reread(struct gl_core *c, struct gl_step *unit);
+bool gl_agents_refetch(struct gl_core *c, struct gl_step *unit);
 /* Its job was held, and goes on. */
 void gl_agents_resume(struct gl_core *c, struct gl_step *unit);
 /* Drop what is idle and old from memory. */
-void gl_agents_trim(struct gl_core *c);
+void gl_agents_evict_idle(struct gl_core *c);
 
 /* ---- units (agent_unit.c) ---- */
 
@@ -57,8 +57,8 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
                              const struct gl_event_result *how, gl_str why);
 /* A file of the bundle is gone or damaged, or its message is, so nothing has run: the job is held
  * until a person resumes it, and then it is tried again. */
-void gl_agent_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why);
-void gl_agent_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why);
+void gl_agent_unit_on_missing_files(struct gl_core *c, struct gl_step *st, gl_str why);
+void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str why);
 /* It cannot be handled, for a reason that is not the worker's: a person, a start that is refused.
  */
 void gl_agent_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why);
@@ -85,7 +85,7 @@ void gl_agent_restart_apply(struct gl_core *c, struct gl_step *st, gl_str why);
 /* Without a message again. */
 void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st);
 void gl_agent_unit_on_beacon(struct gl_core *c, struct gl_step *st);
-void gl_agent_unit_said(struct gl_core *c, struct gl_step *st, gl_str line);
+void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line);
 /* It has waited too long for its slots. */
 void gl_agent_unit_on_timer(struct gl_core *c, struct gl_step *st);
 /* A transaction of ours has committed or the unit was loaded: nothing to do with it now? */
@@ -113,7 +113,7 @@ void gl_agent_step_trigger(struct gl_core *c, struct gl_step *st);
 /* Its job was held, and goes on: time did not count. */
 void gl_agent_step_resume(struct gl_core *c, struct gl_step *st);
 /* A node has it in memory again. */
-void gl_agent_step_revive(struct gl_core *c, struct gl_step *st);
+void gl_agent_step_on_load(struct gl_core *c, struct gl_step *st);
 /* Instances of a step that a scatter has multiplied (scatter.c). */
 uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget);
 bool gl_scatter_has_more(const struct gl_step *st);
@@ -173,13 +173,13 @@ void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *ty
 
 struct gl_snapshot_line;
 
-void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out);   /* before its steps */
-void gl_snapshot_agents_mails(const struct gl_job *j, struct gl_buf *out); /* behind them */
-void gl_snapshot_agents_idle(const struct gl_core *c, struct gl_buf *out); /* behind all jobs */
+void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out); /* before its steps */
+void gl_snapshot_agents_mailboxes(const struct gl_job *j, struct gl_buf *out); /* behind them */
+void gl_snapshot_agents_idle(const struct gl_core *c, struct gl_buf *out);     /* behind all jobs */
 int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l);
-int gl_snapshot_agents_restore_mail(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_snapshot_agents_restore_mailbox(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line *l);
-int gl_snapshot_agents_restore_mailed(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_snapshot_agents_restore_due(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_agents_restore_idle(struct gl_core *c, struct gl_snapshot_line *l);
 
 /* ---- commands ---- */

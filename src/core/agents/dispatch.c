@@ -359,7 +359,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         return;
     }
     if (ev->resolved.code == GL_E_DAMAGED && unit->mail->now != NULL) {
-        gl_agent_unit_no_message(c, unit, ev->resolved.why);
+        gl_agent_unit_on_bad_message(c, unit, ev->resolved.why);
         return;
     }
     if (ev->resolved.code != 0 ||
@@ -392,7 +392,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     }
 }
 
-bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
+bool gl_agents_refetch(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
     if (has_process(unit) || unit->mail == NULL || unit->mail->now == NULL) {
@@ -409,7 +409,7 @@ bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
 void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
-    if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_reread(c, unit)) {
+    if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_refetch(c, unit)) {
         gl_mailbox_schedule(c, unit);
     }
 }
@@ -523,7 +523,7 @@ uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t bud
 
 /* ---- making room ---- */
 
-void gl_agents_trim(struct gl_core *c)
+void gl_agents_evict_idle(struct gl_core *c)
 {
     while (c->idle_n > GL_IDLE_AGENTS_MAX) {
         struct gl_link *k = gl_list_first(&c->idle);

@@ -565,7 +565,7 @@ static bool has_letter(const struct gl_step *unit)
     return false;
 }
 
-bool gl_mailbox_is_whole(struct gl_job *j)
+bool gl_mailbox_is_complete(struct gl_job *j)
 {
     uint64_t letters = 0;
 
@@ -630,7 +630,7 @@ static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_lett
     }
 }
 
-void gl_mailbox_revive(struct gl_core *c, struct gl_job *j)
+void gl_mailbox_on_load(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
     for (uint32_t i = 0; i < gl_flow_agents_n(j->spec->flow); i++) {

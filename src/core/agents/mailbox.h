@@ -88,9 +88,9 @@ struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uin
 void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st);
 int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
 /* All have been restored. Are none missing? */
-bool gl_mailbox_is_whole(struct gl_job *j);
+bool gl_mailbox_is_complete(struct gl_job *j);
 /* After loading: where each letter belongs. */
-void gl_mailbox_revive(struct gl_core *c, struct gl_job *j);
+void gl_mailbox_on_load(struct gl_core *c, struct gl_job *j);
 /* The step of the ledger a letter is for; NULL: none. */
 struct gl_step *gl_mailbox_step_of(struct gl_core *c, struct gl_job *j, const struct gl_letter *l);
 

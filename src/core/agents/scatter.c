@@ -214,7 +214,7 @@ uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget)
                                       .success = st->r.up_success,
                                       .failed = st->r.up_failed,
                                       .accepted = st->r.up_accepted};
-    enum gl_rule_answer answer = gl_rule_ask((enum gl_rule)spec->rule, spec->quorum, &parents);
+    enum gl_rule_answer answer = gl_rule_evaluate((enum gl_rule)spec->rule, spec->quorum, &parents);
     struct gl_json json;
     gl_jnode list, e;
     uint32_t at = 0;

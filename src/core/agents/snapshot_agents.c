@@ -169,7 +169,7 @@ static const struct gl_field number_fields[] = {GL_FIELD(saved_number, number, U
 
 GL_SNAPSHOT_SCHEMA(number);
 
-void gl_snapshot_agents_mails(const struct gl_job *j, struct gl_buf *out)
+void gl_snapshot_agents_mailboxes(const struct gl_job *j, struct gl_buf *out)
 {
     for (int ledger = 0; ledger < 2; ledger++) {
         for (const struct gl_link *k = j->live.next; k != &j->live; k = k->next) {
@@ -196,7 +196,7 @@ static struct gl_step *step_of(const struct gl_snapshot_line *l, uint32_t number
                : NULL;
 }
 
-int gl_snapshot_agents_restore_mail(struct gl_core *c, struct gl_snapshot_line *l)
+int gl_snapshot_agents_restore_mailbox(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct saved_mail s;
     struct gl_step *st, *unit;
@@ -270,7 +270,7 @@ int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line
     return 0;
 }
 
-int gl_snapshot_agents_restore_mailed(struct gl_core *c, struct gl_snapshot_line *l)
+int gl_snapshot_agents_restore_due(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct saved_number s;
     struct gl_step *st;

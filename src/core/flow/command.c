@@ -162,9 +162,9 @@ static void apply_decision(struct gl_core *c, struct gl_step *st, const struct g
     if (approves) {
         gl_gate_decide(c, st, ev->command.decision, why, ev->command.output);
     } else if (gl_str_is(ev->command.decision, "rerun") && gl_safety_rest(c, st) > 0) {
-        gl_ledger_wait(c, st, gl_safety_rest(c, st), why);
+        gl_ledger_rerun_after(c, st, gl_safety_rest(c, st), why);
     } else if (gl_str_is(ev->command.decision, "rerun")) {
-        gl_ledger_again(c, st, why);
+        gl_ledger_rerun(c, st, why);
     } else if (gl_str_is(ev->command.decision, "done")) {
         gl_ledger_succeed(c, st, ev->command.output);
     } else {

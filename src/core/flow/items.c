@@ -40,7 +40,7 @@ void gl_items_begin(struct gl_core *c, struct gl_step *st, uint32_t items_n)
     GL_ASSERT(st->r.items_at + items_n == j->r.items_n);
 }
 
-void gl_items_revive(struct gl_step *st)
+void gl_items_on_load(struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_WAITING);
     GL_ASSERT(gl_list_empty(&st->work));

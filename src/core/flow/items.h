@@ -13,7 +13,7 @@ void gl_items_begin(struct gl_core *c, struct gl_step *st, uint32_t items_n);
 /* Make what may be made now; returns what is left of the budget. */
 uint32_t gl_items_make(struct gl_core *c, struct gl_job *j, uint32_t budget);
 /* After loading a step that waits for its instances. */
-void gl_items_revive(struct gl_step *st);
+void gl_items_on_load(struct gl_step *st);
 void gl_items_on_end(struct gl_core *c, struct gl_step *item);
 
 #endif

@@ -283,7 +283,7 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
                gl_str_fmt(c->out->arena, "\"retry_in_ms\":%lld", (long long)wait));
 }
 
-void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why)
+void gl_ledger_rerun(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     gl_core_set(c, &st->r.last_error, why);
     gl_ledger_move(c, st, GL_STEP_READY);
@@ -292,7 +292,7 @@ void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why)
     GL_ASSERT(st->r.status == GL_STEP_READY);
 }
 
-void gl_ledger_wait(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why)
+void gl_ledger_rerun_after(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why)
 {
     GL_ASSERT(wait >= 0);
     gl_core_set(c, &st->r.last_error, why);
@@ -417,7 +417,7 @@ void gl_ledger_evaluate(struct gl_core *c, struct gl_step *st)
         !(st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_DEPENDENCY)) {
         return;
     }
-    switch (gl_rule_ask((enum gl_rule)spec->rule, spec->quorum, &parents)) {
+    switch (gl_rule_evaluate((enum gl_rule)spec->rule, spec->quorum, &parents)) {
     case GL_RULE_RUN:
         gl_ledger_move(c, st, GL_STEP_READY);
         if (spec->is_bound) {
@@ -750,7 +750,7 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
     conclude(c, j);
 }
 
-void gl_ledger_settle(struct gl_core *c)
+void gl_ledger_reconcile_all(struct gl_core *c)
 {
     /* Reconciling touches no other job. Giving out slots may touch many, which then only have to be
      * flushed: a started step makes nothing else possible. */

@@ -16,7 +16,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
 void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status next);
 
 /* Reconcile every touched job, give out slots, and flush. The end of each step of the core. */
-void gl_ledger_settle(struct gl_core *c);
+void gl_ledger_reconcile_all(struct gl_core *c);
 void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j);
 
 /* The step has its slots: decide its next attempt. */
@@ -29,8 +29,8 @@ void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output);
 void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry);
 /* Run again without counting: it was stopped by a pause, or lost. */
 /* The same, but not before some time has passed. */
-void gl_ledger_wait(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why);
-void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why);
+void gl_ledger_rerun_after(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why);
+void gl_ledger_rerun(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, gl_str why);
 

@@ -28,7 +28,8 @@ static bool is_satisfied(enum gl_rule rule, uint32_t quorum, const struct gl_rul
     GL_UNREACHABLE();
 }
 
-enum gl_rule_answer gl_rule_ask(enum gl_rule rule, uint32_t quorum, const struct gl_rule_parents *p)
+enum gl_rule_answer gl_rule_evaluate(enum gl_rule rule, uint32_t quorum,
+                                     const struct gl_rule_parents *p)
 {
     GL_ASSERT(p->failed <= p->ended);
     GL_ASSERT(p->ended <= p->all);

@@ -16,7 +16,7 @@ struct gl_rule_parents {
 
 enum gl_rule_answer { GL_RULE_WAIT, GL_RULE_RUN, GL_RULE_IMPOSSIBLE };
 
-enum gl_rule_answer gl_rule_ask(enum gl_rule rule, uint32_t quorum,
-                                const struct gl_rule_parents *p);
+enum gl_rule_answer gl_rule_evaluate(enum gl_rule rule, uint32_t quorum,
+                                     const struct gl_rule_parents *p);
 
 #endif

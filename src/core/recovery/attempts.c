@@ -167,7 +167,7 @@ static void stopped(struct gl_core *c, struct gl_step *st)
         gl_safety_lost(c, st);
         return;
     case GL_STOP_PAUSE:
-        gl_ledger_again(c, st, GL_S("stopped by a pause"));
+        gl_ledger_rerun(c, st, GL_S("stopped by a pause"));
         return;
     case GL_STOP_JOB_ENDS:
         why = gl_str_fmt(c->out->arena, "stopped: %.*s", GL_STR_ARG(st->job->r.reason));
@@ -268,7 +268,7 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
         gl_agent_unit_on_result(c, st, how, describe(c, how));
     } else if (how->end == GL_EXEC_NOT_EXECUTED && how->exit_code == GL_E_UNAVAILABLE &&
                st->r.stopping == GL_STOP_NONE) {
-        gl_ledger_again(c, st, describe(c, how)); /* its files are fetched again */
+        gl_ledger_rerun(c, st, describe(c, how)); /* its files are fetched again */
     } else if (how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0) {
         c->counts.attempts_succeeded++;
         gl_ledger_succeed(c, st, how->output);
@@ -316,9 +316,9 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     }
     st->starting = 0;
     if (ev->started.code == GL_E_NOT_FOUND && gl_step_is_unit(st)) {
-        gl_agent_unit_no_files(c, st, ev->started.why);
+        gl_agent_unit_on_missing_files(c, st, ev->started.why);
     } else if (ev->started.code == GL_E_DAMAGED && gl_step_is_unit(st)) {
-        gl_agent_unit_no_message(c, st, ev->started.why);
+        gl_agent_unit_on_bad_message(c, st, ev->started.why);
     } else if (ev->started.code == GL_E_LIMIT ||
                ev->started.code == GL_E_INVALID) { /* it would be refused every time */
         st->r.exit_code = 0;
@@ -344,7 +344,7 @@ static void on_never(struct gl_core *c, struct gl_step *st)
         gl_ledger_skip(c, st, st->job->r.reason);
         return;
     case GL_STOP_PAUSE:
-        gl_ledger_again(c, st, GL_S("stopped by a pause"));
+        gl_ledger_rerun(c, st, GL_S("stopped by a pause"));
         return;
     case GL_STOP_HEARTBEAT:
     case GL_STOP_DEADLINE:
@@ -353,9 +353,9 @@ static void on_never(struct gl_core *c, struct gl_step *st)
     case GL_STOP_NONE:
         break;
     }
-    if (gl_slots_are_over(c, st)) { /* from a previous owner: it must queue for slots here */
+    if (gl_slots_are_exceeded(c, st)) { /* from a previous owner: it must queue for slots here */
         GL_MARK(c->trace, "attempts.never_started_and_no_slot");
-        gl_ledger_again(c, st, GL_S("it was never started"));
+        gl_ledger_rerun(c, st, GL_S("it was never started"));
         return;
     }
     if (!c->adoption_over) { /* attempts that do run have not all got their slots yet */
@@ -435,7 +435,7 @@ void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
         (GL_PLANT(44) ? j->token == ev->said.token : ev->said.token <= j->token) &&
         j->r.verdict == GL_VERDICT_NONE) {
         GL_MARK(c->trace, "attempts.said");
-        gl_agent_unit_said(c, st, ev->said.why);
+        gl_agent_unit_on_line(c, st, ev->said.why);
     }
 }
 

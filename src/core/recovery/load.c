@@ -230,7 +230,7 @@ static void drop(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->inflight_n == 0);
     adopted(c, j);
-    gl_slots_settle(c, j); /* after gl_job_clear() no step claims its slots: all are returned */
+    gl_slots_reclaim(c, j); /* after gl_job_clear() no step claims its slots: all are returned */
     gl_job_drop(c, j);
 }
 
@@ -419,7 +419,7 @@ static void revive_lease(struct gl_core *c, struct gl_step *st)
     }
     GL_MARK(c->trace, "load.lease_goes_on");
     if (!GL_PLANT(61)) { /* planted: after a restart the slots count as free */
-        gl_slots_take(c, st);
+        gl_slots_adopt(c, st);
     }
     if (!gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j); /* a node that holds slots for a job must own it: take it over */
@@ -433,7 +433,7 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
-        gl_slots_take(c, st);
+        gl_slots_adopt(c, st);
     }
     if (gl_safety_is_foreign(c, st)) {
         return; /* inherit() decides about it, and ends an agent's lease */
@@ -454,7 +454,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
     if (gl_step_is_bound(st)) {
-        gl_agent_step_revive(c, st);
+        gl_agent_step_on_load(c, st);
         return;
     }
     if (st->r.keeps_slots) {
@@ -465,7 +465,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
         revive_attempt(c, st);
         break;
     case GL_STEP_READY:
-        if (gl_step_is_unit(st) && gl_agents_reread(c, st)) {
+        if (gl_step_is_unit(st) && gl_agents_refetch(c, st)) {
             break;
         }
         gl_list_push(&j->ready, &st->work);
@@ -501,7 +501,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
         break;
     case GL_STEP_WAITING:
         if (!gl_step_is_unit(st)) {
-            gl_items_revive(st);
+            gl_items_on_load(st);
         }
         break;
     case GL_STEP_PENDING:
@@ -563,7 +563,7 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
         gl_core_set(c, &j->r.pools, gl_node_pools_needs(c->out->arena, j->spec->flow));
     }
     if (j->spec->flow->bundle != NULL) {
-        gl_mailbox_revive(c, j);
+        gl_mailbox_on_load(c, j);
     }
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         revive(c, GL_CONTAINER(l, struct gl_step, live));
@@ -574,7 +574,7 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     } else {
         j->outbid = 0;
     }
-    gl_slots_settle(c, j);
+    gl_slots_reclaim(c, j);
     if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
         gl_txn_changed(c, j); /* its entry in the index is outdated */
     }

@@ -103,7 +103,7 @@ static bool fit_together(struct gl_job *j)
 
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (j->spec->flow->bundle != NULL) {
-        return GL_PLANT(54) || gl_mailbox_is_whole(j);
+        return GL_PLANT(54) || gl_mailbox_is_complete(j);
     }
     for (uint8_t s = 0; s < GL_STEP_STATUS_COUNT; s++) {
         open += gl_step_status_is_terminal(s) ? 0 : j->count[s];

@@ -65,7 +65,7 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
         gl_ledger_fail(c, st, GL_S("lost with its executor four times in ten minutes"), false);
     } else {
         GL_MARK(c->trace, "safety.runs_again");
-        gl_ledger_again(c, st, why);
+        gl_ledger_rerun(c, st, why);
     }
 }
 
@@ -112,7 +112,7 @@ static void wait_for_end(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_ASSERT(grace >= c->orphan_grace_ms);
     st->r.orphan_grace_ms = grace;
-    gl_ledger_wait(
+    gl_ledger_rerun_after(
         c, st, grace,
         gl_str_fmt(c->out->arena,
                    "the attempt was lost with node '%.*s', whose keeper ends it within %lld s",
@@ -131,7 +131,7 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(!gl_step_is_bound(st));
     GL_MARK(c->trace, "safety.inherited");
     if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: treated as idempotent */
-        gl_ledger_again(c, st, GL_S("planted"));
+        gl_ledger_rerun(c, st, GL_S("planted"));
         return;
     }
     if (safety == GL_SAFETY_UNSAFE && has_seat && st->job->r.verdict == GL_VERDICT_FAILED) {

@@ -230,7 +230,7 @@ void gl_sweep_continue(struct gl_core *c)
         (!c->sweep.first || c->sweep.after_score > GL_WAKE_RUNNING)) {
         c->adoption_over = true;
         GL_TRACE(c->trace, NODE, .what = "adopted");
-        gl_ledger_settle(c); /* steps queued during the adoption may start now */
+        gl_ledger_reconcile_all(c); /* steps queued during the adoption may start now */
     }
 }
 

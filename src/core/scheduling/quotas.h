@@ -103,7 +103,7 @@ struct gl_quota_group *gl_quotas_find(const struct gl_core *c, gl_str name);
 void gl_quotas_save(const struct gl_core *c, struct gl_buf *out);
 int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_quotas_restore_group(struct gl_core *c, struct gl_snapshot_line *l);
-int gl_quotas_restore_shorted(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_quotas_restore_lacking_keys(struct gl_core *c, struct gl_snapshot_line *l);
 void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w); /* its state is known */
 bool gl_quotas_restore_hold(struct gl_core *c, struct gl_slot_hold *h, gl_str limit);
 bool gl_quotas_drop_empty(struct gl_core *c); /* groups; true: there were none */

@@ -133,7 +133,7 @@ int gl_quotas_restore_group(struct gl_core *c, struct gl_snapshot_line *l)
     return 0;
 }
 
-int gl_quotas_restore_shorted(struct gl_core *c, struct gl_snapshot_line *l)
+int gl_quotas_restore_lacking_keys(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct saved_group s;
     struct gl_quota_group *g;

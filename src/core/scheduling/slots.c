@@ -286,7 +286,7 @@ static void continue_lease(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->wait->slots == 0);
     GL_ASSERT(st->hold != NULL);
     wait_free(c, st->wait);
-    if (!gl_slots_are_over(c, st)) {
+    if (!gl_slots_are_exceeded(c, st)) {
         GL_MARK(c->trace, "slots.lease_goes_on");
         gl_ledger_start(c, st);
         return;
@@ -424,7 +424,7 @@ bool gl_slots_find_hold(struct gl_step *st)
     return false;
 }
 
-void gl_slots_take(struct gl_core *c, struct gl_step *st)
+void gl_slots_adopt(struct gl_core *c, struct gl_step *st)
 {
     struct gl_slot_hold *h;
 
@@ -439,7 +439,7 @@ void gl_slots_take(struct gl_core *c, struct gl_step *st)
     gl_quotas_adopt(c, st, h);
 }
 
-bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
+bool gl_slots_are_exceeded(const struct gl_core *c, const struct gl_step *st)
 {
     int pool = st->hold != NULL ? st->hold->pool : -1;
 
@@ -463,7 +463,7 @@ static bool is_claimed(struct gl_job *j, const struct gl_slot_hold *h)
     return st != NULL && st->hold == h;
 }
 
-void gl_slots_settle(struct gl_core *c, struct gl_job *j)
+void gl_slots_reclaim(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->inflight_n == 0 || j->memory == GL_MEM_HOT);
     for (struct gl_link *l = j->holds.next, *next; l != &j->holds; l = next) {

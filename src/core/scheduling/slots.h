@@ -84,12 +84,12 @@ void gl_slots_detach(struct gl_step *st); /* its job leaves memory; the entry st
 void gl_slots_grant(struct gl_core *c);
 /* A step of a job just loaded is running, or between two tries: it has its slots, whatever the
  * capacity says now. */
-void gl_slots_take(struct gl_core *c, struct gl_step *st);
+void gl_slots_adopt(struct gl_core *c, struct gl_step *st);
 /* Its attempt has never begun. Is more in use of its pool than there is, or against its limits? */
-bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st);
+bool gl_slots_are_exceeded(const struct gl_core *c, const struct gl_step *st);
 void gl_slots_return(struct gl_core *c, struct gl_step *st);
 /* After loading: holds and grants that no step claimed are given back. */
-void gl_slots_settle(struct gl_core *c, struct gl_job *j);
+void gl_slots_reclaim(struct gl_core *c, struct gl_job *j);
 void gl_slots_release_all(struct gl_core *c, struct gl_job *j);
 
 /* In a snapshot of the core. */
