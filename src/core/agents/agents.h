@@ -1,13 +1,27 @@
-/* agents.h - a bundle's agents: who handles which message when, and what comes of it.
+/* agents.h - runs the agents of a bundle: which agent handles which message, when, and what
+ * follows.
  *
- * Handling a message is one transaction: the agent's new state, the message gone, the messages it
- * caused, and what the ledger makes of it. A unit (model/bundle/agent.h) goes READY, QUEUED,
- * RUNNING as every step does, so slots, starts, lost attempts and review are the same; relays need
- * no process and are done in the step of the core that finds them.
+ * Terms:
+ *   letter       a message on its way, as a record (mailbox.h)
+ *   turn         one handling of a message by an agent
+ *   agent unit   the step "@<agent>" through which the core runs an agent (model/bundle/agent.h)
+ *   ledger step  a step of the bundle; one of its attempts is the work of an agent
  *
- * Before a message is handled the ledger is asked (gl_agents_dispatch): a step that has ended takes
- * no more, one that may not run yet holds all of them in order, one that may run begins an attempt
- * with it, and a running attempt takes them as they come. */
+ * Rules:
+ *   - A turn is one transaction: the agent's new state, the removal of the letter, the letters the
+ *     turn sends, and its effect on the ledger. A crash therefore never repeats or loses half of a
+ *     turn.
+ *   - An agent unit moves through READY, QUEUED and RUNNING like any other step, so slots, starts,
+ *     lost attempts and reviews need no second implementation. Built-in agents (aggregator, router,
+ *     sensor) need no process; the core runs their turns itself, in the step that finds the letter.
+ *   - The status of the ledger step decides what happens to a letter: an ended step ignores it, a
+ *     step that may not run yet holds it, a ready step begins an attempt with it, and a running
+ *     attempt handles it.
+ *
+ * Order of calls: gl_agents_deliver() queues a letter; gl_agents_dispatch() takes the next letter
+ * of each idle unit and begins a turn; a turn with a process continues with gl_agent_unit_start(),
+ * the START and gl_agent_unit_on_result(), a built-in agent's with gl_builtin_agent_handle();
+ * gl_apply_output() carries the result out; gl_agent_unit_ack() ends the turn. */
 #ifndef GL_CORE_AGENTS_AGENTS_H
 #define GL_CORE_AGENTS_AGENTS_H
 
@@ -17,155 +31,175 @@ struct gl_turn_end;
 
 /* ---- reconciling (dispatch.c) ---- */
 
-/* Send the first messages, and let units begin what they can; returns what is left of the budget.
- */
+/* Sends the manifest's seed messages and begins a turn on every idle unit that has a letter.
+ * Returns what is left of the budget. */
 uint32_t gl_agents_dispatch(struct gl_core *c, struct gl_job *j, uint32_t budget);
-/* To an agent, for the step it is the agent of, or another of its steps. `source` is the step its
- * sender works for; NULL: none. */
+/* Sends `m` to agent `to`. `step` is the ledger step it is for; NULL: the agent's own step, if it
+ * has one. `source` is the ledger step its sender works for, or NULL. */
 void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
                        const struct gl_step *step, const struct gl_step *source);
-/* Not everything an aggregator has got is in memory: have it read. */
+/* Reads an aggregator's counted letters from the store, because not all of them are in memory. */
 void gl_agents_fetch_counted(struct gl_core *c, struct gl_step *unit);
-/* The job is ending: what this unit or step of the ledger has open is closed, as far as the
- * budget goes. Returns what that cost. */
+/* Closes what `st`, a unit or a ledger step of an ending job, still has open, within the budget.
+ * Returns what that cost. */
 uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t budget);
-/* Something can be done at once. */
+/* Would gl_agents_dispatch() find anything to do? */
 bool gl_agents_have_work(const struct gl_job *j);
-/* Nothing is on its way any more: what that means for the job. */
+/* Decides whether the job is complete, or triggers a step, once no letter is on its way. */
 void gl_agents_conclude(struct gl_core *c, struct gl_job *j);
-/* What was read for a unit. */
+/* The event RESOLVED: what a unit asked for has been read. */
 void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
-/* After loading a ready unit: a relay's message has to be read again. */
+/* After a load, for a ready unit: asks again for the letter of a built-in agent. False: the unit
+ * is not one, or has no letter. */
 bool gl_agents_refetch(struct gl_core *c, struct gl_step *unit);
-/* Its job was held, and goes on. */
+/* The job was paused and has been resumed. */
 void gl_agents_resume(struct gl_core *c, struct gl_step *unit);
-/* Drop what is idle and old from memory. */
+/* Drops the longest idle units from memory, down to GL_IDLE_AGENTS_MAX. */
 void gl_agents_evict_idle(struct gl_core *c);
 
-/* ---- units (agent_unit.c) ---- */
+/* ---- agent units (agent_unit.c) ---- */
 
-/* A message is about to be handled by a process or a module: fill in what its START needs. */
+/* Queues the unit for slots, or delays it by the agent's startup delay. The letter is chosen. */
 void gl_agent_unit_start(struct gl_core *c, struct gl_step *st);
-/* May it join the queue for slots? Else the reason goes into `why`. */
+/* May it join the queue for slots? If not, `why` receives the reason. */
 bool gl_agent_unit_may_queue(const struct gl_core *c, const struct gl_step *st, struct gl_why *why);
-/* There will never be slots for it, or too many wait for them. */
+/* It will never get slots, or too many wait for them already. */
 void gl_agent_unit_on_refused(struct gl_core *c, struct gl_step *st, gl_str why);
+/* An executor has got its slots and its attempt begins. */
 void gl_agent_unit_on_slots(struct gl_core *c, struct gl_step *st);
+/* Adds the turn to the START of its attempt: the letter, the state, the ledger's fields. */
 void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_effect *e);
-/* The executor's result, unless it was stopped. */
+/* Its attempt has ended by itself, not by a stop. */
 void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
                              const struct gl_event_result *how, gl_str why);
-/* A file of the bundle is gone or damaged, or its message is, so nothing has run: the job is held
- * until a person resumes it, and then it is tried again. */
+/* A file of the bundle, or the letter, is missing or damaged, so nothing has run. The job is paused
+ * until somebody resumes it; then the turn is attempted again. */
 void gl_agent_unit_on_missing_files(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str why);
-/* It cannot be handled, for a reason that is not the worker's: a person, a start that is refused.
- */
+/* The turn fails for a reason outside the worker: a person decided so, or its start was refused. */
 void gl_agent_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why);
-/* A person says it was done, with this output. */
+/* A person decided that the work was done, with this output. */
 void gl_agent_unit_mark_done(struct gl_core *c, struct gl_step *st, gl_str output);
-/* Its message has been handled, well or not; `st` goes on with the next. */
+/* Ends the turn, successful or not: the letter is removed, or kept if the ledger may deliver it
+ * again, and the unit is free for the next one. */
 void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st);
-/* Tries again, falls back, or fails the step or the agent. `ev` may be NULL. */
+/* The turn has failed: retries it, sends the fallback message, or fails the step or the agent.
+ * `how` may be NULL. */
 void gl_agent_unit_on_failure(struct gl_core *c, struct gl_step *st,
                               const struct gl_event_result *how, gl_str why);
-/* What a worker that failed said last, behind `why`; without secrets (failure.c). */
+/* `why`, followed by the last line a failed worker wrote to stderr, without secrets (failure.c). */
 gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit,
                        const struct gl_event_result *how, gl_str why);
-/* `st`, a step of the ledger or a unit, fails its job: the job's error and result say why. */
+/* Records in the job's error and result that `st`, a ledger step or a unit, failed it. */
 void gl_failure_record(struct gl_core *c, struct gl_step *st, gl_str why);
-/* Its slots are free from here on, if it has any, and its lease is told to be over. */
+/* Gives its slots back, if it has any, and logs that its lease is released. */
 void gl_agent_unit_release(struct gl_core *c, struct gl_step *st);
-/* The lease of its current attempt. */
+/* The id of its current lease of slots. */
 gl_str gl_agent_unit_lease(struct gl_core *c, const struct gl_step *st);
-/* Its pool by the name its users know. */
+/* The name of its pool as manifests write it. */
 gl_str gl_agent_unit_pool(const struct gl_step *st);
-/* An agent that is no step's has failed (agent_restart.c). */
+/* An agent without a ledger step has failed: applies its restart policy (agent_restart.c). */
 void gl_agent_restart_apply(struct gl_core *c, struct gl_step *st, gl_str why);
-/* Without a message again. */
+/* Makes the unit idle: no letter, no slots. */
 void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st);
+/* The executor reports that the attempt is alive. */
 void gl_agent_unit_on_beacon(struct gl_core *c, struct gl_step *st);
+/* A line its worker wrote for the runtime: a beacon or an event. */
 void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line);
-/* It has waited too long for its slots. */
+/* Its wait for slots has timed out. */
 void gl_agent_unit_on_timer(struct gl_core *c, struct gl_step *st);
-/* A transaction of ours has committed or the unit was loaded: nothing to do with it now? */
+/* Lists the unit for eviction if it has nothing to do. */
 void gl_agent_unit_list_idle(struct gl_core *c, struct gl_step *st);
 
-/* ---- the ledger's side (agent_step.c) ---- */
+/* ---- ledger steps (agent_step.c) ---- */
 
-/* Its rule is satisfied: messages that waited are handed over, or the ledger sends its own. */
+/* Its trigger rule is satisfied: releases the letters it held, or sends it a message. */
 void gl_agent_step_on_ready(struct gl_core *c, struct gl_step *st);
+/* Begins an attempt, with this letter. */
 void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter *l);
+/* Makes this the letter that a retry would deliver again. */
 void gl_agent_step_set_message(struct gl_core *c, struct gl_step *st, struct gl_letter *l);
+/* Its next attempt may begin: delivers the kept letter again, before all others. */
 void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st);
-/* A patch made it, or may take its parents away. */
+/* Did a patch create it, or may a patch remove its parents? */
 bool gl_agent_step_is_managed(const struct gl_step *st);
+/* Sends its agent a message from the ledger, of class command. */
 void gl_agent_step_send(struct gl_core *c, struct gl_step *st, const char *type, gl_str body);
-/* It has ended: nothing of it is needed any more. */
+/* It has ended: stops its worker if need be and drops the letters it holds. */
 void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st);
-/* Its current attempt has failed: `why` is for people; the worker that does it is stopped. */
+/* Fails its current attempt and stops the worker. `why` is for people. */
 void gl_agent_step_fail(struct gl_core *c, struct gl_step *st, gl_str why);
+/* Its backoff is over, or the deadline of its attempt has passed. */
 void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st);
-/* Its worker was heard of. */
+/* Its worker has given a sign of life: extends the heartbeat deadline. */
 void gl_agent_step_on_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms);
-/* The ledger sends its own message to a step that is ready. */
+/* Sends a ready step the message workflow_trigger, since no agent will send it one. */
 void gl_agent_step_trigger(struct gl_core *c, struct gl_step *st);
-/* Its job was held, and goes on: time did not count. */
+/* The job was paused and has been resumed: its deadlines start again. */
 void gl_agent_step_resume(struct gl_core *c, struct gl_step *st);
-/* A node has it in memory again. */
+/* Its job has been loaded. */
 void gl_agent_step_on_load(struct gl_core *c, struct gl_step *st);
-/* Instances of a step that a scatter has multiplied (scatter.c). */
+
+/* Scatter: a step is replaced by instances, one for each item (scatter.c). */
 uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget);
 bool gl_scatter_has_more(const struct gl_step *st);
 void gl_scatter_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
-/* A graph patch (patch_apply.c). */
+
+/* Graph patches: a running job gets a flow of its own (patch_apply.c). */
 void gl_patch_apply_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
-/* A step that a patch has made has ended. */
+/* A step that a patch created has ended. */
 void gl_patch_apply_on_step_ended(struct gl_core *c, struct gl_step *st);
+/* Frees the list of applied patches. */
 void gl_patch_apply_forget(struct gl_core *c, struct gl_job *j);
 int gl_patch_apply_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
-/* Its own flow as text, and back. */
+/* The job's own flow and its patches as text, and back. */
 void gl_patch_apply_write(const struct gl_job *j, struct gl_buf *out);
 int gl_patch_apply_read(struct gl_core *c, struct gl_job *j, gl_str text, struct gl_arena *a);
 
-/* ---- what an agent does (builtin_agents.c, apply.c, agent_events.c) ---- */
+/* ---- the result of a turn (builtin_agents.c, outgoing.c, apply.c, agent_events.c) ---- */
 
+/* A turn whose agent has done its part. */
 struct gl_turn_end {
     struct gl_step *unit;
     const struct gl_agent_spec *agent;
-    struct gl_step *step; /* of the ledger, with the attempt it works for; NULL: none */
-    struct gl_message in; /* what was handled */
-    gl_str state;         /* of the agent, as it is now */
+    struct gl_step
+        *step; /* the ledger step, if the attempt the turn began in still runs; or NULL */
+    struct gl_message in; /* the message handled */
+    gl_str state;         /* the agent's state, as of now */
 };
 
+/* Runs the whole turn of an aggregator, router or sensor. */
 void gl_builtin_agent_handle(struct gl_core *c, struct gl_step *unit, gl_str text);
-/* It passes the message on without a look at its body, which need not be read. */
+/* Will it pass the message on without looking at the body? Then the body need not be read. */
 bool gl_builtin_agent_ignores_body(const struct gl_step *unit, const struct gl_letter *l);
-/* An aggregator has got it. */
+/* Counts a letter an aggregator has received, and remembers its sender. */
 void gl_builtin_agent_count(struct gl_core *c, struct gl_step *unit, struct gl_letter *l);
+/* Frees the senders that aggregators remember. */
 void gl_builtin_agent_forget(struct gl_core *c, struct gl_job *j);
+/* An aggregator's counted letters have been read: `result` is built from them. */
 void gl_builtin_agent_on_counted(struct gl_core *c, struct gl_step *unit, gl_str text,
                                  gl_str result);
-/* A message to whoever the agent's routes name. `shape` says more of it (class, headers, ...). */
+/* Sends a message along the agent's routes that match. `shape` gives type, body, class, headers. */
 void gl_route_emit(struct gl_core *c, const struct gl_turn_end *t, const struct gl_message *shape);
-/* To one agent, by name. */
+/* Sends it to the agent named by shape->to. */
 void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
                       const struct gl_message *shape);
-/* Something an agent says about itself, its step or the flow. */
+/* Logs an event that an agent reports, and applies it if it concerns a step or the flow. */
 void gl_agent_events_take(struct gl_core *c, const struct gl_turn_end *t, gl_str type,
                           gl_str payload);
-/* What the unit handles. */
+/* Fills in t->in and t->state from the unit's letter and record. */
 void gl_apply_read_message(struct gl_core *c, struct gl_turn_end *t);
-/* complete_step and complete_run. */
+/* complete_step, explicit or implied, and complete_run. */
 void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output, bool is_implied);
 void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output);
-/* All that a structured document, or a worker's stdout, asks for. false: it cannot be read. */
+/* Carries out everything that a worker's stdout, or a module's answer, asks for. False: it cannot
+ * be read, and nothing has been done. */
 bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event_result *how,
                      gl_str *ret_why);
 
-/* Fit to stand between quotes in JSON as it is: what would not is replaced. */
+/* `s`, safe between the quotes of a JSON string: '?' replaces what would need an escape. */
 gl_str gl_agents_json_safe(struct gl_core *c, gl_str s);
-/* Log an event of an agent: {agent_id, payload}. */
+/* Logs an event of an agent: {agent_id, payload}. */
 void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *type, gl_str reason,
                    gl_str payload);
 
@@ -173,16 +207,18 @@ void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *ty
 
 struct gl_snapshot_line;
 
-void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out); /* before its steps */
-void gl_snapshot_agents_mailboxes(const struct gl_job *j, struct gl_buf *out); /* behind them */
-void gl_snapshot_agents_idle(const struct gl_core *c, struct gl_buf *out);     /* behind all jobs */
+/* A job's lines go before those of its steps, its mailboxes after them, and the idle agents after
+ * all jobs. They are restored in the same order. */
+void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out);
+void gl_snapshot_agents_mailboxes(const struct gl_job *j, struct gl_buf *out);
+void gl_snapshot_agents_idle(const struct gl_core *c, struct gl_buf *out);
 int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_agents_restore_mailbox(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_agents_restore_due(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_snapshot_agents_restore_idle(struct gl_core *c, struct gl_snapshot_line *l);
 
-/* ---- commands ---- */
+/* ---- commands (external_send.c) ---- */
 
 void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
 void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);

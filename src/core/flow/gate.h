@@ -1,30 +1,40 @@
-/* gate.h - what is decided about a step before it runs for the first time.
+/* gate.h - decides about a ready step before it is queued for the first time.
  *
- * In this order: has an earlier job done it already (`retry`)? Shall it run at all (`when`)? Once,
- * or once for each item (`foreach`)? Under which limit? And if it only waits: until when, or for
- * whom? Most steps have no gate: they pass at once.
+ * A gate answers these questions in this order: Has the job that this one retries completed the
+ * step? Is its condition true (`when`)? Does it run once, or once for each item (`foreach`)? Which
+ * concurrency key applies? And for a step that only waits: until when, or for what? Most steps have
+ * no gate and pass at once.
  *
- * What a gate must know (outputs of other steps, inputs of the job) is not in memory: RESOLVE asks
- * for it once all that is needed is committed, and the step stays `ready` meanwhile. The facts
- * never change, so asking again after a crash gives the same answer. */
+ * A gate depends on outputs of other steps and on the job's inputs, which are not in memory. The
+ * effect RESOLVE asks for them after the transaction that made the step ready, and the step stays
+ * READY until RESOLVED brings them. Only ended steps can be referenced and their records never
+ * change, so asking again after a crash gives the same answer. No gate is decided twice:
+ * GL_GATE_OPEN in the step's record says that it has been passed.
+ *
+ * Order of calls: gl_gate_pass(), then perhaps gl_gate_on_resolved(); a step that waits ends
+ * through gl_gate_on_timer() or gl_gate_decide(). */
 #ifndef GL_CORE_FLOW_GATE_H
 #define GL_CORE_FLOW_GATE_H
 
 #include "core/core_state.h"
 
-/* A ready step, taken from job->ready: may it be queued now? Else it has moved on, or asks. */
+/* May this ready step, an entry of job->ready, be queued now? If not, it has left READY or waits
+ * for its facts, and is no longer in the list. */
 bool gl_gate_pass(struct gl_core *c, struct gl_step *st);
 void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev);
 
-/* The time of a blocked or asking step has come. */
+/* A blocked step's time has come, or it is time to ask for facts again. */
 void gl_gate_on_timer(struct gl_core *c, struct gl_step *st);
-/* A step is about to be skipped: was it, for the same reason, in the job that is retried? */
+/* The step is about to be skipped. Was it skipped for the same reason in the job that this one
+ * retries? Then steps after it may still reuse what that job completed. */
 bool gl_gate_skip_is_same(const struct gl_step *st);
-/* A person has decided about a step that asked for approval. */
+/* Applies a decision about a step that waits for approval: the first of its choices lets it
+ * succeed, every other one fails it. */
 void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_str why,
                     gl_str output);
-/* "approve,reject" */
+/* The decisions it offers, as "approve,reject". */
 gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec);
+/* Is `decision` one of them? */
 bool gl_gate_accepts_decision(const struct gl_step_spec *spec, gl_str decision);
 
 #endif

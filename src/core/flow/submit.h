@@ -1,18 +1,23 @@
-/* submit.h - a new job: its first transaction creates it and starts what can start. */
+/* submit.h - creates a job from a submission. The job's first transaction creates it and starts the
+ * steps that can start, so a crash leaves either no job or one that is under way.
+ *
+ * Also the cache of compiled flows: jobs of the same flow share one, and a number of unused ones is
+ * kept for the next submission. */
 #ifndef GL_CORE_FLOW_SUBMIT_H
 #define GL_CORE_FLOW_SUBMIT_H
 
 #include "core/core_state.h"
 
+/* The event SUBMIT: creates the job, or answers why not. */
 void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev);
 
-/* The compiled flow with this hash: from the cache, or compiled from `text`. One reference for the
- * caller. */
+/* The compiled flow with this hash, from the cache or read from `text`. The caller gets a
+ * reference. */
 int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec **ret,
                    struct gl_why *reterr_why);
 
-/* No record names this flow any more, and its own is about to go: unless a job in memory uses it,
- * it is forgotten, and a job that comes later writes it again. */
+/* Retention is about to delete the flow's record. Drops it from the cache unless a job in memory
+ * uses it, so that the next submission writes the record again. */
 void gl_submit_forget(struct gl_core *c, gl_str hash);
 
 #endif

@@ -1,9 +1,14 @@
-/* seats.h - a concurrency key on a shared store has `max` seats, each a record,
- * "limit"/<key>/<seat>, that is there while somebody sits on it.
+/* seats.h - enforces a concurrency key across the nodes of a shared store.
  *
- * It is made by the transaction that decides a start, which demands that it is not there, and
- * removed by the one that notes the end: so it is free whenever nobody sits on it, whoever dies.
- * That a seat is another node's shows when a start is refused; it is tried again later. */
+ * A key with limit `max` has `max` seats. A seat that is taken is a record "limit"/<key>/<seat>; a
+ * free one has no record. The transaction that decides a start creates the record and guards on its
+ * absence, and the transaction that records the end deletes it. So a seat is taken as long as,
+ * by the store, the attempt runs or may run (recovery/safety.h), whichever node dies.
+ *
+ * A node learns that another one holds a seat when a start is refused; gl_quotas_on_refused() marks
+ * the seat, and a timer clears the mark so that it is tried again.
+ *
+ * Order of calls: gl_seats_acquire() when an attempt starts, gl_seats_release() when it ends. */
 #ifndef GL_CORE_SCHEDULING_SEATS_H
 #define GL_CORE_SCHEDULING_SEATS_H
 
@@ -11,15 +16,17 @@
 
 enum gl_seat { GL_SEAT_FREE = '0', GL_SEAT_OURS = '1', GL_SEAT_OTHERS = '2' };
 
-void gl_seats_set(struct gl_quota *l, uint32_t seat, enum gl_seat state); /* from 1; 0: nothing */
-void gl_seats_grow(struct gl_core *c, struct gl_quota *l,
-                   uint32_t n); /* there are so many at least */
-/* An attempt begins under h->limit: it takes a seat with this transaction. */
+/* Seats are numbered from 1. Number 0, or one past the last seat, changes nothing. */
+void gl_seats_set(struct gl_quota *l, uint32_t seat, enum gl_seat state);
+/* Adds free seats until there are at least `n`. */
+void gl_seats_grow(struct gl_core *c, struct gl_quota *l, uint32_t n);
+/* An attempt begins under h->limit: takes a seat in the job's transaction. */
 void gl_seats_acquire(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h);
-/* Its attempt has ended: its seat is free with the same transaction. */
+/* The attempt has ended: frees its seat, if it has one, in the job's transaction. */
 void gl_seats_release(struct gl_core *c, struct gl_step *st);
-/* Others' seats may be free again: they are tried. */
+/* Seats of other nodes may be free by now: marks them free, so that a start tries them. */
 void gl_seats_forget_others(struct gl_quota *l);
-void gl_seats_restore(struct gl_core *c, struct gl_quota *l, gl_str seats); /* from a snapshot */
+/* From a snapshot: `seats` holds one enum gl_seat for each. */
+void gl_seats_restore(struct gl_core *c, struct gl_quota *l, gl_str seats);
 
 #endif

@@ -1,24 +1,27 @@
-/* slots.h - a node's bounded capacity for work: who runs, who waits, in which order.
+/* slots.h - a node's capacity: pools of slots, the queues for them, and the attempts that hold
+ * them.
  *
- *   gl_slots_queue()     a step wants slots
- *   gl_slots_unqueue()   it does not want them any more
- *   gl_slots_grant()      give free slots to the heads of the queues
- *   gl_slots_return()    its attempt is over: the process is gone for certain
+ * Order of calls:
+ *   gl_slots_queue()    a step wants slots
+ *   gl_slots_unqueue()  it no longer does
+ *   gl_slots_grant()    gives free slots to the heads of the queues, which start
+ *   gl_slots_return()   its attempt has ended: the process is certainly gone
  *
- * A waiting step costs one small entry (struct gl_wait) and no process; its job may leave memory
- * meanwhile. Slots are held by attempt (struct gl_slot_hold): they outlive the job's other memory,
- * because a failed transaction says nothing about processes that really run. The head of a queue
- * blocks those behind it: a large request is never starved. What else may hold a step back is the
- * business of quotas.h.
+ * Rules:
+ *   - A waiting step costs one small entry (struct gl_wait) and no process. Its job may leave
+ * memory meanwhile; the entry stays and the job is loaded again when the slots are granted.
+ *   - Slots belong to an attempt (struct gl_slot_hold) and outlive the rest of the job's memory: a
+ *     failed transaction says nothing about processes that are really running.
+ *   - The head of a queue blocks the entries after it, so a request for many slots never starves.
+ *     Limits other than slots do not block the queue (quotas.h).
+ *   - The order of a queue is fixed when a step joins it. Waiting raises the priority by one for
+ *     each GL_AGEING_MS, for all entries alike; so they are ordered by the time since which they
+ *     wait, less GL_AGEING_MS for each point of priority.
  *
- * An agent's lease lasts through its tries at once: between two of them it has its slots and no
- * process. When its time has come it stands in front of everybody else in the queue, with an entry
- * that wants no slots, and starts as soon as anything may. Only where more is held than the pool
- * has (of a node that has died, or after a quarantine) it gives its slots back and queues again.
- *
- * Waiting raises priority, by one for each GL_AGEING_MS. All in a queue age alike, so their order
- * is fixed the moment they come: by the time since which they wait, less GL_AGEING_MS for each
- * point of their priority. */
+ * The lease of an agent covers its immediate retries: between two of them the agent has slots and
+ * no process. When the retry is due, it goes to the front of the queue with an entry that wants no
+ * slots, and starts as soon as anything may start. Only if more is held than the pool has (taken
+ * over from a dead node, or after a quarantine) it returns its slots and queues again. */
 #ifndef GL_CORE_SCHEDULING_SLOTS_H
 #define GL_CORE_SCHEDULING_SLOTS_H
 
@@ -35,26 +38,26 @@ enum { GL_WAIT_KEY_BYTES = GL_ULID_BYTES + 4 };
 enum gl_wait_state {
     GL_WAIT_QUEUED,  /* in the pool's queue */
     GL_WAIT_HELD,    /* held back by a limit: in its group's queue */
-    GL_WAIT_CALLED,  /* in the pool's queue again */
-    GL_WAIT_GRANTED, /* has its slots; its job is being loaded */
+    GL_WAIT_CALLED,  /* called back: in the pool's queue again */
+    GL_WAIT_GRANTED, /* has its slots; its job may still have to be loaded */
 };
 
 /* A million of these must be affordable: 64 bytes. */
 struct gl_wait {
     struct gl_heap_item place; /* in the queue its state names */
-    uint32_t slots;            /* 0: it has them already */
-    int64_t rank;              /* lower goes first; then by `seq` */
+    uint32_t slots;            /* wanted; 0: it holds them already */
+    int64_t rank;              /* the lower goes first; then the lower `seq` */
     uint64_t seq;
     struct gl_step *step;        /* NULL: its job is not in memory */
-    char key[GL_WAIT_KEY_BYTES]; /* job id, and gl_step_place() */
+    char key[GL_WAIT_KEY_BYTES]; /* job id and gl_step_place() */
     uint8_t pool;
     uint8_t state : 7; /* enum gl_wait_state */
-    bool limited : 1;  /* it stands in a struct gl_limited */
+    bool limited : 1;  /* part of a struct gl_limited */
 };
 
 static_assert(sizeof(struct gl_wait) <= 64, "a waiting step costs one small entry");
 
-/* A granted entry whose job is not there yet. */
+/* A granted entry whose job is being loaded. */
 struct gl_slot_grant {
     struct gl_link link; /* in core->granted */
     struct gl_wait *wait;
@@ -63,52 +66,55 @@ struct gl_slot_grant {
 struct gl_slot_hold {
     struct gl_link link; /* in job->holds */
     uint32_t step_number, slots;
-    int pool;               /* -1: it has been configured away, and counts nothing */
-    struct gl_quota *limit; /* of its concurrency; NULL: none */
-    uint32_t seat;          /* of it on a shared store; 0: none */
-    gl_ms rate_next_at;     /* to be written with the start; 0: nothing is */
+    int pool;               /* -1: no longer configured; the slots count nowhere */
+    struct gl_quota *limit; /* its concurrency key; NULL: none */
+    uint32_t seat;          /* of that key, on a shared store; 0: none */
+    gl_ms rate_next_at;     /* unused; kept for snapshots */
 };
 
 void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t pools_n);
 void gl_slots_done(struct gl_core *c);
 
-/* Could this step ever get its slots here? Else the reason goes into `why`. */
+/* Could this step ever get its slots on this node? If not, `why` receives the reason. */
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
                        struct gl_why *why);
 
-/* How many stand in the queue it would join. */
+/* The length of the queue it would join. */
 size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st);
 void gl_slots_queue(struct gl_core *c, struct gl_step *st);
-void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* fine if it is not queued */
-void gl_slots_detach(struct gl_step *st); /* its job leaves memory; the entry stays */
+void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* no-op if it is not queued */
+void gl_slots_detach(struct gl_step *st);                     /* its job leaves memory */
 void gl_slots_grant(struct gl_core *c);
-/* A step of a job just loaded is running, or between two tries: it has its slots, whatever the
- * capacity says now. */
+/* A step of a job just loaded is running, or waits for an immediate retry: it has its slots, even
+ * if the pool is smaller now. */
 void gl_slots_adopt(struct gl_core *c, struct gl_step *st);
-/* Its attempt has never begun. Is more in use of its pool than there is, or against its limits? */
+/* The step's attempt was decided but never began. Is more in use than its pool or its limits
+ * allow? */
 bool gl_slots_are_exceeded(const struct gl_core *c, const struct gl_step *st);
 void gl_slots_return(struct gl_core *c, struct gl_step *st);
-/* After loading: holds and grants that no step claimed are given back. */
+/* After a load: gives back the holds and grants that no step has taken up. */
 void gl_slots_reclaim(struct gl_core *c, struct gl_job *j);
+/* The job goes: gives back everything its attempts hold. */
 void gl_slots_release_all(struct gl_core *c, struct gl_job *j);
 
-/* In a snapshot of the core. */
+/* Snapshots of the core. */
 struct gl_snapshot_line;
 void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out);
 bool gl_slots_save_waits(const struct gl_core *c, size_t bytes_max, struct gl_buf *out);
 int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l);
 int gl_slots_restore_granted(struct gl_core *c, struct gl_snapshot_line *l);
-/* Give the step the slots its job holds for it; false: it holds none. */
+/* Connects the step with the slots its job holds for it. False: it holds none. */
 bool gl_slots_find_hold(struct gl_step *st);
 
-/* Which of two waits goes first. */
+/* Does wait `a` go before `b`? The order of all queues. */
 bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b);
-/* What does this step wait for, in or out of memory: slots, or a limit? A sentence without a full
- * stop; GL_BECAUSE_NONE: it stands in no queue. */
+/* What the step waits for, slots or a limit, as a sentence without a full stop; GL_BECAUSE_NONE: it
+ * is in no queue. The job need not be in memory. */
 enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
                                   struct gl_buf *out);
-/* ", held by ..." some of those that have slots of the pool (-1: any) and the limit (NULL: any). */
+/* Appends ", held by ..." with a few attempts that hold slots of the pool (-1: any pool) under the
+ * limit (NULL: any). */
 void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
                             struct gl_buf *out);
 
