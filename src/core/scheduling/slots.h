@@ -79,6 +79,8 @@ void gl_slots_done(struct gl_core *c);
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
                        struct gl_why *why);
 
+/* The entry of a step that waits; NULL: it does not. */
+struct gl_wait *gl_slots_find(const struct gl_core *c, gl_str job, uint32_t number);
 /* The length of the queue it would join. */
 size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st);
 void gl_slots_queue(struct gl_core *c, struct gl_step *st);

@@ -1,0 +1,96 @@
+/* slots_why.c - explains why a step waits for slots, and who holds them. */
+#include "base/check.h"
+#include "core/agents/agents.h"
+#include "core/scheduling/quotas.h"
+
+enum { HOLDERS_LISTED_MAX = 3 };
+
+static void write_holder(struct gl_job *j, const struct gl_slot_hold *h, struct gl_buf *out)
+{
+    const struct gl_step *st = j->spec != NULL ? gl_step_at(j, h->step_number) : NULL;
+
+    gl_buf_fmt(out, "job %.*s", GL_STR_ARG(j->id));
+    if (st != NULL) {
+        gl_buf_fmt(out, " step '%.*s'%s", GL_STR_ARG(st->r.step_id),
+                   st->r.keeps_slots ? " between two tries" : "");
+    }
+}
+
+void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
+                            struct gl_buf *out)
+{
+    unsigned listed = 0;
+    struct gl_job *j;
+
+    GL_ASSERT(pool < (int)c->pools_n);
+    for (size_t i = 0; listed < HOLDERS_LISTED_MAX && (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        for (struct gl_link *l = j->holds.next; l != &j->holds && listed < HOLDERS_LISTED_MAX;
+             l = l->next) {
+            const struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
+
+            if ((pool >= 0 && h->pool != pool) || (limit != NULL && h->limit != limit)) {
+                continue;
+            }
+            gl_buf_c(out, listed++ == 0 ? ", held by " : ", ");
+            write_holder(j, h, out);
+        }
+    }
+}
+
+static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job, uint32_t number,
+                         struct gl_buf *out)
+{
+    const struct gl_core_pool_state *p = &c->pools[w->pool];
+    size_t ahead = gl_heap_ahead(&p->queue, &w->place, GL_AHEAD_MAX);
+    struct gl_job *j = gl_job_find(c, job);
+    const struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, number) : NULL;
+    gl_str name = st != NULL && gl_step_is_unit(st) ? gl_agent_unit_pool(st) : p->name;
+
+    GL_ASSERT(w->pool < c->pools_n);
+    GL_ASSERT(w->state != GL_WAIT_GRANTED);
+    gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
+               w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
+    gl_slots_write_holders(c, w->pool, NULL, out);
+    if (ahead < GL_AHEAD_MAX) {
+        gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
+    } else {
+        gl_buf_fmt(out, "), behind %d or more others in the queue", GL_AHEAD_MAX);
+    }
+}
+
+enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
+                                  struct gl_buf *out)
+{
+    const struct gl_wait *w;
+    enum gl_why_code code;
+
+    if (job.n != GL_ULID_BYTES) {
+        return GL_BECAUSE_NONE;
+    }
+    w = gl_slots_find(c, job, number);
+    if (w == NULL) {
+        return GL_BECAUSE_NONE;
+    }
+    if (w->state == GL_WAIT_GRANTED) {
+        gl_buf_c(out, "has its slots and starts as soon as its job has been read");
+        return GL_BECAUSE_HAS_SLOTS;
+    }
+    if (c->stopping || c->passive) {
+        gl_buf_c(out, "waits for a node that starts work: this one does not, or not any more");
+        return GL_BECAUSE_NODE_STARTS_NOTHING;
+    }
+    if (!c->exec_up) {
+        gl_buf_c(out, "waits for the executor, which does not answer at the moment");
+        return GL_BECAUSE_EXECUTOR_DOWN;
+    }
+    if (!c->adoption_over) {
+        gl_buf_c(out, "waits until the node knows which attempts have outlived the last one");
+        return GL_BECAUSE_ADOPTION;
+    }
+    code = gl_quotas_explain(c, w, out);
+    if (code == GL_BECAUSE_NONE) {
+        code = GL_BECAUSE_WAITS_FOR_SLOTS;
+        explain_pool(c, w, job, number, out);
+    }
+    return code;
+}
