@@ -9,7 +9,7 @@ gl_ms gl_backoff_after(const struct gl_retry *retry, uint32_t failures)
     GL_ASSERT(failures > 0);
     for (uint32_t i = 1; i < failures && wait < retry->backoff_max_ms; i++) {
         if (retry->factor_pct <= 100) {
-            break; /* constant */
+            break; /* a constant backoff */
         }
         wait = wait > INT64_MAX / (gl_ms)retry->factor_pct ? INT64_MAX
                                                            : wait * (gl_ms)retry->factor_pct / 100;

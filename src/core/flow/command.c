@@ -12,6 +12,7 @@
 #include "core/recovery/safety.h"
 #include "core/scheduling/slots.h"
 
+/* "paused by alice: reason" */
 static gl_str describe_command(struct gl_core *c, const struct gl_event *ev, const char *what)
 {
     gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
@@ -24,7 +25,7 @@ static gl_str describe_command(struct gl_core *c, const struct gl_event *ev, con
                       GL_STR_ARG(ev->command.reason));
 }
 
-/* Steps in every state have to know that the job's state has changed: queues and timers follow. */
+/* Takes the job's steps out of the queues and asks running attempts to stop. */
 static void pause_steps(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->r.status == GL_JOB_PAUSING);
@@ -33,11 +34,11 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         gl_slots_unqueue(c, st);
-        if (st->r.keeps_slots && !GL_PLANT(62)) { /* planted: it keeps them while it is held */
+        if (st->r.keeps_slots && !GL_PLANT(62)) { /* planted: kept while the job is paused */
             gl_agent_unit_release(c, st);
         }
         gl_step_set_due(c, st);
-        /* An unsafe attempt that is stopped has an unknown outcome: it is left to end by itself. */
+        /* The outcome of an unsafe attempt that is stopped would be unknown, so it may finish. */
         if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
             gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE) {
             gl_ledger_stop(c, st, GL_STOP_PAUSE);
@@ -78,6 +79,7 @@ static void requeue(struct gl_core *c, struct gl_step *st)
     }
 }
 
+/* The job runs again, after a pause or a review: queues and timers start where they must. */
 static void resume_job(struct gl_core *c, struct gl_job *j, gl_str why)
 {
     GL_ASSERT(j->r.status == GL_JOB_PAUSING || j->r.status == GL_JOB_PAUSED);
@@ -129,13 +131,14 @@ static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event
     }
     if (j->r.verdict == GL_VERDICT_NONE) {
         gl_ledger_move_job(c, j, GL_JOB_CANCELLING);
-        j->r.recovery_requires_review = false; /* that was the decision */
+        j->r.recovery_requires_review = false; /* the cancellation decides it */
         gl_ledger_set_verdict(c, j, GL_VERDICT_CANCELLED, describe_command(c, ev, "cancelled"));
         gl_txn_log(c, j, NULL, "job_cancelling", j->r.reason, (gl_str){0});
     }
     gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
+/* A decision about an approval or a review. */
 static void apply_decision(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
 {
     struct gl_job *j = st->job;
@@ -155,7 +158,7 @@ static void apply_decision(struct gl_core *c, struct gl_step *st, const struct g
     } else if (gl_step_is_unit(st) && st->mail != NULL && st->mail->now != NULL) {
         struct gl_step *step = gl_mailbox_step_of(c, j, st->mail->now);
 
-        if (step != NULL) { /* the time of the one who decided does not count */
+        if (step != NULL) { /* the wait for the decision does not count against its deadlines */
             gl_agent_step_resume(c, step);
         }
     }
@@ -209,14 +212,15 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
     }
 }
 
-/* It came through the job's inbox: it leaves it with what it does, or does nothing. */
+/* The command came through the job's inbox. The transaction that carries it out guards on the entry
+ * and deletes it, so the command takes effect exactly once or not at all. */
 static void consume_inbox_entry(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(ev->command.inbox.n > 0);
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     GL_MARK(c->trace, "command.from_inbox");
     if (GL_PLANT(28)) {
-        return; /* planted: it stays, and is done as often as it is found */
+        return; /* planted: the entry stays, and the command is repeated */
     }
     gl_inbox_on_consumed(c, ev->command.request);
     (void)gl_txn_guard(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->command.inbox);

@@ -62,7 +62,7 @@ gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
     return all;
 }
 
-/* Who decides must know that there is more than what is shown. */
+/* Truncates a long question, and says so: whoever decides must know that there is more. */
 static gl_str truncate_question(struct gl_core *c, gl_str question)
 {
     size_t n = question.n, room = GL_REASON_BYTES_MAX - sizeof(" [... 131071 bytes in all]");
@@ -78,6 +78,7 @@ static gl_str truncate_question(struct gl_core *c, gl_str question)
     return gl_str_fmt(c->out->arena, "%.*s [... %zu bytes in all]", GL_STR_ARG(question), n);
 }
 
+/* Blocks the step until a person decides. */
 static void ask_for_approval(struct gl_core *c, struct gl_step *st, gl_str question)
 {
     GL_ASSERT(st->r.status == GL_STEP_READY);
@@ -87,7 +88,7 @@ static void ask_for_approval(struct gl_core *c, struct gl_step *st, gl_str quest
     set_timeout(c, st);
 }
 
-/* Text that may be one reference; a value that is no text is taken as it is written. */
+/* Expands text that may be a reference; a value that is not a string is used as its JSON. */
 static int expand_text(struct gl_core *c, gl_str text, const struct gl_json *facts, gl_str *ret,
                        struct gl_why *why)
 {
@@ -99,6 +100,7 @@ static int expand_text(struct gl_core *c, gl_str text, const struct gl_json *fac
     return gl_ref_expand(text, facts, c->out->arena, ret, why);
 }
 
+/* A step that runs no program: sleep, until, signal or approval. */
 static int start_waiting(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
                          struct gl_why *why)
 {
@@ -208,7 +210,7 @@ static void on_timeout_passed(struct gl_core *c, struct gl_step *st)
 
 void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
 {
-    if (st->r.status == GL_STEP_READY) { /* facts were not to be had: ask again */
+    if (st->r.status == GL_STEP_READY) { /* the facts could not be read: ask again */
         st->probe_at = 0;
         st->resolving = false;
         GL_ASSERT(gl_list_empty(&st->work));
@@ -223,13 +225,14 @@ void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
 
 /* ---- the gate ---- */
 
-/* A bundle that is retried runs anew: what its steps left is in messages and states. */
+/* A retry of a bundle reuses nothing: the work of its steps is in messages and agents' states. */
 static bool is_plain_flow(const struct gl_step *st)
 {
-    return st->job->spec->flow->bundle == NULL || GL_PLANT(41); /* planted: it is */
+    return st->job->spec->flow->bundle == NULL || GL_PLANT(41); /* planted: always */
 }
 
-/* Everything before it was taken over from the earlier job, so this may be, too. */
+/* May the step be reused from the job that this one retries? Only if every parent was, or its
+ * inputs may differ; and not the step from which the retry is to start again. */
 static bool may_be_reused(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
@@ -248,7 +251,8 @@ bool gl_gate_skip_is_same(const struct gl_step *st)
         st->item >= 0 || st->r.attempt_count > 0 || gl_str_eq(r->retry_from, st->r.step_id)) {
         return false;
     }
-    /* By its rule it is skipped whatever the others do; by its condition only if it knew all. */
+    /* A pending step is skipped by its rule: the same if all parents that have ended were reused. A
+     * ready step is skipped by its condition: the same if the earlier job had skipped it. */
     return st->r.status == GL_STEP_PENDING ? st->r.up_reused == st->r.up_ended : st->was_skipped;
 }
 
@@ -256,12 +260,14 @@ static bool needs_facts(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
-    if (st->item >= 0) { /* its step has passed; only the key may depend on the item */
+    if (st->item >= 0) { /* its step has passed the gate; only the key can depend on the item */
         return gl_ref_has(spec->limit_key);
     }
     return spec->has_gate || may_be_reused(st);
 }
 
+/* Emits RESOLVE. The step is in no list until the answer comes; losing the answer is harmless,
+ * because a load asks again. */
 static void request_facts(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
@@ -282,13 +288,14 @@ static void request_facts(struct gl_core *c, struct gl_step *st)
     e->retry_of = may_be_reused(st) ? gl_str_dup(c->out->arena, j->r.retry_of) : (gl_str){0};
 }
 
-/* Did the earlier job complete it? Then it need not run. */
+/* If the earlier job completed the step, completes it with the same output. */
 static bool reuse(struct gl_core *c, struct gl_step *st, const struct gl_json *facts)
 {
     gl_jnode earlier = gl_json_get(facts, gl_json_root(facts), "earlier");
     gl_str status = gl_json_str(facts, gl_json_get(facts, earlier, "status"), c->out->arena);
     gl_jnode output = gl_json_get(facts, earlier, "output");
-    gl_jnode list = gl_json_get(facts, gl_json_root(facts), "earlier_output"); /* of foreach */
+    gl_jnode list =
+        gl_json_get(facts, gl_json_root(facts), "earlier_output"); /* foreach: the list */
     gl_str from = gl_json_str(facts, gl_json_get(facts, earlier, "reused_from"), c->out->arena);
 
     GL_ASSERT(st->r.status == GL_STEP_READY);
@@ -315,10 +322,10 @@ static int eval_when(struct gl_core *c, struct gl_step *st, const struct gl_json
     if (rc == 0) {
         rc = gl_cond_eval(cond, facts, c->out->arena, ret_yes, why);
     }
-    return GL_PLANT(16) ? 0 : rc; /* planted: what cannot be judged is taken for true */
+    return GL_PLANT(16) ? 0 : rc; /* planted: a condition that cannot be evaluated is true */
 }
 
-/* How many items? */
+/* Evaluates `foreach`: the number of items. */
 static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
                        uint32_t *ret, struct gl_why *why)
 {
@@ -369,7 +376,8 @@ static int resolve_limit_key(struct gl_core *c, struct gl_step *st, const struct
     return rc;
 }
 
-/* Everything is known. True: it may be queued; it has moved on otherwise. */
+/* Decides the gate; everything it depends on is known. *ret_queue: the step may be queued.
+ * Otherwise it has left READY. */
 static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
                      bool *ret_queue, struct gl_why *why)
 {
@@ -395,7 +403,7 @@ static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json
     if (rc != 0) {
         return rc;
     }
-    st->r.gate |= GL_GATE_OPEN;
+    st->r.gate |= GL_GATE_OPEN; /* committed with what follows: never decided twice */
     if (!yes) {
         gl_ledger_skip(
             c, st,
@@ -437,7 +445,7 @@ bool gl_gate_pass(struct gl_core *c, struct gl_step *st)
     return queue;
 }
 
-/* In the job that is retried it was skipped, or nobody came as far as to it. */
+/* Was it skipped in the job that this one retries, or never reached? */
 static bool was_skipped(struct gl_core *c, const struct gl_json *facts, gl_jnode earlier)
 {
     gl_str status = gl_json_str(facts, gl_json_get(facts, earlier, "status"), c->out->arena);
@@ -458,7 +466,7 @@ static void on_facts(struct gl_core *c, struct gl_step *st, const struct gl_even
     if (rc == 0 && may_be_reused(st)) {
         gl_jnode earlier = gl_json_get(&facts, gl_json_root(&facts), "earlier");
 
-        if (!gl_json_is(earlier, GL_JSON_OBJECT)) { /* it may only since we have asked */
+        if (!gl_json_is(earlier, GL_JSON_OBJECT)) { /* it became reusable after we asked */
             GL_MARK(c->trace, "gate.asked_again");
             request_facts(c, st);
             return;
@@ -493,12 +501,12 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     }
     if (st == NULL || !st->resolving || st->r.status != GL_STEP_READY) {
         GL_MARK(c->trace, "gate.late_facts");
-        return; /* loaded anew meanwhile: it has asked again, or will */
+        return; /* the job was loaded again meanwhile: it has asked again, or will */
     }
     st->resolving = false;
     gl_txn_touch(c, j);
     if (j->r.verdict != GL_VERDICT_NONE) {
-        return; /* winding down finds it */
+        return; /* the job is ending: winding down skips the step */
     }
     if (ev->resolved.code == GL_E_UNAVAILABLE) {
         GL_MARK(c->trace, "gate.facts_were_away");
@@ -507,7 +515,7 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
         gl_step_set_due(c, st);
     } else if (j->r.status != GL_JOB_RUNNING) {
         GL_MARK(c->trace, "gate.paused_meanwhile");
-        gl_list_push(&j->ready, &st->work); /* paused: asked again when it is resumed */
+        gl_list_push(&j->ready, &st->work); /* paused: the gate asks again after the resume */
     } else if (ev->resolved.code != 0) {
         gl_ledger_fail(c, st, ev->resolved.why, false);
     } else {

@@ -5,7 +5,7 @@
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 
-enum { ALIVE_MAX = 1000 }; /* instances of one step at a time, when `max_parallel` is not given */
+enum { ALIVE_MAX = 1000 }; /* live instances of a step, if it does not say `max_parallel` */
 
 static uint32_t alive_max(const struct gl_step *st)
 {
@@ -14,6 +14,7 @@ static uint32_t alive_max(const struct gl_step *st)
     return parallel > 0 && !GL_PLANT(21) ? parallel : ALIVE_MAX;
 }
 
+/* May one more instance be created now? */
 static bool may_make(const struct gl_step *st)
 {
     GL_ASSERT(st->r.items_made <= st->r.items_n);
@@ -76,6 +77,7 @@ uint32_t gl_items_make(struct gl_core *c, struct gl_job *j, uint32_t budget)
     return budget;
 }
 
+/* The last instance has ended, and with it the step. */
 static void on_last_item(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_WAITING);
@@ -99,7 +101,7 @@ void gl_items_on_end(struct gl_core *c, struct gl_step *item)
     GL_ASSERT(gl_step_status_is_terminal(item->r.status));
     if (st == NULL || st->r.status != GL_STEP_WAITING) {
         GL_MARK(c->trace, "items.outlived_their_step");
-        return; /* the job is ending, and its step has ended before it */
+        return; /* its step has ended before it: the first failure, or the end of the job */
     }
     st->r.items_ended += GL_PLANT(14) && item->r.attempt_count > 1 ? 2 : 1;
     st->r.items_failed += item->r.terminal_outcome == GL_OUTCOME_FAILED;

@@ -41,13 +41,13 @@ static void leave_running(struct gl_core *c, struct gl_step *st)
     st->starting = 0;
 }
 
-/* An attempt has its slots, and an agent's lease lasts through its tries at once. Everything else
- * that becomes of it leaves them to others. */
+/* The step keeps its slots while it runs, and an agent also while it waits for an immediate retry.
+ * Every other move returns them. */
 static void release_slots(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
 {
     bool waits = next == GL_STEP_RETRY_WAIT || next == GL_STEP_READY || next == GL_STEP_QUEUED;
 
-    if (waits && st->r.keeps_slots && GL_PLANT(60)) { /* planted: others may have them */
+    if (waits && st->r.keeps_slots && GL_PLANT(60)) { /* planted: returned in spite of that */
         gl_slots_return(c, st);
     }
     if (next == GL_STEP_RUNNING || (waits && st->r.keeps_slots)) {
@@ -70,6 +70,8 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     GL_ASSERT(may_move(st, next));
     GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
+    /* A seat is freed in the transaction that records the end of the attempt; unless the attempt
+     * may still run on a machine that nobody can ask. */
     if (st->r.seat > 0 && next != GL_STEP_RUNNING && !gl_safety_keeps_seat(c, st, next)) {
         gl_seats_release(c, st);
     }
@@ -80,6 +82,8 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
         release_slots(c, st, next);
     }
     c->running_n += next == GL_STEP_RUNNING && !is_bound;
+    /* Every list that refers to the status: the step leaves the old one here and joins the new one
+     * below. */
     gl_list_remove(&st->work);
     gl_job_recount(st, (uint8_t)next);
     j->reviews_n -= st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
@@ -129,7 +133,7 @@ static void end_step(struct gl_core *c, struct gl_step *st, enum gl_step_status 
     st->r.terminal_outcome = (uint8_t)outcome;
     gl_core_set(c, &st->r.terminal_reason, why);
     if (st->item >= 0 && !gl_step_is_bound(st)) {
-        return; /* counted by its step */
+        return; /* an instance: its step counts it */
     }
     r->completed_n += status == GL_STEP_COMPLETED;
     r->partial_n += status == GL_STEP_PARTIAL;
@@ -155,7 +159,7 @@ void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status st
                (gl_str){0}, (gl_str){0});
 }
 
-/* An instance of foreach has ended: its step hears of it. */
+/* If the step is an instance of foreach: reports its end to the step. */
 static void notify_foreach(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_status_is_terminal(st->r.status));
@@ -164,6 +168,7 @@ static void notify_foreach(struct gl_core *c, struct gl_step *st)
     }
 }
 
+/* Event fields that name the job a completed step was taken from. */
 static gl_str reuse_fields(struct gl_core *c, const struct gl_step *st)
 {
     GL_ASSERT(GL_IMPLIES((st->r.gate & GL_GATE_REUSED) != 0, st->r.reused_from.n > 0));
@@ -202,14 +207,14 @@ void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
     notify_foreach(c, st);
 }
 
-/* Its attempts are exhausted: what does that do to the step, and to the job? */
+/* The step has no attempts left: ends it as `on_failure` says, and perhaps the job with it. */
 static void fail_for_good(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     struct gl_job *j = st->job;
     gl_str handled = GL_S("\"handled\":true");
 
     GL_ASSERT(!gl_step_status_is_terminal(st->r.status));
-    if (st->item >= 0 && !gl_step_is_bound(st)) { /* what it does to the job, its step decides */
+    if (st->item >= 0 && !gl_step_is_bound(st)) { /* the foreach step applies `on_failure` */
         end_step(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
         gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
         notify_foreach(c, st);
@@ -241,7 +246,7 @@ static void fail_for_good(struct gl_core *c, struct gl_step *st, gl_str why)
     }
 }
 
-/* Different for every step and try, and the same whenever it is asked. */
+/* Differs between steps and attempts, and is the same in every replay. */
 static uint64_t jitter_seed(const struct gl_step *st)
 {
     return (gl_str_hash(st->job->id) ^ gl_str_hash(st->r.step_id)) + st->r.counted * 0x9e3779b9u;
@@ -265,7 +270,7 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
         fail_for_good(c, st, why);
         return;
     }
-    if (st->job->r.verdict != GL_VERDICT_NONE) {
+    if (st->job->r.verdict != GL_VERDICT_NONE) { /* the job is ending: no retry */
         gl_ledger_skip(c, st, st->job->r.reason);
         return;
     }
@@ -346,7 +351,7 @@ void gl_ledger_evaluate(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(parents.ended <= parents.all);
 }
 
-/* Does the child's rule accept such an end? */
+/* Does the edge to the parent's kth child accept how the parent ended? */
 static bool edge_accepts(const struct gl_step *parent, uint32_t k)
 {
     static const uint8_t bits[] = {[GL_STEP_COMPLETED] = GL_ACCEPT_DONE,
@@ -363,7 +368,8 @@ static bool edge_accepts(const struct gl_step *parent, uint32_t k)
     return (tells[k] & bits[parent->r.status]) != 0 && parent->r.status != GL_STEP_FAILED;
 }
 
-/* Tell one child, the parent's kth, how its parent ended. */
+/* Counts the parent's end in its kth child and evaluates the child's rule. st->r.spread says how
+ * many children have been notified, so a crash neither repeats nor skips one. */
 static void notify_child(struct gl_core *c, const struct gl_step *parent, uint32_t k)
 {
     struct gl_step *child = gl_step_get(c, parent->job, gl_step_spec_of(parent)->children[k]);
@@ -371,7 +377,7 @@ static void notify_child(struct gl_core *c, const struct gl_step *parent, uint32
 
     GL_ASSERT(gl_step_status_is_terminal(status));
     if (child->r.up_ended == gl_step_needs(child)) {
-        return; /* records that contradict each other: it has been told by all of them */
+        return; /* records that contradict each other: all parents are counted already */
     }
     child->r.up_ended++;
     child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
@@ -383,6 +389,7 @@ static void notify_child(struct gl_core *c, const struct gl_step *parent, uint32
     GL_ASSERT(child->r.up_ended <= gl_step_needs(child));
 }
 
+/* Evaluates the steps without parents; a new job has nothing else to do. */
 static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     const struct gl_flow *flow = j->spec->flow;
@@ -399,6 +406,7 @@ static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budge
     return budget;
 }
 
+/* Notifies the children of ended steps. */
 static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->spread)) != NULL;) {
@@ -420,6 +428,7 @@ static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget
     return budget;
 }
 
+/* Sends ready steps through their gates and into the queues for slots. */
 static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     struct gl_why why;
@@ -436,8 +445,8 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
         is_possible = gl_slots_possible(c, gl_step_spec_of(st), &why);
         if (is_possible && (!gl_step_is_unit(st) || gl_agent_unit_may_queue(c, st, &why))) {
             gl_slots_queue(c, st);
-        } else if (!is_possible && c->shared && !GL_PLANT(72)) { /* planted: as if it was alone */
-            gl_node_pools_lack(c, st);
+        } else if (!is_possible && c->shared && !GL_PLANT(72)) { /* planted: as if it were alone */
+            gl_node_pools_lack(c, st); /* another node may offer the pool */
             gl_step_set_due(c, st);
         } else if (gl_step_is_unit(st)) {
             gl_agent_unit_on_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
@@ -448,8 +457,8 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
     return budget;
 }
 
-/* Close what is open, a bounded number at a time. Running attempts have been asked to stop; they
- * end by themselves. */
+/* Skips the steps of an ending job that have not ended, within the budget. Running attempts have
+ * been asked to stop and end by themselves. */
 static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     struct gl_link *next;
@@ -469,7 +478,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
         if (!gl_step_status_is_terminal(st->r.status)) {
             gl_ledger_skip(c, st, j->r.reason);
         }
-        /* Nobody will be told any more, and nobody tells it. */
+        /* Its children are skipped here too: mark it as having nothing left to propagate. */
         if (st->item < 0) {
             st->r.spread = gl_step_spec_of(st)->children_n;
             st->r.up_ended = gl_step_spec_of(st)->needs_n;
@@ -481,6 +490,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
     return budget;
 }
 
+/* The job has ended. */
 static void finish(struct gl_core *c, struct gl_job *j)
 {
     static const char *const events[] = {
@@ -503,7 +513,7 @@ static void finish(struct gl_core *c, struct gl_job *j)
     gl_txn_log(c, j, NULL, events[status], j->r.reason, (gl_str){0});
 }
 
-/* Does an attempt of it run, or perhaps run where nobody can ask? */
+/* Is the job ending, with no attempt that runs, or may run on a machine that nobody can ask? */
 static bool is_wound_down(const struct gl_job *j)
 {
     if (j->r.verdict == GL_VERDICT_NONE || gl_job_running(j) > 0) {
@@ -517,6 +527,7 @@ static bool is_wound_down(const struct gl_job *j)
     return true;
 }
 
+/* Will the job progress without anybody's help? */
 static bool has_runnable(const struct gl_job *j)
 {
     return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) +
@@ -524,7 +535,8 @@ static bool has_runnable(const struct gl_job *j)
            0;
 }
 
-/* Nothing can go on before a person has decided something. */
+/* Pauses a job whose only way forward is a person's decision about a lost attempt, and says so in
+ * its status. */
 static void pause_for_review(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = j->live.next;
@@ -540,11 +552,13 @@ static void pause_for_review(struct gl_core *c, struct gl_job *j)
                            GL_STR_ARG(GL_CONTAINER(l, struct gl_step, live)->r.step_id)));
     gl_ledger_move_job(c, j, GL_JOB_PAUSED);
     gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
-    for (l = j->live.next; l != &j->live; l = l->next) { /* deadlines rest until it goes on */
+    for (l = j->live.next; l != &j->live;
+         l = l->next) { /* deadlines do not run while it is paused */
         gl_step_set_due(c, GL_CONTAINER(l, struct gl_step, live));
     }
 }
 
+/* Ends or pauses the job if nothing is left to do. */
 static void conclude(struct gl_core *c, struct gl_job *j)
 {
     bool is_bundle = j->spec->flow->bundle != NULL;
@@ -555,7 +569,7 @@ static void conclude(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(gl_job_ended_steps(&j->r) <= j->r.steps_n);
     if (is_bundle && j->r.verdict == GL_VERDICT_NONE) {
         gl_agents_conclude(c, j);
-        if (j->r.verdict != GL_VERDICT_NONE) { /* what its agents have open is closed first */
+        if (j->r.verdict != GL_VERDICT_NONE) { /* wind its agents down first */
             gl_txn_changed(c, j);
             gl_list_push(&c->busy, &j->busy);
             return;
@@ -587,9 +601,9 @@ static bool has_limited(const struct gl_job *j)
     return false;
 }
 
-/* On a shared store a start under a limit may be refused, because another node was faster. What
- * else has happened to the job must not be refused with it: it goes first, in a transaction of its
- * own. */
+/* On a shared store the guards of a start under a limit may refuse the transaction, because another
+ * node was faster. Whatever else has happened to the job must not be refused along with it: that
+ * goes first, in a transaction of its own, and the start follows in the next step of the core. */
 static bool defers_start(const struct gl_core *c, struct gl_job *j)
 {
     bool was_deferred = j->is_deferred;
@@ -603,6 +617,7 @@ static bool defers_start(const struct gl_core *c, struct gl_job *j)
     return true;
 }
 
+/* One round of reconciling. Each part may make work for the next one. */
 static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     GL_ASSERT(budget > 0);
@@ -620,7 +635,7 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
         }
     }
     if (j->spec->flow->bundle != NULL && (j->r.status == GL_JOB_RUNNING || GL_PLANT(38))) {
-        budget = gl_agents_dispatch(c, j, budget); /* planted: also while the job is held */
+        budget = gl_agents_dispatch(c, j, budget); /* planted: also while the job is paused */
     }
     if (j->r.status == GL_JOB_RUNNING) {
         budget = queue_ready(c, j, budget);
@@ -628,7 +643,7 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
     return budget;
 }
 
-/* At its gate a step may have ended, or turned into many. */
+/* Has the round made more work? A step may have ended at its gate, or become many instances. */
 static bool has_more_work(const struct gl_job *j)
 {
     return !gl_list_empty(&j->spread) ||
@@ -655,7 +670,7 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
     if (j->r.verdict != GL_VERDICT_NONE) {
         budget = wind_down(c, j, budget);
     }
-    if (budget == 0) { /* more than one transaction should carry: go on in the next step */
+    if (budget == 0) { /* the transaction is full: the rest follows in the next step of the core */
         gl_txn_changed(c, j);
         gl_list_push(&c->busy, &j->busy);
         return;
@@ -665,8 +680,8 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
 
 void gl_ledger_reconcile_all(struct gl_core *c)
 {
-    /* Reconciling touches no other job. Giving out slots may touch many, which then only have to be
-     * flushed: a started step makes nothing else possible. */
+    /* Reconciling a job touches no other job. Granting slots may touch many, but those need only be
+     * flushed: a step that starts makes nothing else ready. */
     for (struct gl_link *l = c->touched.next; l != &c->touched; l = l->next) {
         gl_ledger_reconcile(c, GL_CONTAINER(l, struct gl_job, touched));
     }
@@ -682,6 +697,7 @@ void gl_ledger_reconcile_all(struct gl_core *c)
     GL_ASSERT(gl_list_empty(&c->touched));
 }
 
+/* Stops the attempts of an ending job and takes its steps out of the queues. */
 static void stop_running(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->r.verdict != GL_VERDICT_NONE);
@@ -692,8 +708,8 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
         if (st->r.keeps_slots) {
             gl_agent_unit_release(c, st);
         }
-        /* An unsafe attempt that is killed may have done half of its work. Only a person may ask
-         * for that. */
+        /* Killing an unsafe attempt may leave its work half done. A failing job does not do that;
+         * only a cancellation, or the completion of the job, does. */
         if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
             (j->r.verdict == GL_VERDICT_CANCELLED || j->r.verdict == GL_VERDICT_COMPLETED ||
              gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE)) {

@@ -6,8 +6,8 @@
 #include "core/recovery/safety.h"
 
 enum {
-    START_BY_MS = 30000, /* a start that reaches the executor later than this is refused */
-    OVERDUE_MS = 5000,   /* how long after its deadline the executor is asked about an attempt */
+    START_BY_MS = 30000, /* the executor refuses a START that reaches it later than this */
+    OVERDUE_MS = 5000,   /* the executor is asked about an attempt this long after its deadline */
 };
 
 void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
@@ -18,13 +18,14 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_ASSERT(st->starting == 0);
     e->spec = j->spec;
-    gl_spec_ref(j->spec);
+    gl_spec_ref(j->spec); /* the node reads the flow after this step of the core */
     e->step_number = st->number;
     e->of = st->of;
     e->item = st->item;
     e->step_id = gl_str_dup(c->out->arena, st->r.step_id);
     e->submitted_at = j->r.submitted_at;
     e->run_id = gl_str_dup(c->out->arena, j->r.run_id);
+    /* The same for every attempt of the step, so that a program can recognise repeated work. */
     e->idempotency_key =
         gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
     e->start_by = c->now + START_BY_MS;
@@ -47,6 +48,8 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->hold != NULL);
     GL_ASSERT(j->r.status == GL_JOB_RUNNING);
     gl_ledger_move(c, st, GL_STEP_RUNNING);
+    /* A crash after the commit and before the START leaves a RUNNING attempt that never started.
+     * The record names the keeper's epoch, so that the next owner can tell "never" from "lost". */
     c->counts.attempts_started++;
     gl_histogram_add(&c->counts.schedule_to_start, c->now - st->r.queued_at);
     st->r.attempt_count = gl_step_is_unit(st) ? ++j->r.turns_n : st->r.attempt_count + 1;
@@ -54,7 +57,7 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
     j->r.started_at = j->r.started_at == 0 ? c->now : j->r.started_at;
     gl_core_set(c, &st->r.epoch, c->epoch);
-    if (c->shared) {
+    if (c->shared) { /* another node must know how long to wait should this one die */
         gl_core_set(c, &st->r.node, c->node);
         st->r.orphan_grace_ms = c->orphan_grace_ms;
         j->confirms |= spec->safety == GL_SAFETY_UNSAFE;
@@ -80,7 +83,7 @@ void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why)
     GL_ASSERT(why != GL_STOP_NONE);
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (st->r.stopping == why || st->r.stopping == GL_STOP_JOB_ENDS) {
-        return;
+        return; /* asked already, and for no weaker reason */
     }
     st->r.stopping = (uint8_t)why;
     st->heartbeat_at = 0;

@@ -38,7 +38,7 @@ enum gl_rule_answer gl_rule_evaluate(enum gl_rule rule, uint32_t quorum,
     if (is_satisfied(rule, quorum, p)) {
         return GL_RULE_RUN;
     }
-    if (rule == GL_RULE_QUORUM) { /* known before the last parent has ended */
+    if (rule == GL_RULE_QUORUM) { /* can be out of reach before the last parent has ended */
         return p->success + (p->all - p->ended) < quorum ? GL_RULE_IMPOSSIBLE : GL_RULE_WAIT;
     }
     return p->ended == p->all ? GL_RULE_IMPOSSIBLE : GL_RULE_WAIT;

@@ -56,7 +56,7 @@ bool gl_signals_take(struct gl_core *c, struct gl_step *st)
 
         if (gl_str_eq(s->name, gl_step_spec_of(st)->signal)) {
             GL_MARK(c->trace, "signals.was_there_before");
-            if (!GL_PLANT(22)) { /* planted: its record stays */
+            if (!GL_PLANT(22)) { /* planted: the record stays */
                 (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("signal"), s->id);
             }
             gl_ledger_succeed(c, st, s->data);
@@ -80,6 +80,7 @@ static struct gl_step *find_waiting(struct gl_job *j, gl_str name)
     return NULL;
 }
 
+/* No step waits yet: keeps the signal, in memory and as a record. */
 static void store_signal(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     gl_str id =
@@ -101,7 +102,7 @@ static void store_signal(struct gl_core *c, struct gl_job *j, const struct gl_ev
     (void)signal_new(c, j, id, ev->command.step, ev->command.output);
 }
 
-/* A slip of the pen must not be kept for a step that does not exist. */
+/* Does any step wait for a signal of this name? A misspelled one would be kept for ever. */
 static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_suggest *near)
 {
     gl_suggest_init(near, name);
@@ -183,7 +184,7 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     if (!gl_json_is(name, GL_JSON_STRING) || data == NULL) {
         return GL_E_DAMAGED;
     }
-    if (GL_PLANT(13)) { /* planted: what was kept is forgotten when its job is loaded */
+    if (GL_PLANT(13)) { /* planted: kept signals are lost when their job is loaded */
         return 0;
     }
     GL_MARK(c->trace, "signals.kept_over_a_load");
@@ -192,7 +193,7 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     return 0;
 }
 
-/* ---- in a snapshot of the core ---- */
+/* ---- snapshots ---- */
 
 struct saved_signal {
     gl_str id, name, data;

@@ -7,9 +7,9 @@
 #include "core/flow/txn.h"
 #include "core/scheduling/slots.h"
 
-enum { SPECS_MAX = 64 }; /* compiled flows kept beyond those in use */
+enum { SPECS_MAX = 64 }; /* the cache is trimmed when it holds this many flows */
 
-/* Forget flows that no job in memory uses, oldest first. */
+/* Drops the flows that no job in memory uses, once there are too many. */
 static void trim_specs(struct gl_core *c)
 {
     struct gl_spec *s;
@@ -20,7 +20,7 @@ static void trim_specs(struct gl_core *c)
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
         GL_ASSERT(s->refs > 0);
         if (s->jobs == 0) {
-            (void)gl_map_remove(&c->specs, s->hash); /* it is the one just visited */
+            (void)gl_map_remove(&c->specs, s->hash); /* removing the current entry is allowed */
             gl_spec_unref(s);
         }
     }
@@ -32,7 +32,7 @@ void gl_submit_forget(struct gl_core *c, gl_str hash)
 
     if (s != NULL && s->jobs == 0) {
         GL_ASSERT(s->refs > 0);
-        (void)gl_map_remove(&c->specs, hash); /* it is `s` */
+        (void)gl_map_remove(&c->specs, hash); /* known to be there: it is `s` */
         gl_spec_unref(s);
     }
 }
@@ -57,6 +57,7 @@ int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec *
     return 0;
 }
 
+/* A job in memory that exists nowhere else yet: revision 0. */
 static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struct gl_spec *spec)
 {
     struct gl_job *j = gl_job_new(c, ev->job);

@@ -13,7 +13,7 @@
 void gl_txn_touch(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
-    if (gl_list_empty(&j->touched)) {
+    if (gl_list_empty(&j->touched)) { /* the first time in this step of the core */
         j->pend = (struct gl_effects){.arena = c->out->arena};
         j->extra = NULL;
         j->extra_n = j->extra_cap = 0;
@@ -178,7 +178,7 @@ static void fill_reply(struct gl_core *c, struct gl_effect *e, uint64_t request,
     e->code = gl_err_code(code);
     e->reason = gl_err_reason(code);
     if (fmt != NULL) {
-        (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
+        (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is truncated */
         e->why = gl_str_dup(c->out->arena, gl_str_of(text));
     }
 }
@@ -220,17 +220,17 @@ bool gl_txn_may_drop(const struct gl_step *st)
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
     GL_ASSERT(st->job->memory == GL_MEM_HOT);
-    /* A step that ended before its last parent (one_success, quorum, ...) must stay known until
-     * that parent has told it, or it would be born again as pending. */
     if (gl_step_is_unit(st)) {
         return st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING;
     }
-    if (gl_step_is_bound(st)) { /* whoever is sent a message for it must know that it has ended */
+    if (gl_step_is_bound(st)) { /* a letter for it may still come, and must find it ended */
         return false;
     }
-    if (st->item >= 0) { /* nobody's parent, nobody's child */
+    if (st->item >= 0) { /* an instance has neither parents nor children */
         return gl_step_status_is_terminal(st->r.status);
     }
+    /* A step that ended before its last parent (one_success, quorum, ...) must stay in memory until
+     * that parent has notified it. Otherwise the parent would create it again, as pending. */
     return gl_step_status_is_terminal(st->r.status) && st->r.spread == spec->children_n &&
            (st->r.up_ended == spec->needs_n || GL_PLANT(11));
 }
@@ -281,7 +281,7 @@ static gl_str encode(struct gl_arena *a, const struct gl_schema *schema, const v
     return text;
 }
 
-/* Steps that wait for a person can be found without looking at every job. */
+/* The index "human" finds the steps that wait for a person without reading every job. */
 static void write_human_index(struct gl_step *st, struct builder *b, gl_str id)
 {
     bool waits = gl_step_asks_a_person(&st->r);
@@ -293,6 +293,7 @@ static void write_human_index(struct gl_step *st, struct builder *b, gl_str id)
     }
 }
 
+/* Writes the changed steps and frees those that are done. */
 static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
 {
     for (struct gl_link *l; (l = gl_list_first(&j->dirty)) != NULL;) {
@@ -313,8 +314,8 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
     GL_ASSERT(gl_list_empty(&j->dirty));
 }
 
-/* The names under which a live job stands alone: taken when it is created, given back when it ends.
- */
+/* A name that only one job may have: taken in the transaction that creates the job, freed in the
+ * one that ends it. Two submissions that race are settled by the guard. */
 static void write_unique_name(struct gl_job *j, struct builder *b, gl_str kind, gl_str id,
                               bool is_new, bool ends)
 {
@@ -327,7 +328,7 @@ static void write_unique_name(struct gl_job *j, struct builder *b, gl_str kind, 
     }
     id = gl_str_dup(b->arena, id);
     if (is_new) {
-        /* A run id names one job for as long as that is kept; a dedupe key one live job. */
+        /* A run id names one job for as long as the job is kept; a dedupe key one live job. */
         (void)add_guard(b, gl_str_is(kind, "run") ? GL_GUARD_ABSENT : GL_GUARD_NOT_LIVE, kind, id);
     }
     w = add_write(b, GL_WRITE_PUT, kind, id);
@@ -336,8 +337,9 @@ static void write_unique_name(struct gl_job *j, struct builder *b, gl_str kind, 
     w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
 }
 
-/* A request key names the submission that created the job, for as long as the job is kept: the same
- * submission sent again must find it, also after the job has ended. It is written once. */
+/* The request key names the submission that created the job, for as long as the job is kept: the
+ * same submission sent again must find the job even after it has ended. Written once, never freed.
+ */
 static void write_request(const struct gl_job *j, struct builder *b)
 {
     gl_str id = gl_str_dup(b->arena, j->r.request_key);
@@ -355,8 +357,8 @@ static void write_request(const struct gl_job *j, struct builder *b)
     w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
 }
 
-/* A retry looks into the earlier job until it has ended itself. So long it stands in an index of
- * that job's own, which is then not removed. */
+/* A retry reads the earlier job until it has ended itself. For that time it is listed in an index
+ * of the earlier job, which keeps retention from removing that job. */
 static void write_retry(const struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id,
                         bool is_new, bool ends)
 {
@@ -370,11 +372,13 @@ static void write_retry(const struct gl_core *c, struct gl_job *j, struct builde
     if (is_new) {
         (void)add_guard(b, GL_GUARD_PRESENT, GL_S("job"), earlier);
     }
-    if (is_new && c->shared) { /* whoever has looked into that index and removes it, must see us */
+    /* Another node may have read the index just before and be about to remove the earlier job. Its
+     * transaction guards on this record, so one of the two is refused. */
+    if (is_new && c->shared) {
         w = add_write(b, GL_WRITE_PUT, GL_S("retried"), earlier);
         w->rev = 1;
         w->owner = gl_str_dup(b->arena, c->session);
-        w->token = c->last_op + 1; /* the number of this transaction: no other has it */
+        w->token = c->last_op + 1; /* this transaction's number: unique */
         w->value = GL_S("{}");
     }
     if (is_new || ends) {
@@ -383,7 +387,8 @@ static void write_retry(const struct gl_core *c, struct gl_job *j, struct builde
     }
 }
 
-/* Which index a job stands in never changes, whoever looks after it. */
+/* The name of the wake index that lists the job: a matter of its stack and environment, not of the
+ * node that owns it. */
 static gl_str wake_index(const struct gl_core *c, const struct gl_job *j, struct gl_arena *a)
 {
     if (gl_session_in_scope(c, j->r.stack, j->r.env_scope)) {
@@ -392,6 +397,7 @@ static gl_str wake_index(const struct gl_core *c, const struct gl_job *j, struct
     return gl_job_index(a, "wake", j->r.stack, j->r.env_scope);
 }
 
+/* Moves the job's entry in the index: its place says when the job must be looked at next. */
 static void write_wake(const struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
 {
     int64_t wake = gl_sweep_wake_of(j);
@@ -427,8 +433,9 @@ static void write_log(struct gl_job *j, struct builder *b, gl_str id)
     gl_buf_reset(&j->log);
 }
 
-/* What makes this transaction ours to commit: the job is not there yet; or it is ours at the
- * revision we know; or its owner is dead, and from now on it is ours. */
+/* Adds the guards that make this transaction ours to commit. One of three holds: the job does not
+ * exist yet; it is ours, at the revision we know; or its owner is dead and this transaction takes
+ * it over with a higher token. */
 static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
 {
     struct gl_guard *g;
@@ -436,7 +443,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
     GL_ASSERT(c->session.n > 0);
     GL_ASSERT(b->guards_n == 0);
     if (j->rev == 0) {
-        /* Who has a successor makes no new jobs: the successor may have removed the flow. */
+        /* A superseded session may not create jobs: its successor may have removed the flow. */
         add_guard(b, GL_GUARD_ALIVE, (gl_str){0}, (gl_str){0})->owner =
             gl_str_dup(b->arena, c->session);
         (void)add_guard(b, GL_GUARD_ABSENT, GL_S("job"), id);
@@ -449,7 +456,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
         g->rev = j->rev;
         g->owner = gl_str_dup(b->arena, j->owner);
         g->token = j->token;
-        if (j->outbid > 0) { /* it is ours, and the executor believes in somebody later */
+        if (j->outbid > 0) { /* the executor has seen a higher token, which the store has lost */
             GL_MARK(c->trace, "owner.token_raised");
             j->token = (j->outbid > j->token ? j->outbid : j->token) + 1;
             j->outbid = 0;
@@ -461,7 +468,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
         g->rev = j->rev;
         g->owner = gl_str_dup(b->arena, j->owner);
         g->token = j->token;
-        if (j->owner.n > 0 && !GL_PLANT(23)) { /* else it has been given away */
+        if (j->owner.n > 0 && !GL_PLANT(23)) { /* no owner: it was given back */
             g = add_guard(b, GL_GUARD_DEAD, (gl_str){0}, (gl_str){0});
             g->owner = gl_str_dup(b->arena, j->owner);
         }
@@ -485,8 +492,8 @@ static void add_blob(struct gl_map *seen, struct gl_arena *a, gl_str blob, gl_st
     }
 }
 
-/* The files a flow names, each once; 0 if nobody shares the store, because then they lie elsewhere.
- */
+/* The blobs that a flow names, each once. None if the store is not shared: then blobs are files of
+ * the data folder and no records. */
 static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, struct gl_arena *a,
                          const gl_str **ret)
 {
@@ -522,8 +529,8 @@ static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, st
     return n;
 }
 
-/* Another node may be about to remove the flow that this job names, or the files of it, because
- * nobody named them so far (model/gc_state.h). */
+/* Guards a new job against garbage collection: another node may be about to delete the flow that
+ * the job names, or its blobs, because nothing named them so far (model/gc_state.h). */
 static void guard_collectable(struct gl_core *c, const struct gl_job *j, struct builder *b,
                               const gl_str *blobs, size_t blobs_n)
 {
@@ -541,7 +548,7 @@ static void guard_collectable(struct gl_core *c, const struct gl_job *j, struct 
     }
 }
 
-/* On a shared store it may be there and condemned: then this makes it whole again. */
+/* On a shared store the record may exist but be condemned; writing it makes it whole again. */
 static void write_flow(const struct gl_core *c, const struct gl_job *j, struct builder *b)
 {
     struct gl_write *w = add_write(b, c->shared ? GL_WRITE_PUT : GL_WRITE_PUT_NEW, GL_S("flow"),
@@ -559,7 +566,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     struct gl_tx *tx = GL_NEW(b.arena, struct gl_tx);
     gl_str id = gl_str_dup(b.arena, j->id);
     bool is_new = j->rev == 0, ends = gl_job_status_is_terminal(j->r.status);
-    bool frees_names = ends && (j->has_names || is_new); /* it may have nothing to do at all */
+    bool frees_names = ends && (j->has_names || is_new); /* a job without steps ends at once */
     bool brings_flow = is_new && !j->spec->is_stored;
     const gl_str *blobs = NULL;
     size_t blobs_n = brings_flow ? list_blobs(c, j->spec->flow, b.arena, &blobs) : 0;
@@ -593,7 +600,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
         *add_write(&b, j->extra[i].type, j->extra[i].kind, j->extra[i].id) = j->extra[i];
     }
     j->extra_n = 0;
-    if (is_new) { /* before the other names: a submission that is sent again has the same ones */
+    if (is_new) { /* first: a resubmission has the same names, and is refused for the key */
         write_request(j, &b);
     }
     if (!gl_str_eq(j->r.run_id, j->id)) {
@@ -624,8 +631,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     return tx;
 }
 
-/* Nobody hears of, and nothing starts from, a state that is still on its way to the store. And
- * nobody hears a token that is: the executor would refuse the true owner's. */
+/* May this effect happen only after everything in flight has committed? A client must not learn of,
+ * and nothing may start from, a state that could still be lost. Nor may the executor see a token
+ * before it is committed: it would then refuse the token of the true owner. */
 static bool needs_commit(const struct gl_job *j, const struct gl_effect *e)
 {
     GL_ASSERT(e->type < GL_FX_COUNT);
@@ -645,7 +653,7 @@ static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
         }
         e = gl_effect_add(c->out, j->pend.items[i].type, 0);
         *e = j->pend.items[i];
-        /* The token is known only now: this transaction may have taken the job over. */
+        /* Set only now: this transaction may have taken the job over with a new token. */
         e->token = j->token;
         e->after = (GL_PLANT(3) && e->type == GL_FX_START) || (GL_PLANT(9) && e->type == GL_FX_ACK)
                        ? 0
@@ -660,6 +668,8 @@ void gl_txn_flush(struct gl_core *c, struct gl_job *j)
     const struct gl_tx *tx;
 
     gl_list_remove(&j->touched);
+    /* An effect that must wait for a transaction in flight makes an empty one of its own: it fails
+     * if its predecessors do, and its effects are dropped with it. */
     for (size_t i = 0; i < j->pend.n && j->inflight_n > 0 && !j->changed; i++) {
         j->changed = needs_commit(j, &j->pend.items[i]);
     }
