@@ -1,4 +1,6 @@
-/* agent_events.c - events an agent reports, and those of them that the ledger acts on. */
+/* agent_events.c - events that an agent reports. Every one is logged; those about a step or the
+ * flow are also applied: completed, failed, partial, skipped, branch, scatter, beacon, graph patch.
+ */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -6,7 +8,8 @@
 #include "core/flow/txn.h"
 #include "model/bundle/worker_output.h"
 
-/* The step an event is about: the one it names, if the job has it, else the agent's own. */
+/* The step an event is about: the one it names, if the job has it, else the ledger step the agent
+ * works for. */
 static struct gl_step *step_of_event(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_job *j = t->unit->job;
@@ -57,6 +60,7 @@ static bool is_listed(const struct gl_json *json, gl_jnode list, gl_str id, stru
     return false;
 }
 
+/* Appends `id` to a list of JSON strings. */
 static void append_quoted(struct gl_buf *out, gl_str id)
 {
     gl_buf_str(out, out->n > 0 ? GL_S(",\"") : GL_S("\""));
@@ -64,6 +68,7 @@ static void append_quoted(struct gl_buf *out, gl_str id)
     gl_buf_char(out, '"');
 }
 
+/* Skips the children that the event does not select. */
 static void apply_branch(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -94,7 +99,7 @@ static void apply_branch(struct gl_core *c, struct gl_step *st, const struct gl_
 
 /* ---- skip ---- */
 
-/* Every step behind it, each once. */
+/* Skips every step downstream of `st` that has not ended. */
 static void skip_downstream(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     const struct gl_flow *flow = st->job->spec->flow;
@@ -136,7 +141,7 @@ static void apply_skip(struct gl_core *c, struct gl_step *st, const struct gl_js
     }
 }
 
-/* ---- which event is it? ---- */
+/* ---- applying events ---- */
 
 static void apply_failure(struct gl_core *c, struct gl_step *st, const struct gl_json *json)
 {
@@ -147,7 +152,7 @@ static void apply_failure(struct gl_core *c, struct gl_step *st, const struct gl
     gl_agent_step_fail(c, st, why.n > 0 ? why : GL_S("its agent reported a failure"));
 }
 
-/* An event about a step that has ended changes nothing. */
+/* Has the step ended? Then the event is logged as stale and changes nothing. */
 static bool is_stale(struct gl_core *c, const struct gl_turn_end *t, const struct gl_step *st)
 {
     GL_ASSERT(gl_step_is_bound(st));
@@ -158,7 +163,7 @@ static bool is_stale(struct gl_core *c, const struct gl_turn_end *t, const struc
     return true;
 }
 
-/* An event that names an attempt is about that one only. */
+/* Does the event name an attempt other than the current one? Then it is ignored, too. */
 static bool is_for_other_attempt(struct gl_core *c, const struct gl_turn_end *t,
                                  const struct gl_step *st, const struct gl_json *json)
 {
@@ -216,7 +221,7 @@ static void apply_event(struct gl_core *c, const struct gl_turn_end *t, gl_str t
     }
 }
 
-/* A patch is told without what it carries. */
+/* What is logged of a patch: its head, without the steps it carries. */
 static gl_str patch_head(struct gl_core *c, gl_str payload)
 {
     static const char *const names[] = {"patch_id", "base_revision", "region_id"};

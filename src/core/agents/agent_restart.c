@@ -1,4 +1,8 @@
-/* agent_restart.c - an agent that is no step's fails: its restart policy decides. */
+/* agent_restart.c - applies the restart policy when an agent without a ledger step fails.
+ *
+ * The agent is restarted, at most `attempts` times within the policy's window; then it waits for
+ * the window to move on, or a person is asked, or the job fails. The times of restarts are in the
+ * unit's record, so a restart of the node does not reset the count. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -15,7 +19,7 @@ static const struct gl_restart *policy_of(const struct gl_step *st)
     return a->has_restart ? &a->restart : &st->job->spec->flow->bundle->policies.restart;
 }
 
-/* The times of earlier restarts that are still inside the window, oldest first. */
+/* The times of earlier restarts within the window, oldest first. */
 static size_t read_history(struct gl_core *c, const struct gl_step *st, gl_ms since,
                            gl_ms ret[static HISTORY_MAX])
 {
@@ -39,6 +43,7 @@ static size_t read_history(struct gl_core *c, const struct gl_step *st, gl_ms si
     return n;
 }
 
+/* The delay before a restart, after `earlier` restarts within the window. */
 static gl_ms delay_after(const struct gl_restart *p, size_t earlier)
 {
     gl_ms delay = p->delay_ms, before = p->delay_ms, sum;
@@ -61,6 +66,7 @@ static gl_ms delay_after(const struct gl_restart *p, size_t earlier)
     return p->max_delay_ms > 0 && delay > p->max_delay_ms ? p->max_delay_ms : delay;
 }
 
+/* Records the restarts and what happens next in the unit's record. */
 static void write_policy_state(struct gl_core *c, struct gl_step *st, const gl_ms *history,
                                size_t n, gl_str why, const char *next, gl_ms next_at)
 {
@@ -97,7 +103,7 @@ static void restart_after(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_
                           const char *event)
 {
     GL_ASSERT(wait >= 0);
-    gl_agent_unit_release(c, st); /* it begins anew */
+    gl_agent_unit_release(c, st); /* a restart queues for new slots */
     st->r.tries = 0;
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
     st->r.retry_at = c->now + wait;
@@ -106,7 +112,7 @@ static void restart_after(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_
                   gl_str_fmt(c->out->arena, "{\"delay_ms\":%lld}", (long long)wait));
 }
 
-/* A person decides: the same as after an unknown outcome. */
+/* Asks a person to decide, as after an attempt with an unknown outcome. */
 static void ask_for_review(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     struct gl_job *j = st->job;
@@ -125,7 +131,7 @@ void gl_agent_restart_apply(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ms history[HISTORY_MAX + 1], wait;
     size_t n = GL_PLANT(42) ? 0 : read_history(c, st, c->now - p->interval_ms, history);
     gl_str id = gl_flow_agent(st->job->spec->flow, st->of)->id;
-    bool was_judged = st->r.status == GL_STEP_BLOCKED; /* a person has just said that it failed */
+    bool was_judged = st->r.status == GL_STEP_BLOCKED; /* a person has just decided: failed */
 
     GL_ASSERT(gl_step_is_unit(st));
     GL_ASSERT(st->job->r.verdict == GL_VERDICT_NONE);
@@ -136,7 +142,7 @@ void gl_agent_restart_apply(struct gl_core *c, struct gl_step *st, gl_str why)
                n < HISTORY_MAX) {
         GL_MARK(c->trace, "restart.scheduled");
         wait = delay_after(p, n);
-        history[n++] = c->now; /* counted when it starts */
+        history[n++] = c->now; /* it counts from now, not from when the delay is over */
         write_policy_state(c, st, history, n, why, "restart", c->now + wait);
         restart_after(c, st, wait, why, "agent_restart_scheduled");
     } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && p->waits && n > 0) {

@@ -1,4 +1,7 @@
-/* agent_step.c - steps of a bundle's ledger: attempts that are an agent's work. */
+/* agent_step.c - the steps of a bundle's ledger, whose attempts are the work of an agent.
+ *
+ * An attempt has no process and no slots of its own. It begins with a letter to the step's agent
+ * and ends when the agent reports a result, when it fails, or when a deadline passes. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -15,7 +18,7 @@ static void set_heartbeat(struct gl_core *c, struct gl_step *st, gl_ms timeout_m
     gl_step_set_due(c, st);
 }
 
-/* How long its worker may be silent: as the step says, or its agent. */
+/* How long its worker may be silent: the longer of what the step and its agent allow. */
 static gl_ms heartbeat_timeout_of(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -25,8 +28,8 @@ static gl_ms heartbeat_timeout_of(const struct gl_step *st)
     return spec->heartbeat_ms > agents ? spec->heartbeat_ms : agents;
 }
 
-/* Deadlines that have passed do not count while the job is held, nor while nobody had it: a worker
- * that could not be heard must be given the time to be heard. */
+/* While no node had the job, the worker's beacons could not be received. It gets the whole
+ * heartbeat timeout again. */
 void gl_agent_step_on_load(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_is_bound(st));
@@ -76,7 +79,6 @@ void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter
     gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
 }
 
-/* This message is now the one that would be given again. */
 void gl_agent_step_set_message(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
 {
     struct gl_mailbox *m = gl_mailbox_of(c, st);
@@ -98,10 +100,10 @@ void gl_agent_step_on_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeou
     if (timeout_ms > 0) {
         set_heartbeat(c, st, timeout_ms);
     }
-    /* Not worth a transaction: whoever takes over gives it the whole time anew. */
+    /* Not worth a transaction: a load grants the whole timeout again. */
 }
 
-/* Its worker is not wanted any more. */
+/* Stops the turn that works for the attempt: the worker if it runs, else the unit's wait. */
 static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
@@ -115,7 +117,7 @@ static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
         gl_ledger_stop(c, unit, why);
     } else if ((unit->r.status == GL_STEP_READY || unit->r.status == GL_STEP_QUEUED ||
                 unit->r.status == GL_STEP_RETRY_WAIT) &&
-               unit->mail->asked == 0) { /* at rest it is the one that says so */
+               unit->mail->asked == 0) { /* a WAITING unit is ending the step itself */
         gl_slots_unqueue(c, unit);
         gl_agent_unit_ack(c, unit);
     }
@@ -137,7 +139,8 @@ void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st)
     struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
 
     GL_ASSERT(gl_step_status_is_terminal(st->r.status));
-    /* Skipped or failed by others while its worker is at it; one that says so itself is left. */
+    /* If others have ended the step while its turn waits, the turn ends, too. A running worker is
+     * stopped only if the step was skipped: otherwise its own result is what ends the step. */
     if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
         unit->r.status != GL_STEP_RUNNING && unit->r.status != GL_STEP_BLOCKED &&
         unit->r.status != GL_STEP_PENDING && unit->r.status != GL_STEP_WAITING &&
@@ -153,7 +156,7 @@ void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st)
     }
 }
 
-/* Is a person asked whether its worker has done its work? */
+/* Is a person being asked whether the worker has done its work? */
 static bool is_under_review(const struct gl_step *st)
 {
     const struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
@@ -177,7 +180,8 @@ void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st)
     if (st->r.status != GL_STEP_RUNNING) {
         return;
     }
-    if (is_under_review(st)) { /* else the answer would come too late, and the work be done again */
+    /* Timing out now would repeat the work before the person has decided whether it was done. */
+    if (is_under_review(st)) {
         GL_MARK(c->trace, "bound.waits_for_review");
         gl_agent_step_resume(c, st);
         return;
@@ -196,9 +200,8 @@ void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st)
     gl_agent_step_fail(c, st, why);
 }
 
-/* ---- what hands it a message ---- */
+/* ---- messages for a step ---- */
 
-/* The message it had is given again, before all others. */
 void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
@@ -217,6 +220,8 @@ void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st)
     gl_mailbox_release(c, st);
 }
 
+/* Must the ledger send the step a message? For its rule, parents may have ended without sending
+ * one: they failed, or were skipped. */
 static bool needs_trigger(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -234,7 +239,8 @@ static bool needs_trigger(const struct gl_step *st)
     }
 }
 
-/* A patch made it, or may take its usual parent away: no agent's message can be relied on. */
+/* Such a step cannot rely on a message from another agent: its edges may change while the job runs.
+ */
 bool gl_agent_step_is_managed(const struct gl_step *st)
 {
     const struct gl_bundle_spec *b = st->job->spec->flow->bundle;
@@ -264,12 +270,13 @@ void gl_agent_step_on_ready(struct gl_core *c, struct gl_step *st)
     }
 }
 
-/* All of them together must be a message. */
+/* Do the parents' outputs still fit into one message? */
 static bool fits_message(const struct gl_jw *w, gl_str output)
 {
     return output.n > 0 && w->out->n + output.n <= GL_MESSAGE_BYTES_MAX / 2;
 }
 
+/* The ends of its parents, with their outputs as far as they fit. */
 static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w)
 {
     const struct gl_flow *flow = st->job->spec->flow;
@@ -301,7 +308,6 @@ static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w
     gl_jw_end(w);
 }
 
-/* From the ledger, class command. */
 void gl_agent_step_send(struct gl_core *c, struct gl_step *st, const char *type, gl_str body)
 {
     struct gl_message m = {0};
@@ -329,7 +335,7 @@ void gl_agent_step_trigger(struct gl_core *c, struct gl_step *st)
     gl_jw_key(&w, "trigger_rule");
     gl_jw_c(&w, gl_rule_words[gl_step_spec_of(st)->rule]);
     write_parents(c, st, &w);
-    if (st->r.asked.n > 0) { /* what a patch gave it */
+    if (st->r.asked.n > 0) { /* the input that a patch gave it */
         gl_jw_key(&w, "step_input");
         gl_jw_raw(&w, st->r.asked);
     }

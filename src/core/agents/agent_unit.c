@@ -1,3 +1,5 @@
+/* agent_unit.c - one turn of an agent from the queue for slots to its result, and what its worker
+ * reports meanwhile. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -13,7 +15,7 @@ static const struct gl_agent_spec *agent_of(const struct gl_step *st)
     return gl_flow_agent(st->job->spec->flow, st->of);
 }
 
-/* The step of the ledger this unit works for, if that attempt is still the current one. */
+/* The ledger step this unit works for, if the attempt the turn began in still runs; else NULL. */
 static struct gl_step *step_of(struct gl_core *c, struct gl_step *st)
 {
     struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
@@ -33,7 +35,7 @@ gl_str gl_agent_unit_pool(const struct gl_step *st)
                                        : pool;
 }
 
-/* ---- beginning ---- */
+/* ---- the beginning of a turn ---- */
 
 static void queue(struct gl_core *c, struct gl_step *st)
 {
@@ -86,13 +88,14 @@ void gl_agent_unit_on_slots(struct gl_core *c, struct gl_step *st)
     struct gl_step *step = step_of(c, st);
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
-    if (step != NULL && agent_of(st)->beacon_required) { /* it has the whole time to begin */
+    /* The wait for slots does not count against the worker's first sign of life. */
+    if (step != NULL && agent_of(st)->beacon_required) {
         gl_agent_step_on_beacon(c, step, agent_of(st)->beacon_timeout_ms);
     }
     st->mail->beacons_n = 0;
     st->mail->heard_at = 0;
     log_beacon(c, st, "started");
-    if (st->r.keeps_slots) { /* the lease it has */
+    if (st->r.keeps_slots) { /* a retry on the lease it holds */
         st->r.keeps_slots = false;
         return;
     }
@@ -105,7 +108,7 @@ void gl_agent_unit_on_slots(struct gl_core *c, struct gl_step *st)
                              (long long)(st->r.attempt_at - st->r.queued_at)));
 }
 
-/* Called when the attempt has been decided: its START says which message is meant. */
+/* The node adds the text of a long message. */
 void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
 {
     struct gl_arena *a = c->out->arena;
@@ -121,7 +124,7 @@ void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_e
     }
     t->letter = l->r.number;
     t->message =
-        gl_str_dup(a, GL_PLANT(37) ? l->r.message : gl_mailbox_text(l)); /* planted: the head */
+        gl_str_dup(a, GL_PLANT(37) ? l->r.message : gl_mailbox_text(l)); /* planted: the envelope */
     t->state = gl_str_dup(a, st->r.output);
     t->try_number = st->r.tries;
     t->queue_wait_ms = st->r.attempt_at - st->r.queued_at;
@@ -149,7 +152,7 @@ void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_e
     e->turn = t;
 }
 
-/* ---- ending ---- */
+/* ---- the end of a turn ---- */
 
 void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
 {
@@ -174,7 +177,6 @@ void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING);
 }
 
-/* The message has been handled: gone, unless the ledger may want to give it again. */
 void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
@@ -188,6 +190,7 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
     gl_agents_log(c, st, "message_acked", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
                              (unsigned long long)l->r.number));
+    /* The attempt goes on, and a retry of it would need this letter. */
     if (is_its && l->r.status != GL_LETTER_COUNTED && !gl_step_status_is_terminal(step->r.status)) {
         gl_mailbox_set_status(c, j, l, GL_LETTER_KEPT);
         gl_agent_unit_clear(c, st);
@@ -196,12 +199,13 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
     if (is_its) {
         step->mail->now = NULL;
     }
-    if (l->r.status != GL_LETTER_COUNTED) { /* else its aggregator keeps it */
+    if (l->r.status != GL_LETTER_COUNTED) { /* a counted one stays with its aggregator */
         gl_mailbox_drop(c, j, l);
     }
     gl_agent_unit_clear(c, st);
 }
 
+/* The result belongs to an attempt of the ledger step that is over: logs and ignores it. */
 static void drop_stale_output(struct gl_core *c, struct gl_step *st)
 {
     struct gl_step *step = gl_mailbox_step_of(c, st->job, st->mail->now);
@@ -213,7 +217,7 @@ static void drop_stale_output(struct gl_core *c, struct gl_step *st)
     gl_agent_unit_ack(c, st);
 }
 
-/* Was it for an attempt that is over? */
+/* Did the turn begin in an attempt of a ledger step that is over? */
 static bool is_stale(struct gl_core *c, struct gl_step *st)
 {
     return st->r.mail_attempt > 0 && step_of(c, st) == NULL && !GL_PLANT(34);
@@ -269,12 +273,12 @@ static void on_success(struct gl_core *c, struct gl_step *st, const struct gl_ev
         gl_agent_unit_fail(c, st, why);
         return;
     }
-    if (st->mail->now == l) { /* else a patch that was refused has failed it already */
+    if (st->mail->now == l) { /* a rejected patch may have failed the attempt and ended the turn */
         gl_agent_unit_ack(c, st);
     }
 }
 
-/* May it help to try once more at once? */
+/* May the turn be retried at once? Only an executor's, after an error that looks transient. */
 static bool may_retry(struct gl_core *c, const struct gl_step *st,
                       const struct gl_event_result *how, gl_str why)
 {
@@ -286,13 +290,14 @@ static bool may_retry(struct gl_core *c, const struct gl_step *st,
         return false;
     }
     if (how != NULL) {
-        (void)gl_worker_result_read(how->output, c->out->arena, &r, NULL); /* none: no texts */
+        (void)gl_worker_result_read(how->output, c->out->arena, &r,
+                                    NULL); /* unreadable: no texts */
     }
     return gl_worker_output_is_transient(why, r.stdout_text, r.stderr_text);
 }
 
-/* Once more, at once or nearly: the same lease, the same message. A job that is held keeps nothing
- * from others, as with an attempt that is stopped by a pause. */
+/* Retries the turn after a short backoff, with the same letter and the same slots. An agent of a
+ * paused job returns its slots, as an attempt that is stopped by a pause does. */
 static bool schedule_retry(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
                            gl_str why)
 {
@@ -317,7 +322,8 @@ static bool schedule_retry(struct gl_core *c, struct gl_step *st, const struct g
     return true;
 }
 
-/* failure_message_type: others are told, and the message counts as handled. */
+/* An agent with failure_message_type reports its failure in a message, and the letter counts as
+ * handled. */
 static bool send_fallback(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     const struct gl_agent_spec *a = agent_of(st);
@@ -350,7 +356,7 @@ static bool send_fallback(struct gl_core *c, struct gl_step *st, gl_str why)
                                 .body = gl_str_dup(c->out->arena, gl_buf_view(&buf))};
     gl_buf_done(&buf);
     gl_agents_log(c, st, "executor_fallback_dispatched", why, (gl_str){0});
-    if (st->r.status != GL_STEP_RUNNING) { /* it is at it: the end of its step does not stop it */
+    if (st->r.status != GL_STEP_RUNNING) { /* or the end of its ledger step would end the turn */
         gl_ledger_move(c, st, GL_STEP_WAITING);
     }
     gl_apply_step(c, &t, shape.body, true);
@@ -385,14 +391,17 @@ void gl_agent_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_agent_unit_on_failure(c, st, NULL, why);
 }
 
+/* Attempts the turn again from the beginning, with a new lease. Not counted. */
 static void requeue(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     gl_agent_unit_release(c, st);
-    st->r.tries = 0; /* with a new lease */
+    st->r.tries = 0;
     gl_ledger_rerun(c, st, why);
 }
 
+/* The attempt never ran. Puts the letter back and pauses the job, unless the turn is void anyway.
+ */
 static void requeue_and_pause(struct gl_core *c, struct gl_step *st, gl_str why, gl_str reason)
 {
     if (st->mail == NULL || st->mail->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
@@ -426,7 +435,7 @@ void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str 
     GL_ASSERT(st->r.letter != 0);
     if (st->r.status == GL_STEP_RUNNING) {
         requeue_and_pause(c, st, why, reason);
-    } else { /* a relay: it is read again when the job goes on */
+    } else { /* a built-in agent: its letter is read again when the job is resumed */
         GL_MARK(c->trace, "unit.no_message");
         gl_safety_pause(c, st->job, reason);
     }
@@ -447,7 +456,7 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
             gl_agent_unit_on_missing_files(c, st, why);
             return;
         }
-        if (how->exit_code == GL_E_UNAVAILABLE) { /* its files are brought again */
+        if (how->exit_code == GL_E_UNAVAILABLE) { /* its files are fetched again */
             requeue(c, st, why);
             return;
         }
@@ -489,9 +498,10 @@ void gl_agent_unit_mark_done(struct gl_core *c, struct gl_step *st, gl_str outpu
     gl_agent_unit_on_result(c, st, &how, (gl_str){0});
 }
 
-/* ---- signs of life ---- */
+/* ---- beacons and events ---- */
 
-/* The runner's own: the worker has started, works, has ended. */
+/* Logs a beacon of the runtime's own: the worker has started, works, or has ended. Unless the agent
+ * must send beacons itself, this extends the heartbeat deadline of its step. */
 static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status)
 {
     const struct gl_agent_spec *a = agent_of(st);
@@ -533,7 +543,6 @@ void gl_agent_unit_on_beacon(struct gl_core *c, struct gl_step *st)
     log_beacon(c, st, "working");
 }
 
-/* A line its worker wrote for us: a beacon, or an event. */
 void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line)
 {
     struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
@@ -566,7 +575,7 @@ void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line)
     payload = gl_json_get(&json, gl_json_root(&json), "payload");
     if (type != NULL && gl_json_is(type, GL_JSON_STRING)) {
         gl_apply_read_message(c, &t);
-        for (int again = GL_PLANT(45); again > 0; again--) { /* planted: it is told twice */
+        for (int again = GL_PLANT(45); again > 0; again--) { /* planted: applied twice */
             gl_agent_events_take(c, &t, gl_json_str(&json, type, c->out->arena),
                                  gl_json_raw(&json, payload));
         }
@@ -584,7 +593,6 @@ void gl_agent_unit_on_refused(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_agent_unit_on_failure(c, st, NULL, why);
 }
 
-/* It has waited for slots for too long. */
 void gl_agent_unit_on_timer(struct gl_core *c, struct gl_step *st)
 {
     if (st->r.status == GL_STEP_QUEUED) {
@@ -594,7 +602,6 @@ void gl_agent_unit_on_timer(struct gl_core *c, struct gl_step *st)
     }
 }
 
-/* Nothing to do: it may leave memory when there are too many of its kind. */
 void gl_agent_unit_list_idle(struct gl_core *c, struct gl_step *st)
 {
     struct gl_mailbox *m = st->mail;

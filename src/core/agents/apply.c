@@ -1,6 +1,6 @@
-/* apply.c - what a worker or a module has said, carried out in the contract's order:
- * its state; its events; complete_step or complete_run; the implied complete_step; its usual
- * output; its other messages. */
+/* apply.c - carries out the result of a turn in the order that the worker contract prescribes:
+ * the new state; events; complete_step or complete_run; the implied complete_step; the default
+ * output message; the messages in `emit`. All of it is one transaction. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -8,7 +8,7 @@
 #include "core/flow/txn.h"
 #include "model/bundle/worker_output.h"
 
-/* What was handled, perhaps without its body: what is sent on inherits from it. */
+/* The body may be missing: messages sent in reply inherit only the envelope. */
 void gl_apply_read_message(struct gl_core *c, struct gl_turn_end *t)
 {
     struct gl_letter *l = t->unit->mail->now;
@@ -24,7 +24,7 @@ void gl_apply_read_message(struct gl_core *c, struct gl_turn_end *t)
 
 /* ---- completion ---- */
 
-/* An output as it is kept: what is too large for a record is told, and not kept. */
+/* The output as it is stored: one that is too large for a record is logged and replaced. */
 static gl_str limit_output(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
 {
     if (output.n <= GL_OUTPUT_BYTES_MAX) {
@@ -44,7 +44,7 @@ void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output
     GL_ASSERT(gl_step_is_unit(t->unit));
     GL_ASSERT(st == NULL || gl_step_is_bound(st));
     if (t->agent->step < 0 && t->unit->r.waits_for.n == 0) {
-        return; /* no step's agent */
+        return; /* the agent works for no ledger step */
     }
     if (is_implied && t->agent->leaves_step) {
         return;
@@ -104,8 +104,9 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     }
 }
 
-/* ---- what it said ---- */
+/* ---- the output of the turn ---- */
 
+/* The body of an executor's default message. */
 static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
                          const struct gl_event_result *how, const struct gl_worker_result *r,
                          const struct gl_worker_output *parsed)
@@ -128,6 +129,7 @@ static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
     return gl_worker_output_payload(&facts, r, parsed, c->out->arena);
 }
 
+/* The message that reports the result, as the manifest's output_message_type says. */
 static void send_default(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_message shape = {.body = payload};
@@ -150,7 +152,7 @@ static bool send_emitted(struct gl_core *c, const struct gl_turn_end *t,
     uint32_t n = 0;
 
     if (list == NULL || (GL_PLANT(31) && parsed->has_state)) {
-        return true; /* planted: it is acknowledged, and what it sends is forgotten */
+        return true; /* planted: the letter is acknowledged, and its messages are lost */
     }
     for (gl_jnode e = gl_json_first(&parsed->json, list); e != NULL && n < GL_EMITS_MAX;
          e = gl_json_after(&parsed->json, list, e), n++) {
@@ -176,8 +178,8 @@ static void apply_events(struct gl_core *c, const struct gl_turn_end *t,
     }
 }
 
-/* Its stdout was longer than it may be. Of a text the beginning is enough; of an answer nothing
- * could be done, and to go on as if it had not been given would be to forget it. */
+/* Is the worker's stdout complete enough to be used? Truncated text is. A truncated JSON answer is
+ * not: it cannot be carried out, and ignoring it would lose what the worker asked for. */
 static bool is_complete(struct gl_core *c, const struct gl_turn_end *t,
                         const struct gl_worker_result *r, gl_str *ret_why)
 {

@@ -1,12 +1,12 @@
-/* bodies.c - the large bodies of a job's messages.
+/* bodies.c - large bodies of messages, kept apart from the messages.
  *
- * Such a body is not in its message, which only names it as an artifact. It lies in the store in
- * pieces, records "body" under the number of the letter that brought it, written with that letter.
- * Letters that carry the same on share it, and it goes with the last of them.
+ * A large body is stored in pieces: records "body" under the number of the letter that brought it,
+ * written in the same transaction. The message names it as an artifact. Letters that pass the same
+ * body on share the records, and the transaction that drops the last of them deletes the records.
  *
- * Dead letters are not in memory, so nobody counts them: a body of one stays until its job is
- * removed, and so does every body that was there when a job with dead letters was loaded, since it
- * could be such a one. */
+ * Dead letters are not in memory, so their references cannot be counted. The body of a dead letter
+ * therefore stays until its job is removed. So does every body that is there when a job with dead
+ * letters is loaded, because any of them may belong to one. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -18,7 +18,7 @@ static gl_str key_of(struct gl_core *c, const struct gl_job *j, uint64_t number)
     return gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
 }
 
-/* ---- who has it ---- */
+/* ---- references ---- */
 
 struct gl_body *gl_body_acquire(struct gl_core *c, struct gl_job *j, uint64_t number,
                                 uint64_t bytes)
@@ -47,7 +47,8 @@ void gl_body_release(struct gl_core *c, struct gl_body *b)
     if (c->lately.body == b) {
         c->lately.body = NULL;
     }
-    (void)gl_map_remove(&b->job->bodies, b->key); /* gl_body_acquire() put it in */
+    (void)gl_map_remove(&b->job->bodies,
+                        b->key); /* known to be there: gl_body_acquire() added it */
     gl_core_set(c, &b->key, (gl_str){0});
     gl_pool_free(&c->mem, b, sizeof(*b));
 }
@@ -60,10 +61,11 @@ static gl_str piece_id(struct gl_core *c, const struct gl_body *b, uint64_t piec
 
 void gl_body_delete(struct gl_core *c, struct gl_body *b)
 {
-    bool is_last = b != NULL && (b->refs == 1 || GL_PLANT(51)); /* planted: others are forgotten */
+    bool is_last =
+        b != NULL && (b->refs == 1 || GL_PLANT(51)); /* planted: other references are ignored */
 
     GL_ASSERT(b == NULL || b->refs > 0);
-    if (is_last && !b->is_kept && !GL_PLANT(52)) { /* planted: its pieces stay for ever */
+    if (is_last && !b->is_kept && !GL_PLANT(52)) { /* planted: the pieces stay for ever */
         for (uint64_t i = 0; i < gl_message_pieces(b->bytes); i++) {
             (void)gl_txn_write(c, b->job, GL_WRITE_DELETE, GL_S("body"), piece_id(c, b, i));
         }
@@ -71,7 +73,7 @@ void gl_body_delete(struct gl_core *c, struct gl_body *b)
     gl_body_release(c, b);
 }
 
-/* ---- a message comes ---- */
+/* ---- a new message ---- */
 
 void gl_body_remember(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b)
 {
@@ -80,6 +82,8 @@ void gl_body_remember(struct gl_core *c, gl_str text, gl_str sha256, struct gl_b
     c->lately.body = b;
 }
 
+/* Is `text` the body that was read or written last in this step of the core? Compared by address.
+ */
 static bool is_recent(const struct gl_core *c, const struct gl_job *j, gl_str text)
 {
     return c->lately.body != NULL && c->lately.body->job == j && c->lately.text.p == text.p &&
@@ -90,7 +94,7 @@ static struct gl_body *write_pieces(struct gl_core *c, struct gl_job *j, gl_str 
                                     uint64_t number)
 {
     struct gl_body *b = gl_body_acquire(c, j, number, text.n);
-    gl_str copy = gl_str_dup(c->out->arena, text); /* until it is committed */
+    gl_str copy = gl_str_dup(c->out->arena, text); /* lives until the transaction has committed */
     char hex[GL_SHA256_HEX];
 
     GL_ASSERT(text.n > c->body_bytes);
@@ -106,7 +110,7 @@ static struct gl_body *write_pieces(struct gl_core *c, struct gl_job *j, gl_str 
     return b;
 }
 
-/* Sent again: it names the body it had. */
+/* A dead letter that is sent again names its body; its records are still there. */
 static struct gl_body *acquire_referenced(struct gl_core *c, struct gl_job *j,
                                           const struct gl_message *m)
 {
@@ -115,7 +119,7 @@ static struct gl_body *acquire_referenced(struct gl_core *c, struct gl_job *j,
 
     GL_ASSERT(m->body.n == 0);
     if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) || ref.letter > j->r.letters_n ||
-        GL_PLANT(53)) { /* planted: nobody has it, though it is named */
+        GL_PLANT(53)) { /* planted: named, but no reference is taken */
         return NULL;
     }
     b = gl_body_acquire(c, j, ref.letter, ref.bytes);

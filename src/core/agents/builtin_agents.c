@@ -1,10 +1,13 @@
-/* builtin_agents.c - agents that need no process: aggregator, router, sensor. */
+/* builtin_agents.c - agents that need no process: aggregator, router, sensor. Their turn is one
+ * call, within the step of the core that finds the letter. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
 #include "model/bundle/route.h"
 
+/* Fills in `t` from the letter the unit handles. t->step stays NULL if the attempt of the ledger
+ * step is over. */
 static void read_turn(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
 {
     struct gl_letter *l = unit->mail->now;
@@ -19,7 +22,7 @@ static void read_turn(struct gl_core *c, struct gl_turn_end *t, struct gl_step *
         t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
     }
     if (l->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
-        gl_body_remember(c, t->in.body, ref.sha256, l->body); /* if it is passed on as it is */
+        gl_body_remember(c, t->in.body, ref.sha256, l->body); /* shared if it is passed on */
     }
     if (t->step != NULL && (t->step->r.status != GL_STEP_RUNNING ||
                             t->step->r.attempt_count != unit->r.mail_attempt)) {
@@ -82,7 +85,7 @@ static void complete_turn(struct gl_core *c, struct gl_turn_end *t, gl_str resul
     gl_agent_unit_ack(c, t->unit);
 }
 
-/* {messages, count, last_message}; false: not all of them are in memory. */
+/* The result {messages, count, last_message}. False: not all counted letters are in memory. */
 static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str *ret)
 {
     struct gl_buf buf = {0};
@@ -119,6 +122,8 @@ static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str 
     return ok;
 }
 
+/* Counts the letter unless its sender was counted before, and completes when the count is reached.
+ */
 static void aggregate(struct gl_core *c, struct gl_turn_end *t)
 {
     struct gl_step *unit = t->unit;
@@ -160,6 +165,7 @@ void gl_builtin_agent_on_counted(struct gl_core *c, struct gl_step *unit, gl_str
 
 /* ---- router, sensor ---- */
 
+/* Passes the message on along the agent's routes. */
 static void forward(struct gl_core *c, struct gl_turn_end *t, gl_str type)
 {
     struct gl_message shape = t->in;
@@ -182,7 +188,7 @@ bool gl_builtin_agent_ignores_body(const struct gl_step *unit, const struct gl_l
     GL_ASSERT(l->unit == unit->of);
     if (l->r.large || l->body == NULL || a->kind == GL_AGENT_AGGREGATOR || a->step >= 0 ||
         unit->r.waits_for.n > 0) {
-        return false; /* a step's agent completes it with the body */
+        return false; /* the agent of a ledger step completes the step with the body */
     }
     for (uint32_t i = 0; i < a->routes_n; i++) {
         gl_str conditions = routes[a->routes[i]].conditions;

@@ -1,3 +1,5 @@
+/* dispatch.c - hands letters to agent units: seed messages, what the ledger decides about a letter,
+ * the next turn of a unit, and what happens when no letter is left. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -7,9 +9,9 @@
 #include "core/recovery/safety.h"
 #include "core/scheduling/slots.h"
 
-/* ---- the first messages ---- */
+/* ---- seed messages ---- */
 
-/* One message for each seed: from "runtime", type "init". */
+/* Sends a seed of the manifest: from "runtime", type "init". */
 static void send_seed(struct gl_core *c, struct gl_job *j, const struct gl_seed *seed)
 {
     struct gl_message m = {0};
@@ -32,7 +34,8 @@ static void send_seed(struct gl_core *c, struct gl_job *j, const struct gl_seed 
     gl_agents_deliver(c, j, &m, (uint32_t)to, NULL, NULL);
 }
 
-/* The flow keeps them: as letters they would only take room before somebody can handle them. */
+/* Seeds become letters only as far ahead as units can use them: the flow has them anyway, and
+ * letters take room in the store and in memory. */
 enum { SEEDS_AHEAD = 1024 };
 
 static bool may_seed(const struct gl_job *j)
@@ -42,8 +45,8 @@ static bool may_seed(const struct gl_job *j)
         j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] > 0;
 
     GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
-    /* What an aggregator has got and what the ledger holds waits, too: there may be no end to that
-     * before all are sent. */
+    /* Letters that aggregators have counted or the ledger holds count as waiting, too. They may
+     * need all seeds before they go away, so an idle job gets more seeds in any case. */
     return j->r.seeds_n < j->spec->flow->bundle->seeds.n &&
            (j->r.waiting_n < SEEDS_AHEAD || !is_busy);
 }
@@ -64,7 +67,7 @@ static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
 
 /* ---- which step is a message for? ---- */
 
-/* The step whose agent sends something; "" : it is none's. */
+/* The ledger step of a sending agent; "": it has none. */
 static gl_str source_of(const struct gl_flow *f, gl_str agent)
 {
     int64_t from = gl_flow_find_agent(f, agent);
@@ -98,6 +101,7 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
 
 enum verdict { HANDLE, HOLD, IGNORE };
 
+/* What the status of the ledger step says about a letter for it. Begins an attempt if need be. */
 static enum verdict ask_ledger(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
     GL_ASSERT(gl_step_is_bound(step));
@@ -128,8 +132,10 @@ static void hold_message(struct gl_core *c, struct gl_step *step, struct gl_lett
     gl_mailbox_hold(c, step, l);
 }
 
-/* ---- what a unit does next ---- */
+/* ---- the next turn of a unit ---- */
 
+/* Emits RESOLVE for the unit: its record, its letter, or its counted letters. The unit begins
+ * nothing until the answer comes; losing the answer is harmless, because a load asks again. */
 static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 {
     struct gl_effect *e = gl_txn_effect(c, unit->job, GL_FX_RESOLVE);
@@ -152,7 +158,7 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 void gl_agents_fetch_counted(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
-    if (unit->r.status != GL_STEP_READY) { /* so that whoever loads it gathers again */
+    if (unit->r.status != GL_STEP_READY) { /* written, so that a load asks again */
         gl_ledger_move(c, unit, GL_STEP_READY);
         gl_list_remove(&unit->work);
     }
@@ -165,6 +171,8 @@ static bool has_process(const struct gl_step *unit)
     return !gl_str_is(gl_step_spec_of(unit)->driver, "relay");
 }
 
+/* Begins a turn with a letter that is in no mailbox any more. A built-in agent runs the whole turn
+ * if the message is in memory. */
 static void begin_message(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
                           struct gl_step *step)
 {
@@ -188,14 +196,14 @@ static void begin_message(struct gl_core *c, struct gl_step *unit, struct gl_let
         if (gl_mailbox_text(l).n > 0 || gl_builtin_agent_ignores_body(unit, l)) {
             gl_builtin_agent_handle(c, unit, l->r.message);
         } else {
-            l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
+            l->r.status = GL_LETTER_HANDLING; /* not written: the unit's record names it */
             gl_ledger_move(c, unit, GL_STEP_READY);
             gl_list_remove(&unit->work);
             fetch(c, unit, GL_WANT_LETTER);
         }
         return;
     }
-    l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
+    l->r.status = GL_LETTER_HANDLING; /* not written: the unit's record names it */
     gl_agent_unit_start(c, unit);
 }
 
@@ -206,7 +214,7 @@ static bool is_free(const struct gl_step *unit)
            unit->mail->asked == 0;
 }
 
-/* The next message of a unit that has nothing to do. */
+/* Takes the next letter of an idle unit and begins a turn with it, holds it, or drops it. */
 static void handle_next(struct gl_core *c, struct gl_step *unit)
 {
     struct gl_job *j = unit->job;
@@ -241,7 +249,8 @@ static void handle_next(struct gl_core *c, struct gl_step *unit)
     }
 }
 
-/* Has it a record that is not in memory? */
+/* Is the unit's record in memory, or known not to exist? If neither, asks for it. A new unit costs
+ * no read: j->known has a bit for each unit with a record. */
 static bool is_loaded(struct gl_core *c, struct gl_step *unit)
 {
     const struct gl_job *j = unit->job;
@@ -283,8 +292,9 @@ bool gl_agents_have_work(const struct gl_job *j)
     return !gl_list_empty(&j->mailed) || may_seed(j);
 }
 
-/* ---- what was read ---- */
+/* ---- the answers to RESOLVE ---- */
 
+/* The record of an idle unit has been read. */
 static bool load_unit(struct gl_core *c, struct gl_step *unit, gl_str record)
 {
     struct gl_step_record r;
@@ -292,7 +302,7 @@ static bool load_unit(struct gl_core *c, struct gl_step *unit, gl_str record)
 
     GL_ASSERT(gl_step_is_unit(unit));
     GL_ASSERT(unit->mail->asked == 0);
-    if (record.n == 0) { /* its first message */
+    if (record.n == 0) { /* no record: its first message */
         unit->mail->is_fetched = true;
         return true;
     }
@@ -315,8 +325,8 @@ static gl_str raw_of(const struct gl_json *json, const char *name)
     return n != NULL && !gl_json_is(n, GL_JSON_NULL) ? gl_json_raw(json, n) : (gl_str){0};
 }
 
-/* What an agent knew cannot be read: to go on without it would be to forget. When the job is
- * resumed it is read again. */
+/* The agent's state cannot be read, and continuing without it would lose it. Pauses the job; a
+ * resume reads it again. */
 static void pause_for_damaged_state(struct gl_core *c, struct gl_step *unit)
 {
     gl_str agent = gl_flow_agent(unit->job->spec->flow, unit->of)->id;
@@ -335,26 +345,26 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     gl_str text;
 
     GL_ASSERT(ev->type == GL_EV_RESOLVED);
-    /* The job may have been loaded again meanwhile, and the unit be at another message. */
+    /* The job may have been loaded again meanwhile, and the unit may be handling another letter. */
     if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0) {
         return;
     }
     if (unit->mail->asked != ev->resolved.number) {
         GL_MARK(c->trace, "agents.late_answer");
-        if (!GL_PLANT(50)) { /* planted: it is taken all the same */
+        if (!GL_PLANT(50)) { /* planted: the stale answer is used */
             return;
         }
     }
     if (ev->resolved.code == GL_E_UNAVAILABLE) {
-        /* It is still asked for: the job must not seem quiet. */
-        gl_load_distrust(c, j); /* read everything again when the store can be asked */
+        /* `asked` stays set, or the job would seem to have nothing in flight. */
+        gl_load_distrust(c, j); /* load the job again once the store can be read */
         return;
     }
     unit->mail->asked = 0;
     GL_ASSERT(j->asked_n > 0);
     j->asked_n--;
     gl_txn_touch(c, j);
-    if (j->r.verdict != GL_VERDICT_NONE) { /* it has been closed with its job */
+    if (j->r.verdict != GL_VERDICT_NONE) { /* the job is ending, and has closed the unit */
         GL_MARK(c->trace, "agents.read_too_late");
         return;
     }
@@ -381,7 +391,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         }
         return;
     }
-    if (unit->r.status == GL_STEP_READY) { /* it is at it: an end of its step does not stop it */
+    if (unit->r.status == GL_STEP_READY) { /* or the end of its ledger step would stop the turn */
         gl_ledger_move(c, unit, GL_STEP_WAITING);
     }
     text = raw_of(&json, "message");
@@ -414,8 +424,9 @@ void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
     }
 }
 
-/* ---- when nothing is on its way ---- */
+/* ---- when no letter is left ---- */
 
+/* Is nothing in flight that could still send a letter or make a step ready? */
 static bool is_quiet(const struct gl_job *j)
 {
     GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
@@ -427,7 +438,7 @@ static bool is_quiet(const struct gl_job *j)
            gl_list_empty(&j->making) && j->r.roots_spread == j->spec->flow->roots_n;
 }
 
-/* A step that may run and that nobody sends anything: the ledger does. */
+/* A step is ready but no agent will send it a message: triggers the first such step. */
 static bool trigger_one(struct gl_core *c, struct gl_job *j)
 {
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
@@ -458,7 +469,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
         gl_ledger_set_verdict(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
     } else if (is_quiet(j)) {
         if (!is_done && trigger_one(c, j)) {
-            if (gl_list_empty(&j->busy)) { /* nobody else calls its agent */
+            if (gl_list_empty(&j->busy)) { /* dispatch the letter in the next step of the core */
                 gl_list_push(&c->busy, &j->busy);
             }
             return;
@@ -469,7 +480,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* What an aggregator has got is dealt with. */
+/* Drops the letters an aggregator has counted, within the budget. */
 static uint32_t drop_counted(struct gl_core *c, struct gl_step *unit, uint32_t budget)
 {
     uint32_t n = 0;
@@ -486,7 +497,7 @@ static uint32_t drop_counted(struct gl_core *c, struct gl_step *unit, uint32_t b
     return n;
 }
 
-/* Messages that nobody has handled stay where they are: retention takes them with the job. */
+/* Letters that have not been handled stay in the store; retention removes them with the job. */
 uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t budget)
 {
     uint32_t n = gl_step_is_unit(st) ? drop_counted(c, st, budget) : 0;
@@ -494,7 +505,7 @@ uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t bud
     GL_ASSERT(st->job->r.verdict != GL_VERDICT_NONE);
     GL_ASSERT(budget > 0);
     if (n == budget) {
-        return n; /* the rest of it in the next step of the core */
+        return n; /* the rest follows in the next step of the core */
     }
     if (gl_step_is_unit(st)) {
         if (st->r.status == GL_STEP_RUNNING || st->r.status == GL_STEP_WAITING ||
@@ -521,7 +532,7 @@ uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t bud
     return 1;
 }
 
-/* ---- making room ---- */
+/* ---- eviction ---- */
 
 void gl_agents_evict_idle(struct gl_core *c)
 {

@@ -1,10 +1,12 @@
-/* external_send.c - messages from outside: a person, a program, and letters that are sent again. */
+/* external_send.c - messages from outside the job: `send`, by a person or a program, and `redrive`,
+ * which sends a dead letter again. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
 
-/* The agent a command names; -1 with an answer if it cannot have messages now. */
+/* The agent that a command names. -1: it cannot receive a message now, and the command is answered.
+ */
 static int64_t find_receiver(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                              gl_str name)
 {
@@ -46,7 +48,7 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
     uint32_t dead = j->r.dead_n;
 
     GL_ASSERT(to < gl_flow_agents_n(j->spec->flow));
-    if (!GL_PLANT(40)) { /* planted: it is said to be sent */
+    if (!GL_PLANT(40)) { /* planted: answered, but not sent */
         gl_agents_deliver(c, j, m, to, NULL, NULL);
     }
     GL_MARK(c->trace, "agents.sent_from_outside");
@@ -80,8 +82,8 @@ void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_even
     deliver(c, j, ev, &m, (uint32_t)to);
 }
 
-/* Two who want the same, heard at once, share a transaction: its guards see what was there before.
- */
+/* Has another command redriven the dead letter in this same transaction? The transaction's guard
+ * would not notice: it sees the store as it was before. */
 static bool is_redriven_already(const struct gl_job *j, gl_str id)
 {
     GL_ASSERT(j->extra_n <= j->extra_cap);
@@ -96,7 +98,7 @@ static bool is_redriven_already(const struct gl_job *j, gl_str id)
     return false;
 }
 
-/* `step` is the letter's number, `output` the message as it was. */
+/* command.step is the dead letter's number, command.output the message it carries. */
 void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     struct gl_body_ref ref;
@@ -126,7 +128,7 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
         return;
     }
     (void)gl_txn_guard(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);
-    if (!GL_PLANT(39)) { /* planted: it can be sent again and again */
+    if (!GL_PLANT(39)) { /* planted: it can be sent any number of times */
         (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("deadletter"), id);
     }
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("message"), id);

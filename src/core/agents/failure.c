@@ -1,5 +1,5 @@
-/* failure.c - why a bundle failed, for people and programs: a sentence, and an error envelope
- * (model/bundle/error_envelope.h). */
+/* failure.c - explains why a bundle failed: a sentence for people, and for programs an error
+ * envelope (model/bundle/error_envelope.h). */
 #include "core/agents/agents.h"
 
 #include "base/check.h"
@@ -7,10 +7,10 @@
 #include "model/bundle/error_envelope.h"
 #include "model/bundle/worker_output.h"
 
-enum { LAST_LINE_BYTES_MAX = 300 }; /* of what a worker said, in a sentence */
+enum { LAST_LINE_BYTES_MAX = 300 }; /* of a worker's last line, in a sentence */
 
-/* Sentences of the runtime itself, by how they begin: they go through the ledger as text. What is
- * none of them was said by a worker. */
+/* Classifies a failure by how its sentence begins, since the ledger passes reasons on as text. The
+ * runtime writes these sentences; any other one was declared by a worker. */
 static const struct {
     const char *prefix;
     enum gl_failure failure;
@@ -22,7 +22,7 @@ static const struct {
     {"it was not started in time", GL_FAILURE_TIMEOUT},
     {"agent beacon deadline exceeded", GL_FAILURE_BEACON},
     {"the wait for executor slots", GL_FAILURE_LEASE},
-    {"cannot ", GL_FAILURE_NOT_STARTED}, /* of the keeper */
+    {"cannot ", GL_FAILURE_NOT_STARTED}, /* from the keeper */
     {"could not be started", GL_FAILURE_NOT_STARTED},
     {"graph patch rejected: ", GL_FAILURE_PATCH},
     {"the variable ", GL_FAILURE_NOT_STARTED},
@@ -53,6 +53,7 @@ static gl_str last_line(gl_str text)
     return gl_str_trim(text);
 }
 
+/* At most `max` bytes of `s`, not ending inside a character. */
 static gl_str truncate_utf8(gl_str s, size_t max)
 {
     size_t at = 0, n;

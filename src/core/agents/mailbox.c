@@ -17,23 +17,23 @@ static const char *const status_words[] = {
 
 static const struct gl_field letter_fields[] = {
     LF(number, U64, GL_FF_REQUIRED, "Its number in the job."),
-    GL_FIELD_ENUM(gl_letter_record, status, status_words, GL_FF_ALWAYS, "Where it is."),
-    LF(to, STR, GL_FF_REQUIRED, "Who gets it."),
-    LF(from, STR, 0, "Who sent it."),
+    GL_FIELD_ENUM(gl_letter_record, status, status_words, GL_FF_ALWAYS, "Its status."),
+    LF(to, STR, GL_FF_REQUIRED, "The agent that receives it."),
+    LF(from, STR, 0, "Its sender."),
     LF(type, STR, 0, "Its type."),
     LF(step, STR, 0, "The step it is for."),
-    LF(sender, STR, 0, "What its body calls its sender."),
+    LF(sender, STR, 0, "The sender named in its body."),
     LF(created_at, TIME, 0, "When it was sent."),
-    LF(expires_at, TIME, 0, "When it is of no use any more."),
-    LF(body, U64, 0, "The letter that brought its body, which is a large one."),
+    LF(expires_at, TIME, 0, "When it expires."),
+    LF(body, U64, 0, "The number of the letter that brought its body, if that is a large one."),
     LF(body_bytes, U64, 0, "The size of that body."),
-    LF(large, BOOL, 0, "It is not here, but in a record of its own."),
-    LF(message, RAW, 0, "The message itself."),
+    LF(large, BOOL, 0, "The whole message is a record of its own."),
+    LF(message, RAW, 0, "The message; without its body if it is large."),
 };
 
 const struct gl_schema gl_letter_schema = {
     .name = "letter",
-    .doc = "A message between agents that has not been dealt with.",
+    .doc = "A message between agents that has not been handled.",
     .bytes = sizeof(struct gl_letter_record),
     .fields = letter_fields,
     .fields_n = GL_COUNT(letter_fields),
@@ -135,6 +135,7 @@ struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uin
 
 /* ---- sending ---- */
 
+/* Backpressure begins at the high watermark and ends at the low one. */
 static void update_backpressure(struct gl_core *c, struct gl_step *unit)
 {
     const struct gl_agent_spec *a = gl_flow_agent(unit->job->spec->flow, unit->of);
@@ -167,7 +168,7 @@ static gl_str text_of(struct gl_core *c, const struct gl_message *m)
     return text;
 }
 
-/* What an aggregator knows a sender by. */
+/* By what an aggregator recognises a sender: body.agent_id, or its hash if it is long. */
 static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
 {
     char hex[GL_SHA256_HEX];
@@ -182,13 +183,14 @@ static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
     n = gl_json_get(&json, gl_json_root(&json), "agent_id");
     name = n != NULL && gl_json_is(n, GL_JSON_STRING) ? gl_json_str(&json, n, c->out->arena)
                                                       : (gl_str){0};
-    if (name.n > GL_WORD_BYTES_MAX) { /* it is kept in memory: as good as the name itself */
+    if (name.n > GL_WORD_BYTES_MAX) { /* it stays in memory; a hash identifies it as well */
         name = gl_str_dup(c->out->arena, gl_sha256_hex(name, hex));
     }
     GL_ASSERT(name.n <= GL_WORD_BYTES_MAX);
     return name;
 }
 
+/* Writes the record "deadletter" and the event; fails the job if it has too many of them. */
 static void write_dead_letter(struct gl_core *c, struct gl_job *j, const struct gl_message *m,
                               gl_str text, uint64_t number, gl_str why)
 {
@@ -235,6 +237,7 @@ static void write_dead_letter(struct gl_core *c, struct gl_job *j, const struct 
                           GL_STR_ARG(gl_agents_json_safe(c, m->type))));
 }
 
+/* Why the message cannot be delivered; NULL: it can. */
 static const char *why_undeliverable(const struct gl_job *j, const struct gl_step *unit,
                                      gl_str text)
 {
@@ -247,7 +250,7 @@ static const char *why_undeliverable(const struct gl_job *j, const struct gl_ste
     return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "too many messages of the job wait" : NULL;
 }
 
-/* A dead letter has it from now on. */
+/* A dead letter refers to the body from now on: its records stay until the job is removed. */
 static void keep_body(struct gl_core *c, struct gl_body *b)
 {
     GL_ASSERT(b == NULL || b->refs > 0);
@@ -268,7 +271,7 @@ static void log_queued(struct gl_core *c, const struct gl_step *unit, const stru
                              GL_STR_ARG(gl_agents_json_safe(c, m->from))));
 }
 
-/* It gets its number, and becomes text: without its body if that is a large one. */
+/* Gives the message its id and returns it as text, without its body if that is a large one. */
 static gl_str assign_number(struct gl_core *c, struct gl_job *j, struct gl_message *m,
                             uint64_t number, struct gl_body **ret_body)
 {
@@ -282,6 +285,7 @@ static gl_str assign_number(struct gl_core *c, struct gl_job *j, struct gl_messa
     return text_of(c, m);
 }
 
+/* Makes a message that never became a letter a dead letter. */
 static void make_dead(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
                       uint64_t number, gl_str why, struct gl_body *body)
 {
@@ -301,7 +305,7 @@ void gl_mailbox_post_dead(struct gl_core *c, struct gl_job *j, struct gl_message
     GL_ASSERT(j->r.dead_n > 0);
 }
 
-/* What does not fit into memory is a record of its own. */
+/* Sets r->message. A long message becomes a record of its own; memory keeps the envelope. */
 static void set_text(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
                      struct gl_letter_record *r)
 {
@@ -351,7 +355,7 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
     }
     set_text(c, j, m, text, &r);
     l = gl_mailbox_letter_new(c, j, to, &r);
-    gl_body_release(c, body); /* the letter has it */
+    gl_body_release(c, body); /* the letter has a reference of its own */
     write_letter(c, j, l);
     gl_list_push(&gl_mailbox_of(c, unit)->letters, &l->link);
     unit->mail->n++;
@@ -366,7 +370,7 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
     return l;
 }
 
-/* ---- what becomes of it ---- */
+/* ---- handling ---- */
 
 void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
                            enum gl_letter_status status)
@@ -408,7 +412,7 @@ void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_letter 
 
     GL_ASSERT(why.n > 0);
     write_dead_letter(c, j, &m, l->r.large ? GL_S("null") : l->r.message, l->r.number, why);
-    l->r.large = false; /* its text stays where it is */
+    l->r.large = false; /* the dead letter needs the record "message" */
     keep_body(c, l->body);
     l->body = NULL;
     gl_mailbox_drop(c, j, l);
@@ -429,7 +433,7 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
     struct gl_job *j = step->job;
 
     GL_ASSERT(gl_step_is_bound(step));
-    /* The last first, each before the others: in the end they stand in their order, in front. */
+    /* From the last to the first, each to the front: they end up in order, before newer letters. */
     while (step->mail != NULL && step->mail->n > 0) {
         struct gl_letter *l = GL_CONTAINER(step->mail->letters.prev, struct gl_letter, link);
         struct gl_step *unit = gl_step_get(c, j, l->unit);
@@ -441,7 +445,7 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
         unit->mail->n++;
         gl_mailbox_schedule(c, unit);
         if (GL_PLANT(32)) {
-            break; /* planted: only the last of them is let go */
+            break; /* planted: only the last one is released */
         }
     }
 }
@@ -476,7 +480,7 @@ struct gl_step *gl_mailbox_step_of(struct gl_core *c, struct gl_job *j, const st
     return item < 0 ? gl_step_get(c, j, of) : gl_step_by_id(j, l->r.step);
 }
 
-/* ---- in and out of memory ---- */
+/* ---- loading and unloading ---- */
 
 static void free_letters(struct gl_core *c, struct gl_link *list)
 {
@@ -486,7 +490,7 @@ static void free_letters(struct gl_core *c, struct gl_link *list)
     GL_ASSERT(gl_list_empty(list));
 }
 
-/* The step it is for must not find it any more. */
+/* The letter is about to be freed: its ledger step must not point to it. */
 static void clear_step_pointer(struct gl_job *j, const struct gl_letter *l)
 {
     struct gl_step *step = l->r.step.n > 0 ? gl_step_by_id(j, l->r.step) : NULL;
@@ -503,10 +507,10 @@ void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st)
     if (m == NULL) {
         return;
     }
-    /* A letter being handled belongs to its unit; the ledger's step only points to it. */
+    /* A letter being handled belongs to its unit; the ledger step only points to it. */
     if (m->now != NULL && gl_step_is_unit(st)) {
         clear_step_pointer(st->job, m->now);
-        letter_free(c, m->now); /* also if it is counted already */
+        letter_free(c, m->now); /* leaves the list `counted`, too, if it is in it */
     } else if (m->now != NULL && m->now->r.status == GL_LETTER_KEPT) {
         letter_free(c, m->now);
     }
@@ -547,12 +551,13 @@ int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     if (l->body != NULL) {
         l->body->is_kept = j->r.dead_n > 0;
     }
-    /* Sorted out when all steps are known: until then each waits at its receiver. */
+    /* In its receiver's inbox for now; gl_mailbox_on_load() places it once all steps are known. */
     gl_list_push(&gl_mailbox_of(c, unit)->letters, &l->link);
     unit->mail->n++;
     return 0;
 }
 
+/* Has the letter been loaded that the unit's record says it handles? */
 static bool has_letter(const struct gl_step *unit)
 {
     GL_ASSERT(unit->r.letter != 0);
@@ -580,6 +585,7 @@ bool gl_mailbox_is_complete(struct gl_job *j)
     return letters == j->r.waiting_n;
 }
 
+/* Moves a loaded letter from its receiver's inbox to where its status says it belongs. */
 static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
 {
     struct gl_job *j = unit->job;
@@ -592,7 +598,7 @@ static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_lett
     case GL_LETTER_HANDLING:
         step = gl_mailbox_step_of(c, j, l);
         if (unit->r.letter != l->r.number) {
-            if (GL_PLANT(35)) { /* planted: what was sent last is handled first */
+            if (GL_PLANT(35)) { /* planted: the newest is handled first */
                 gl_list_remove(&l->link);
                 gl_list_push(unit->mail->letters.next, &l->link);
             }
@@ -619,7 +625,7 @@ static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_lett
     if (l->r.status == GL_LETTER_COUNTED) {
         gl_list_push(&unit->mail->counted, &l->link);
         gl_builtin_agent_count(c, unit, l);
-        if (unit->r.letter == l->r.number) { /* what it has got was being gathered */
+        if (unit->r.letter == l->r.number) { /* the unit was about to complete with this one */
             unit->mail->now = l;
         }
     } else if (l->r.status == GL_LETTER_HELD) {

@@ -1,4 +1,4 @@
-/* outgoing.c - where messages go. */
+/* outgoing.c - routes the messages that agents send, and logs what agents do. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -36,13 +36,13 @@ void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *ty
                              : gl_str_fmt(c->out->arena, "\"agent_id\":\"%.*s\"", GL_STR_ARG(id)));
 }
 
-/* A message of this shape, from this agent, because of the one it has handled. */
+/* A message of this shape from the turn's agent, in reply to the message it has handled. */
 static struct gl_message make_message(struct gl_core *c, const struct gl_turn_end *t,
                                       const struct gl_message *shape)
 {
     struct gl_message m = *shape;
 
-    if (m.job_id.n == 0) { /* only its type and body are said */
+    if (m.job_id.n == 0) { /* the shape gives only type and body */
         gl_message_defaults(&m);
         gl_message_inherit(&m, &t->in, c->out->arena);
         m.type = shape->type;

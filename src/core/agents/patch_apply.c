@@ -1,7 +1,9 @@
-/* patch_apply.c - patches: a flow that is changed while its job runs.
+/* patch_apply.c - applies graph patches: changes of the flow of a running job.
  *
- * A job whose flow has been changed has a compiled flow of its own, kept as the record
- * "patch"/<job>/graph beside the patches it has seen. Numbers of steps never change. */
+ * A patched job has a compiled flow of its own, stored as the record "patch"/<job>/graph together
+ * with the ids of the patches it has applied. Steps keep their numbers: new ones are appended,
+ * removed ones stay as skipped. A patch is applied in the transaction of the turn that sends it,
+ * and sending the same patch again changes nothing. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -12,7 +14,7 @@
 
 struct gl_graph {
     struct gl_arena arena;
-    struct gl_items seen; /* struct seen */
+    struct gl_items seen; /* struct seen: the patches applied so far */
     size_t cap;
 };
 
@@ -20,7 +22,7 @@ struct seen {
     gl_str id, hash;
 };
 
-/* ---- what has been seen ---- */
+/* ---- applied patches ---- */
 
 static struct gl_graph *graph_of(struct gl_core *c, struct gl_job *j)
 {
@@ -80,8 +82,9 @@ static gl_str hash_of(struct gl_core *c, gl_str text)
 
 /* ---- the job's own flow ---- */
 
-/* The flow all jobs of that hash share stays theirs; this one is the job's alone. What the job
- * leaves stays until the end of the step: whoever has called us may still look into it. */
+/* Makes `own` the flow of this job alone. The flow that jobs of the same hash share is not changed.
+ * The flow that the job leaves lives until the end of the core's step, because our callers may
+ * still point into it. */
 static void use_own_flow(struct gl_core *c, struct gl_job *j, struct gl_spec *own)
 {
     GL_ASSERT(own->refs == 1);
@@ -89,14 +92,14 @@ static void use_own_flow(struct gl_core *c, struct gl_job *j, struct gl_spec *ow
     GL_ASSERT(own->shared == NULL);
     own->is_stored = true;
     own->jobs = 1;
-    if (j->spec->shared != NULL) { /* a second change: the first own one goes */
+    if (j->spec->shared != NULL) { /* a later patch: replaces the job's own flow */
         own->shared = j->spec->shared;
         gl_spec_ref(own->shared);
         j->spec->jobs--;
         j->spec->left = c->left;
         c->left = j->spec;
     } else {
-        own->shared = j->spec; /* our reference, and our count of its jobs, go with it */
+        own->shared = j->spec; /* takes over our reference and our count in `jobs` */
     }
     j->spec = own;
     GL_ASSERT(j->spec->jobs == 1);
@@ -167,18 +170,18 @@ static void save(struct gl_core *c, struct gl_job *j)
     gl_buf_done(&buf);
 }
 
-/* ---- a patch ---- */
+/* ---- applying a patch ---- */
 
 static bool has_started(void *owner, uint32_t number)
 {
     struct gl_step *st = gl_step_find(owner, number);
 
     GL_ASSERT(number < ((struct gl_job *)owner)->spec->flow->steps.n);
-    return st != NULL && !GL_PLANT(47) && /* planted: what has started can be changed */
+    return st != NULL && !GL_PLANT(47) && /* planted: a started step can be changed */
            (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
 }
 
-/* What it waited for has been found to hold, and its message may be under way. */
+/* Has the step's trigger rule been satisfied? Then its message may be on its way already. */
 static bool is_ready(void *owner, uint32_t number)
 {
     struct gl_step *st = gl_step_find(owner, number);
@@ -187,6 +190,7 @@ static bool is_ready(void *owner, uint32_t number)
     return st != NULL && st->r.status != GL_STEP_PENDING;
 }
 
+/* The steps made by patches that have not ended. */
 static uint32_t active_steps(struct gl_job *j)
 {
     uint32_t n = 0;
@@ -201,11 +205,12 @@ static uint32_t active_steps(struct gl_job *j)
     return n;
 }
 
+/* Logs the rejection and fails the attempt that sent the patch. */
 static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
 {
     GL_ASSERT(gl_step_is_unit(t->unit));
     GL_MARK(c->trace, "grow.rejected");
-    if (GL_PLANT(46)) { /* planted: what is refused counts */
+    if (GL_PLANT(46)) { /* planted: a rejected patch raises the revision */
         t->unit->job->r.graph_revision++;
     }
     gl_txn_log(c, t->unit->job, t->step, "workflow_graph_patch_rejected", why, (gl_str){0});
@@ -215,8 +220,8 @@ static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
     }
 }
 
-/* What is removed ends here, as if it had been passed over: it takes no message, and nobody waits
- * for it. None of it has started, and no edge leads there any more. It does not count. */
+/* Skips the steps that the patch has removed, so that letters for them are ignored. None of them
+ * has started and no edge leads to them any more. They do not count as steps of the job. */
 static void skip_removed(struct gl_core *c, struct gl_job *j, gl_str patch)
 {
     const struct gl_flow *f = j->spec->flow;
@@ -235,7 +240,7 @@ static void skip_removed(struct gl_core *c, struct gl_job *j, gl_str patch)
     }
 }
 
-/* New steps are known from now on, with what the patch gave them. */
+/* Creates the patch's new steps with their inputs, and evaluates those without parents. */
 static void add_steps(struct gl_core *c, struct gl_job *j, uint32_t first,
                       const struct gl_patch_report *report)
 {
@@ -268,7 +273,7 @@ static void update_receivers(struct gl_link *list, const struct gl_flow *flow)
     }
 }
 
-/* What is in memory names its steps and its receivers with the flow's own words. */
+/* Steps and letters in memory borrow names from the job's flow: points them to the new one. */
 static void update_names(struct gl_job *j, const struct gl_flow *flow)
 {
     GL_ASSERT(flow->steps.n >= j->spec->flow->steps.n);
@@ -286,6 +291,7 @@ static void update_names(struct gl_job *j, const struct gl_flow *flow)
     }
 }
 
+/* The patch is valid: replaces the job's flow. */
 static void commit_patch(struct gl_core *c, const struct gl_turn_end *t, const struct gl_flow *flow,
                          const struct gl_patch_report *report, gl_str hash)
 {
@@ -330,7 +336,7 @@ static void commit_patch(struct gl_core *c, const struct gl_turn_end *t, const s
     }
 }
 
-/* Of a fanout, all that came with one patch have ended: they are history. */
+/* Logs that a fanout is over when all steps of its patch have ended. */
 void gl_patch_apply_on_step_ended(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_flow *flow = st->job->spec->flow;
@@ -363,6 +369,7 @@ void gl_patch_apply_on_step_ended(struct gl_core *c, struct gl_step *st)
     gl_buf_done(&ids);
 }
 
+/* Was a patch with this id applied before? The same one is ignored, another one rejected. */
 static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str id, gl_str hash)
 {
     const struct seen *before = find_patch(t->unit->job, id);

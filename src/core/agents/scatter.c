@@ -1,8 +1,9 @@
-/* scatter.c - one step becomes many: an instance for each item, in the step's place.
+/* scatter.c - replaces a step by instances, one for each item.
  *
- * The step itself counts as skipped (outcome mapped) and goes on counting its parents; when its
- * rule holds its instances are made, a bounded number at a time, each with a message of its own.
- * Its children have them as parents in its stead. */
+ * The step itself is skipped at once, with outcome `mapped`, but still counts the ends of its
+ * parents. When its trigger rule holds, the instances are created, a bounded number at a time, and
+ * each gets a message with its item. The step's children have the instances as parents in its place
+ * (more_needs). With several targets the items are dealt out in turn. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -22,14 +23,14 @@ bool gl_scatter_has_more(const struct gl_step *st)
     return is_mapped(st) && st->r.items_made < st->r.items_n;
 }
 
-/* ---- asking for it ---- */
+/* ---- the event ---- */
 
 struct scatter {
     gl_jnode items;
     uint32_t items_n;
     struct gl_step **targets;
     uint32_t targets_n;
-    const char *bad;
+    const char *bad; /* why it is rejected; NULL: it is not */
 };
 
 static void add_target(struct gl_core *c, struct gl_job *j, struct scatter *w, gl_str id)
@@ -95,8 +96,10 @@ static void read_items(const struct gl_json *json, struct scatter *w)
     }
 }
 
-/* ---- doing it ---- */
+/* ---- mapping a step ---- */
 
+/* Replaces `st` by `mine` of the `items_n` instances: those with number first, first + stride, ...
+ */
 static void map_step(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_t mine,
                      uint32_t first, uint32_t stride, gl_str items)
 {
@@ -114,13 +117,13 @@ static void map_step(struct gl_core *c, struct gl_step *st, uint32_t items_n, ui
         gl_txn_dirty(c, child);
     }
     gl_ledger_end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_MAPPED, (gl_str){0});
-    st->r.spread = spec->children_n; /* its instances tell them */
+    st->r.spread = spec->children_n; /* its instances notify the children */
     gl_list_remove(&st->work);
     st->r.items_n = items_n;
     st->r.items_at = j->r.items_n;
     st->r.items_made = 0;
     st->r.map_index = first;
-    st->r.items_failed = stride; /* of these, every so manieth is this step's */
+    st->r.items_failed = stride; /* a mapped step has no failed items: the field holds the stride */
     gl_core_set(c, &st->r.asked, items);
     j->r.items_n += items_n;
     j->r.steps_n += mine;
@@ -129,7 +132,7 @@ static void map_step(struct gl_core *c, struct gl_step *st, uint32_t items_n, ui
     GL_ASSERT(j->r.items_n <= GL_JOB_ITEMS_MAX);
 }
 
-/* What the event tells. Of very many instances only the first are named. */
+/* The fields of the event workflow_step_scattered. Lists at most NAMED_MAX instances. */
 static gl_str describe(struct gl_core *c, const struct scatter *w)
 {
     enum { NAMED_MAX = 1000 };
@@ -185,6 +188,7 @@ void gl_scatter_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_str 
 
 /* ---- instances ---- */
 
+/* Creates one instance; `may_run`: whether the trigger rule holds. */
 static void make_instance(struct gl_core *c, struct gl_step *st, uint32_t item, gl_str value,
                           bool may_run)
 {
@@ -194,7 +198,7 @@ static void make_instance(struct gl_core *c, struct gl_step *st, uint32_t item, 
     GL_ASSERT(is_mapped(st));
     made->r.map_index = item;
     made->r.up_ended = st->r.up_ended;
-    made->r.more_needs = st->r.more_needs; /* else that would be more than it has parents */
+    made->r.more_needs = st->r.more_needs; /* or up_ended could exceed its needs */
     gl_txn_dirty(c, made);
     if (!may_run) {
         gl_ledger_skip(c, made, GL_S("trigger rule cannot be satisfied"));
@@ -221,11 +225,11 @@ uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget)
 
     GL_ASSERT(is_mapped(st));
     if (answer == GL_RULE_WAIT) {
-        gl_list_remove(&st->work); /* its parents call it again */
+        gl_list_remove(&st->work); /* the next end of a parent lists it again */
         return budget;
     }
     if (gl_json_parse(&json, st->r.asked, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
-        GL_UNREACHABLE(); /* it was read when it was asked for */
+        GL_UNREACHABLE(); /* the event was parsed when it came */
     }
     list = gl_json_root(&json);
     for (e = gl_json_first(&json, list); e != NULL && budget > 0;

@@ -1,8 +1,9 @@
-/* snapshot_agents.c - what a snapshot says of bundles: a job's own flow, its messages, and agents
- * at rest.
+/* snapshot_agents.c - saves what bundles have in memory in a snapshot of the core, and restores it:
+ * the flow of a patched job, mailboxes with their letters, and idle agents.
  *
- * Units come first, then the ledger, so that a step of the ledger finds the message its agent is
- * handling. What aggregators have seen follows from the messages they have counted. */
+ * The mailboxes of agent units come before those of ledger steps, which may point to a letter that
+ * a unit handles. The senders an aggregator remembers are not saved: they follow from its counted
+ * letters. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/snapshot.h"
@@ -10,8 +11,8 @@
 /* ---- a job ---- */
 
 struct saved_agents {
-    gl_str known; /* a bit for each unit, in hex; "" : nobody knows */
-    gl_str graph; /* the job's own flow, and the patches that led to it */
+    gl_str known; /* a bit for each unit, in hex: it has a record; "": unknown */
+    gl_str graph; /* the job's own flow and the patches applied to it */
 };
 
 static const struct gl_field agents_fields[] = {
@@ -80,14 +81,14 @@ int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l
     return s.graph.n > 0 ? gl_patch_apply_read(c, j, s.graph, l->arena) : 0;
 }
 
-/* ---- the mail of a step ---- */
+/* ---- mailboxes ---- */
 
 struct saved_mail {
     uint32_t number; /* of the step */
     bool is_pressed, is_fetched;
     uint64_t asked;
-    uint64_t now;  /* ledger: this message of ... */
-    uint32_t unit; /* ... this unit, which handles it */
+    uint64_t now;  /* ledger step: the number of its letter, ... */
+    uint32_t unit; /* ... which this unit handles */
 };
 
 static const struct gl_field mail_fields[] = {
@@ -98,12 +99,12 @@ static const struct gl_field mail_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(mail);
 
-/* gathered: counted, and still being handled */
+/* gathered: counted, and its turn has not ended */
 static const char *const place_words[] = {"inbox", "counted", "now", "gathered", NULL};
 enum { INBOX, COUNTED, NOW, GATHERED };
 
 struct saved_letter {
-    uint32_t number; /* of the step where it is */
+    uint32_t number; /* of the step whose mailbox it is in */
     uint8_t place;
     bool body_is_kept;
     struct gl_letter_record r;
@@ -187,7 +188,7 @@ void gl_snapshot_agents_mailboxes(const struct gl_job *j, struct gl_buf *out)
     }
 }
 
-/* ---- and back ---- */
+/* ---- restoring ---- */
 
 static struct gl_step *step_of(const struct gl_snapshot_line *l, uint32_t number)
 {
@@ -243,7 +244,7 @@ static void put_letter(struct gl_core *c, struct gl_step *st, struct gl_letter *
 
 int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line *l)
 {
-    struct gl_effects scratch = {.arena = l->arena}; /* nothing is decided here */
+    struct gl_effects scratch = {.arena = l->arena}; /* for its arena: no effect is emitted */
     struct saved_letter s;
     struct gl_letter *x;
     struct gl_step *st;
@@ -288,7 +289,7 @@ int gl_snapshot_agents_restore_due(struct gl_core *c, struct gl_snapshot_line *l
     return 0;
 }
 
-/* ---- agents at rest ---- */
+/* ---- idle agents ---- */
 
 struct saved_idle {
     gl_str job;

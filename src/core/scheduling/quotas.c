@@ -8,9 +8,9 @@
 
 enum {
     RATE_RECORD_BYTES_MAX = 256,
-    SEAT_MS = 1000, /* until another node's seat is tried again */
+    SEAT_MS = 1000, /* until a seat that another node holds is tried again */
     RATE_MS =
-        250, /* until a rate is tried again that another node has used: it is read meanwhile */
+        250, /* until a rate that another node has used is tried again; it is read meanwhile */
 };
 
 static bool limit_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
@@ -37,7 +37,6 @@ static bool is_active(const struct gl_quota *l)
     return l->in_use > 0 || gl_heap_has(&l->timer);
 }
 
-/* How many more could start now, as far as this key is concerned. */
 uint32_t gl_quotas_available(const struct gl_core *c, const struct gl_quota *l)
 {
     GL_ASSERT(l->others_n <= l->seats_n);
@@ -85,8 +84,8 @@ static void limit_free(struct gl_core *c, struct gl_quota *l)
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
 
-/* The revision of a rate's record is worth keeping for a while: without it the next start is
- * refused first. */
+/* Frees a key that nothing uses. On a shared store an idle rate is kept as long as there is room:
+ * if the revision of its record is not known, the next start is refused first. */
 static void drop_if_idle(struct gl_core *c, struct gl_quota *l)
 {
     GL_ASSERT(l->others_n <= l->seats_n);
@@ -114,6 +113,8 @@ static void release_unit(struct gl_core *c, struct gl_quota *l)
     GL_ASSERT(c->quotas->active_n <= gl_map_count(&c->quotas->keys));
 }
 
+/* Sets the time before which the key admits nothing (rate), or at which seats of other nodes are
+ * tried again (concurrency). */
 static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
 {
     bool was = is_active(l);
@@ -130,9 +131,9 @@ static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
     GL_ASSERT(gl_heap_has(&l->timer) == (next_at > c->now));
 }
 
-/* ---- refused ---- */
+/* ---- refused starts ---- */
 
-/* "kind/name/number" or "kind/name": the key in `quotas->keys`, and the number. */
+/* `guard` is "limit/<key>/<seat>" or "rate/<key>". A key may contain slashes; the seat may not. */
 void gl_quotas_on_refused(struct gl_core *c, gl_str guard)
 {
     bool is_rate = guard.n > 5 && memcmp(guard.p, "rate/", 5) == 0;
@@ -170,7 +171,6 @@ struct gl_quota_group *gl_quotas_group_of(const struct gl_wait *w)
     return GL_CONTAINER(w, struct gl_limited, wait)->group;
 }
 
-/* Would it need keys that are not in use, when too many are? */
 bool gl_quotas_lacks_keys(const struct gl_core *c, const struct gl_quota_group *g)
 {
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
@@ -180,7 +180,7 @@ bool gl_quotas_lacks_keys(const struct gl_core *c, const struct gl_quota_group *
     return more > 0 && c->quotas->active_n + more > GL_LIMITS_MAX;
 }
 
-/* Then it is looked at again when one of them is free. */
+/* If the group cannot start for want of keys, lists it to be looked at when a key becomes free. */
 static void note_short(struct gl_core *c, struct gl_quota_group *g)
 {
     GL_ASSERT(g->called_n <= g->waits_n);
@@ -190,6 +190,7 @@ static void note_short(struct gl_core *c, struct gl_quota_group *g)
     }
 }
 
+/* How many of the group's steps its keys admit now. */
 static uint32_t group_units(const struct gl_core *c, const struct gl_quota_group *g)
 {
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
@@ -286,9 +287,9 @@ void gl_quotas_done(struct gl_core *c)
     c->quotas = NULL;
 }
 
-/* ---- calling ---- */
+/* ---- calling back ---- */
 
-/* Back into the pool's queue, at its old place. */
+/* Moves the group's first wait back to its old place in the pool's queue. */
 static void call_first(struct gl_core *c, struct gl_quota_group *g)
 {
     struct gl_wait *w = GL_CONTAINER(gl_heap_top(&g->held), struct gl_wait, place);
@@ -306,15 +307,16 @@ static void call_first(struct gl_core *c, struct gl_quota_group *g)
     GL_ASSERT(g->called_n <= g->waits_n);
 }
 
+/* Is the first wait of `g` before that of `than`? */
 static bool goes_first(const struct gl_quota_group *g, const struct gl_quota_group *than)
 {
     GL_ASSERT(g->held.n > 0);
     return than == NULL || gl_slots_before(gl_heap_top(&g->held), gl_heap_top(&than->held));
 }
 
-/* In each pool, call the first of those this key could admit, if fewer have been called than it
- * admits. The pools are looked at apart: one without free slots must not keep the key from others.
- */
+/* Calls one wait in each pool, the first of all groups with this key, unless as many are called
+ * there as the key admits. Each pool is considered by itself: a pool without free slots must not
+ * keep the key from the others. Returns whether any was called. */
 static bool call_in_each_pool(struct gl_core *c, struct gl_quota *l)
 {
     struct gl_quota_group *best[GL_POOLS_MAX] = {0};
@@ -343,6 +345,7 @@ static bool call_in_each_pool(struct gl_core *c, struct gl_quota *l)
     return any;
 }
 
+/* Calls as many waits as the key admits. */
 static void refill(struct gl_core *c, struct gl_quota *l)
 {
     while (l != NULL && gl_quotas_available(c, l) > 0 && call_in_each_pool(c, l)) {
@@ -355,7 +358,8 @@ static void refill_group(struct gl_core *c, struct gl_quota_group *g)
     refill(c, g->rate.limit);
 }
 
-/* A key is free again, or its time has come. */
+/* A unit of the key is free, or its time has come: calls waits of the key, and of groups that
+ * lacked keys, since one may have become inactive. */
 static void on_freed(struct gl_core *c, struct gl_quota *l)
 {
     struct gl_quotas *all = c->quotas;
@@ -377,13 +381,14 @@ static void on_freed(struct gl_core *c, struct gl_quota *l)
     drop_if_idle(c, l);
 }
 
-/* ---- what waits ask ---- */
+/* ---- waits ---- */
 
 static gl_str concurrency_key(const struct gl_step *st)
 {
     return st->r.limit_key;
 }
 
+/* The step's concurrency key, with the limit that the step's flow names. */
 static struct gl_quota *concurrency_of(struct gl_core *c, const struct gl_step *st)
 {
     uint32_t max = gl_step_spec_of(st)->limit_max;
@@ -395,8 +400,8 @@ static struct gl_quota *concurrency_of(struct gl_core *c, const struct gl_step *
     return l;
 }
 
-/* A time further away than the rate allows for is left over from a clock that was wrong, or from a
- * slower rate. */
+/* The step's rate key. A next start further away than the rate allows stems from a wrong clock or a
+ * slower rate, and is brought forward. */
 static struct gl_quota *rate_of(struct gl_core *c, const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -427,7 +432,7 @@ struct gl_quota_group *gl_quotas_join(struct gl_core *c, const struct gl_step *s
     }
     g = group_get(c, concurrency, rate, pool);
     g->waits_n++;
-    refill_group(c, g); /* it may have raised the limit */
+    refill_group(c, g); /* this step may have raised the limit */
     GL_ASSERT(g->pool == pool);
     GL_ASSERT(g->waits_n > 0);
     return g;
@@ -445,7 +450,7 @@ void gl_quotas_leave(struct gl_core *c, struct gl_wait *w)
     g->called_n -= called;
     GL_ASSERT(g->waits_n > 0);
     g->waits_n--;
-    if (called) { /* another one in its stead */
+    if (called) { /* call another one in its place */
         refill_group(c, g);
     }
     if (g->waits_n == 0) {
@@ -467,7 +472,7 @@ bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
     gl_heap_push(&g->held, &w->place);
     w->state = GL_WAIT_HELD;
     g->called_n -= called;
-    if (w->step != NULL) { /* written with the step's record, if that is written anyway */
+    if (w->step != NULL) { /* stored whenever the step's record is written next */
         w->step->r.blocked_on = GL_BLOCK_LIMIT;
     }
     note_short(c, g);
@@ -508,7 +513,8 @@ void gl_quotas_unreserve(struct gl_core *c, struct gl_wait *w)
 
 /* ---- attempts ---- */
 
-/* Its revision is its time: who removes an old one guards on it, and so does another node. */
+/* Writes the record of a rate. Its revision is the time of the next start, so that retention, which
+ * removes old ones, and other nodes can guard on it. */
 static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rate)
 {
     gl_str name = gl_quotas_key(rate);
@@ -516,7 +522,7 @@ static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rat
 
     GL_ASSERT(rate->in_use == 0);
     GL_ASSERT(j->memory == GL_MEM_HOT);
-    if (c->shared) { /* else nobody but us has used it */
+    if (c->shared) { /* otherwise no other node can have used it */
         gl_txn_guard(c, j, rate->rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT, GL_S("rate"), name)
             ->rev = rate->rev;
     }
@@ -575,7 +581,7 @@ bool gl_quotas_are_exceeded(const struct gl_step *st)
 {
     const struct gl_quota *l = st->hold != NULL ? st->hold->limit : NULL;
 
-    /* The moment the rate had for it is over: it asks for another one. */
+    /* The time slot that the rate granted has passed: the step must wait for another one. */
     return (l != NULL && l->in_use > l->max) || gl_step_spec_of(st)->rate_key.n > 0;
 }
 
@@ -612,7 +618,7 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
         struct gl_json json;
         int64_t next_at;
 
-        if (c->shared && records[i].rev == 0) { /* nobody has it any more */
+        if (c->shared && records[i].rev == 0) { /* the record has been removed */
             struct gl_quota *gone = limit_get(c, true, records[i].id);
 
             gone->rev = 0;
@@ -624,7 +630,7 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
                 0 ||
             !gl_json_i64(&json, gl_json_get(&json, gl_json_root(&json), "next_at"), &next_at)) {
             GL_MARK(c->trace, "quotas.damaged_rate");
-            continue; /* a rate that is not known holds nobody up */
+            continue; /* an unreadable rate must not block its steps */
         }
         if (next_at > c->now || c->shared) {
             struct gl_quota *l = limit_get(c, true, records[i].id);
@@ -636,7 +642,7 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* ---- in a snapshot of the core: see quotas_snapshot.c, too ---- */
+/* ---- snapshots (see also quotas_snapshot.c) ---- */
 
 gl_str gl_quotas_name(const struct gl_wait *w)
 {

@@ -1,4 +1,6 @@
-/* quotas_snapshot.c - limits and the groups that wait for them, in a snapshot of the core. */
+/* quotas_snapshot.c - saves limits, and the groups that wait for them, in a snapshot of the core
+ * and restores them. Limits come first, then groups, then the groups that lack keys (kind
+ * "shorted"), in the order in which those are served. */
 #include "base/check.h"
 #include "base/json.h"
 #include "core/scheduling/quotas_parts.h"
@@ -7,7 +9,7 @@
 
 struct saved_limit {
     gl_str key;
-    bool is_rate, is_timed; /* in quotas->timers */
+    bool is_rate, is_timed; /* is_timed: in quotas->timers */
     uint32_t max;
     gl_ms every_ms, next_at;
     uint64_t rev;

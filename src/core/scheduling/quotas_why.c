@@ -1,4 +1,4 @@
-/* quotas_why.c - why a step is held back by a limit, for people. */
+/* quotas_why.c - explains to people why a limit holds a step back. */
 #include "base/check.h"
 #include "core/scheduling/quotas_parts.h"
 
@@ -29,6 +29,7 @@ static void explain_rate(const struct gl_core *c, const struct gl_quota *l, stru
     gl_buf_c(out, ")");
 }
 
+/* Names the key that is used up; both, if both are. */
 enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
 {
     enum gl_why_code code = GL_BECAUSE_WAITS_FOR_RATE;

@@ -32,7 +32,7 @@ void gl_seats_grow(struct gl_core *c, struct gl_quota *l, uint32_t n)
     GL_ASSERT(l->seats_n == n);
 }
 
-/* Not everybody tries the first one first. */
+/* A seat that looks free. Each node begins at another one, so that they seldom try the same. */
 static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
 {
     size_t from = (size_t)(gl_str_hash(c->session) ^ gl_str_hash(l->key));
@@ -46,8 +46,9 @@ static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
             return seat + 1;
         }
     }
-    /* One that was free when this start was granted is taken after all: its job was read again, and
-     * the end of the attempt that sat there had not been committed. The store refuses it. */
+    /* No seat is free, though one was when the start was granted: a job was loaded again, because
+     * the end of the attempt that held the seat had not committed. Any seat will do: the guard
+     * refuses the start. */
     return (uint32_t)(from % l->max) + 1;
 }
 
@@ -58,7 +59,8 @@ static gl_str seat_id(struct gl_core *c, gl_str key, uint32_t seat)
     return gl_str_fmt(c->out->arena, "%.*s/%u", GL_STR_ARG(key), seat);
 }
 
-/* Has a step of the same job stood up from it in this transaction? Then it is ours to pass on. */
+/* Does the same transaction release the seat for another step of the job? Then the record still
+ * exists, and a guard on its absence would fail. */
 static bool is_released_here(const struct gl_job *j, gl_str id)
 {
     for (size_t i = 0; i < j->extra_n; i++) {

@@ -7,7 +7,7 @@
 #include "core/scheduling/quotas.h"
 #include "core/snapshot.h"
 
-#define RANK_FIRST (INT64_MIN / 2) /* before everybody who wants slots */
+#define RANK_FIRST (INT64_MIN / 2) /* before every entry that wants slots */
 
 bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
@@ -93,12 +93,13 @@ static void wait_free(struct gl_core *c, struct gl_wait *w)
     }
 }
 
+/* Is it the entry of an agent that waits for an immediate retry and keeps its lease? */
 static bool has_slots_already(const struct gl_wait *w)
 {
     return w->slots == 0;
 }
 
-/* It was granted, and nobody wants it. */
+/* Takes a grant back: the step no longer wants its slots. */
 static void wait_ungrant(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(c->pools[w->pool].in_use >= w->slots);
@@ -110,7 +111,7 @@ static void wait_ungrant(struct gl_core *c, struct gl_wait *w)
     wait_free(c, w);
 }
 
-/* Left over, in whatever state. */
+/* Frees an entry that is left over, in whatever state it is. */
 static void wait_discard(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(w->pool < c->pools_n);
@@ -166,7 +167,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     int pool = find_pool(c, spec->pool);
 
     GL_ASSERT(spec->id.n > 0);
-    if (gl_str_starts(name, prefix)) { /* a bundle's: it knows other words */
+    if (gl_str_starts(name, prefix)) { /* a bundle's pool: use the manifest's words */
         what = "agent";
         of = (gl_str){.p = of.p + 1, .n = of.n - 1};
         name = (gl_str){.p = name.p + prefix.n, .n = name.n - prefix.n};
@@ -194,7 +195,7 @@ size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st)
     return pool >= 0 ? c->pools[pool].queue.n : 0;
 }
 
-/* Since when it waits is known from before if it waits on: after a restart, or a pause. */
+/* A step that waited before a restart or a pause keeps its place: queued_at is in its record. */
 static gl_ms rank_of(struct gl_core *c, struct gl_step *st)
 {
     if (st->r.queued_at == 0) {
@@ -217,6 +218,7 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->wait == NULL);
     make_key(key, st->job->id, gl_step_place(st));
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
+    /* The entry may be there already, if the job left memory while the step waited. */
     if (w != NULL && has_slots_already(w) != (st->hold != NULL)) {
         GL_MARK(c->trace, "slots.entry_of_another_lease");
         wait_discard(c, w);
@@ -245,8 +247,8 @@ void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
     if (w == NULL) {
         return;
     }
-    GL_ASSERT(w->state !=
-              GL_WAIT_GRANTED); /* a granted entry gets its step and starts it in one go */
+    /* A granted entry starts its step as soon as it has one. */
+    GL_ASSERT(w->state != GL_WAIT_GRANTED);
     wait_free(c, w);
 }
 
@@ -279,7 +281,7 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
         GL_ASSERT(p->in_use >= h->slots);
         p->in_use -= h->slots;
         if (GL_PLANT(5) && p->in_use >= h->slots) {
-            p->in_use -= h->slots; /* planted: given back twice */
+            p->in_use -= h->slots; /* planted: returned twice */
         }
     }
     gl_quotas_return(c, h);
@@ -287,7 +289,8 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
     gl_pool_free(&c->mem, h, sizeof(*h));
 }
 
-/* Its lease goes on, unless more is held than there is: then who comes last makes way. */
+/* An agent's immediate retry starts on the slots it holds. If the pool is overcommitted it gives
+ * them back and queues like any other step. */
 static void continue_lease(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->wait->slots == 0);
@@ -305,7 +308,7 @@ static void continue_lease(struct gl_core *c, struct gl_step *st)
     gl_step_set_due(c, st);
 }
 
-/* The step has its slots: they pass from the queue's entry to the attempt. */
+/* The step has its slots: a hold takes them over from the queue's entry, and the step starts. */
 static void start_granted(struct gl_core *c, struct gl_step *st)
 {
     struct gl_wait *w = st->wait;
@@ -325,8 +328,8 @@ static void start_granted(struct gl_core *c, struct gl_step *st)
     gl_ledger_start(c, st);
 }
 
-/* Its job is not in memory: the slots wait for it. If it is in memory after all, the entry is left
- * over from a decision that was never committed. */
+/* The job is not in memory: loads it, and keeps the slots until then. If it is in memory after all,
+ * the entry is left over from a decision that never committed. */
 static void grant_unloaded(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_slot_grant *g;
@@ -362,8 +365,8 @@ static void grant_wait(struct gl_core *c, struct gl_wait *w)
     }
 }
 
-/* The head of a pool's queue, if there are slots for it. What is at the head and held back by a
- * limit makes way. */
+/* The head of a pool's queue, if there are slots for it. Heads that a limit holds back are moved
+ * out of the way first. */
 static struct gl_wait *next_in_pool(struct gl_core *c, struct gl_core_pool_state *p)
 {
     GL_ASSERT(p->slots > 0);
@@ -380,7 +383,8 @@ static struct gl_wait *next_in_pool(struct gl_core *c, struct gl_core_pool_state
     return NULL;
 }
 
-/* One at a time, and of all pools: a key they share goes to who has waited longest. */
+/* The first of all pools' heads. Granting one at a time gives a key that several pools share to the
+ * step that has waited longest. */
 static struct gl_wait *next_wait(struct gl_core *c)
 {
     struct gl_wait *best = NULL;
@@ -388,6 +392,7 @@ static struct gl_wait *next_wait(struct gl_core *c)
     GL_ASSERT(c->exec_up);
     GL_ASSERT(!c->stopping);
     GL_ASSERT(!c->passive);
+    /* Until the attempts that outlived the last node are known, their slots look free. */
     GL_ASSERT(c->adoption_over);
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_wait *w = next_in_pool(c, &c->pools[i]);
@@ -408,7 +413,7 @@ void gl_slots_grant(struct gl_core *c)
     if (!c->exec_up || c->stopping || c->passive || !c->adoption_over) {
         return;
     }
-    do { /* who is held back in one pool may set free who waits for another one */
+    do { /* holding a step back in one pool may call a step in another */
         calls = c->quotas->calls_n;
         while ((w = next_wait(c)) != NULL) {
             grant_wait(c, w);
@@ -463,6 +468,7 @@ void gl_slots_return(struct gl_core *c, struct gl_step *st)
     }
 }
 
+/* Has a step taken up this hold? */
 static bool is_claimed(struct gl_job *j, const struct gl_slot_hold *h)
 {
     const struct gl_step *st = j->spec != NULL ? gl_step_at(j, h->step_number) : NULL;
@@ -506,12 +512,12 @@ void gl_slots_release_all(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(gl_list_empty(&j->holds));
 }
 
-/* ---- in a snapshot of the core ---- */
+/* ---- snapshots ---- */
 
 static const char *const state_words[] = {"queued", "held", "called", "granted", NULL};
 
 struct saved_wait {
-    gl_str job, group; /* "" : nothing limits it */
+    gl_str job, group; /* group "": no limit */
     uint32_t number, slots, pool;
     int64_t rank;
     uint64_t seq;
@@ -565,7 +571,7 @@ bool gl_slots_save_waits(const struct gl_core *c, size_t bytes_max, struct gl_bu
     return out->n <= bytes_max;
 }
 
-/* Into the queue its state names, and to its step. */
+/* Puts a restored entry into the queue its state names, and connects it with its step. */
 static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wait *s)
 {
     struct gl_job *j = s->has_step ? gl_job_find(c, s->job) : NULL;
