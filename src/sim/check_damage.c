@@ -25,7 +25,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         (ch->job->known && ch->job->r.hold == GL_HOLD_REVIEW)) {
         return;
     }
-    bool is_damage = says(why, "damaged") || says(why, "cannot be given message");
+    bool is_damage = says(why, "damaged") || says(why, "cannot receive message");
     if (is_damage && !is_lately(c, ch->job)) {
         sim_world_fail(c->world, "damage: job %.*s is held, and nothing of it is damaged: %.*s",
                        GL_STR_ARG(ch->job->id), GL_STR_ARG(why));

@@ -103,7 +103,7 @@ static void check_death(struct sim_checks *c, struct state *s, const struct sim_
         return;
     }
     gl_str why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), &c->arena);
-    if (gl_str_is(why, "its time to live was over") &&
+    if (gl_str_is(why, "its time to live has expired") &&
         (l->expires_at == 0 || l->expires_at > now)) {
         sim_world_fail(c->world, "letters: message %s is dead %lld ms before its time", l->key,
                        (long long)(l->expires_at - now));

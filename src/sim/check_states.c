@@ -107,7 +107,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     gl_str reason = gl_json_str(&j, gl_json_get(&j, root, "reason"), &c->arena);
     int64_t from = gl_flow_find_agent(ch->job->flow,
                                       gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
-    bool was_there = is_new && gl_str_is(reason, "its time to live was over"); /* as a letter */
+    bool was_there = is_new && gl_str_is(reason, "its time to live has expired"); /* as a letter */
     if (gl_str_is(type, "hop") && from >= 0 && from < SIM_AGENTS_MAX && !was_there) {
         s->posted[from] += is_redriven ? -1ull : 1; /* it is made good in this transaction */
     }

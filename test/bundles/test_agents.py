@@ -357,7 +357,7 @@ def test_a_dead_letter_that_is_sent_again_is_handled(served, tmp_path):
     def letters():
         return box.json("job", "dead-letters", run)["dead_letters"]
     wait_for("a dead letter", letters)
-    assert letters()[0]["reason"] == "its time to live was over"
+    assert letters()[0]["reason"] == "its time to live has expired"
     box.glia("job", "dead-letters", run, "--redrive", "all")
 
     def processed():

@@ -75,7 +75,7 @@ def test_a_job_whose_bundle_is_not_whole_is_paused_for_review(served, tmp_path, 
     assert (status["hold"], status["recovery_status"]) == ("review", "paused_for_review")
     assert status["recovery_requires_review"] is True
     assert "'b.py'" in status["reason"] and path in status["reason"], status["reason"]
-    assert "put that file back" in status["reason"], status["reason"]
+    assert "restore that file" in status["reason"], status["reason"]
     why = box.glia("why", run_id).stdout
     assert "'b.py'" in why and f"glia job resume {status['job_id']}" in why, why
     ran = Ran(box, run_id)

@@ -102,4 +102,4 @@ def test_one_item_too_many_fails_the_step_and_says_so(box):
                                "max_items": 2, "noop": True, "on_failure": "continue"}}}
     job = submit(box, flow)
     wait_completed(box, job)
-    assert "3 items, and max_items is 2" in box.step(job, "each")["terminal_reason"]
+    assert "3 items, but max_items is 2" in box.step(job, "each")["terminal_reason"]

@@ -149,7 +149,7 @@ static void apply_failure(struct gl_core *c, struct gl_step *st, const struct gl
 
     GL_ASSERT(gl_step_is_bound(st));
     why = why.n > 0 ? why : string_field(c, json, "error");
-    gl_agent_step_fail(c, st, why.n > 0 ? why : GL_S("its agent reported a failure"));
+    gl_agent_step_fail(c, st, why.n > 0 ? why : GL_S("the agent reported a failure"));
 }
 
 /* Has the step ended? Then the event is logged as stale and changes nothing. */
@@ -181,7 +181,7 @@ static bool is_for_other_attempt(struct gl_core *c, const struct gl_turn_end *t,
         return false;
     }
     gl_txn_log(c, t->unit->job, st, "workflow_step_stale_output_ignored",
-               GL_S("it is about another attempt"), (gl_str){0});
+               GL_S("the event names another attempt"), (gl_str){0});
     return true;
 }
 

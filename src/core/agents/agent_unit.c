@@ -74,10 +74,11 @@ bool gl_agent_unit_may_queue(const struct gl_core *c, const struct gl_step *st, 
     if (a->kind != GL_AGENT_EXECUTOR || st->r.keeps_slots || n < a->lease_queue_max) {
         return true;
     }
-    (void)gl_why(why, GL_E_LIMIT,
-                 "agent '%.*s' wants slots of pool '%.*s', for which %zu wait already; its "
-                 "lease_max_queue_length is %u",
-                 GL_STR_ARG(a->id), GL_STR_ARG(gl_agent_unit_pool(st)), n, a->lease_queue_max);
+    (void)gl_why(
+        why, GL_E_LIMIT,
+        "agent '%.*s' needs slots of pool '%.*s', for which %zu steps are already waiting; "
+        "its lease_max_queue_length is %u",
+        GL_STR_ARG(a->id), GL_STR_ARG(gl_agent_unit_pool(st)), n, a->lease_queue_max);
     return false;
 }
 
@@ -213,7 +214,7 @@ static void drop_stale_output(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->r.mail_attempt > 0);
     GL_MARK(c->trace, "agents.stale_output");
     gl_txn_log(c, st->job, step, "workflow_step_stale_output_ignored",
-               GL_S("its attempt is not the current one"), (gl_str){0});
+               GL_S("its attempt is no longer the current one"), (gl_str){0});
     gl_agent_unit_ack(c, st);
 }
 
@@ -419,8 +420,8 @@ void gl_agent_unit_on_missing_files(struct gl_core *c, struct gl_step *st, gl_st
     requeue_and_pause(
         c, st, why,
         gl_str_fmt(c->out->arena,
-                   "agent '%.*s' cannot start, its bundle is not whole: %.*s; put that file back, "
-                   "or submit the bundle once more, which does it",
+                   "agent '%.*s' cannot start because its bundle is incomplete: %.*s; restore "
+                   "that file, or submit the bundle again to restore it",
                    GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
 }
 
@@ -428,8 +429,8 @@ void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str 
 {
     gl_str reason =
         gl_str_fmt(c->out->arena,
-                   "agent '%.*s' cannot be given message %llu: %.*s; mend the store and "
-                   "resume the job, or cancel it",
+                   "agent '%.*s' cannot receive message %llu: %.*s; repair the store "
+                   "and resume the job, or cancel the job",
                    GL_STR_ARG(agent_of(st)->id), (unsigned long long)st->r.letter, GL_STR_ARG(why));
 
     GL_ASSERT(st->r.letter != 0);

@@ -31,7 +31,7 @@ static gl_str limit_output(struct gl_core *c, const struct gl_turn_end *t, gl_st
         return output;
     }
     gl_agents_log(c, t->unit, "workflow_output_omitted",
-                  GL_S("it is larger than 1 MiB: leave large results as files in the run folder"),
+                  GL_S("larger than 1 MiB: write large results to files in the run folder"),
                   gl_str_fmt(c->out->arena, "{\"bytes\":%zu}", output.n));
     return gl_str_fmt(c->out->arena, "{\"omitted\":true,\"bytes\":%zu,\"limit\":%d}", output.n,
                       GL_OUTPUT_BYTES_MAX);
@@ -52,7 +52,7 @@ void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output
     if (st == NULL || st->r.status != GL_STEP_RUNNING) {
         if (!is_implied) {
             gl_agents_log(c, t->unit, "workflow_step_stale_output_ignored",
-                          GL_S("its step has no such attempt"), (gl_str){0});
+                          GL_S("the step has no such attempt"), (gl_str){0});
         }
         return;
     }
@@ -192,9 +192,9 @@ static bool is_complete(struct gl_core *c, const struct gl_turn_end *t,
     }
     if (text.n > 0 && text.p[0] == '{') {
         *ret_why = gl_str_fmt(c->out->arena,
-                              "its answer on stdout has %llu bytes, and max_output_bytes is %u: "
-                              "raise that in the agent's config (8 MiB at most), or leave large "
-                              "data as files in the run folder",
+                              "its answer on stdout has %llu bytes, but max_output_bytes is %u: "
+                              "raise max_output_bytes in the agent's config (at most 8 MiB), or "
+                              "write large data to files in the run folder",
                               (unsigned long long)r->stdout_bytes, max);
         return false;
     }

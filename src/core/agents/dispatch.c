@@ -126,7 +126,7 @@ static void hold_message(struct gl_core *c, struct gl_step *step, struct gl_lett
     GL_ASSERT(gl_step_is_bound(step));
     if (step->r.status == GL_STEP_PENDING) {
         gl_ledger_block(c, step, GL_BLOCK_DEPENDENCY,
-                        gl_str_fmt(c->out->arena, "%u of %u steps before it have ended",
+                        gl_str_fmt(c->out->arena, "%u of %u parent steps have ended",
                                    step->r.up_ended, gl_step_needs(step)));
     }
     gl_mailbox_hold(c, step, l);
@@ -226,7 +226,7 @@ static void handle_next(struct gl_core *c, struct gl_step *unit)
     gl_mailbox_take(c, unit, l);
     if (l->r.expires_at != 0 && l->r.expires_at <= c->now && !GL_PLANT(36)) {
         GL_MARK(c->trace, "agents.message_expired");
-        gl_mailbox_make_dead(c, j, l, GL_S("its time to live was over"));
+        gl_mailbox_make_dead(c, j, l, GL_S("its time to live has expired"));
         return;
     }
     if (step == NULL) {

@@ -25,7 +25,7 @@ static int64_t find_receiver(struct gl_core *c, struct gl_job *j, const struct g
         return -1;
     }
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is already ending",
                      GL_STR_ARG(j->id));
         return -1;
     }
@@ -53,7 +53,8 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
     }
     GL_MARK(c->trace, "agents.sent_from_outside");
     if (j->r.dead_n > dead) {
-        gl_txn_reply(c, j, ev->command.request, GL_E_LIMIT, "it cannot take more messages");
+        gl_txn_reply(c, j, ev->command.request, GL_E_LIMIT,
+                     "the agent cannot receive more messages");
     } else {
         gl_txn_reply(c, j, ev->command.request, 0, NULL);
     }
@@ -112,7 +113,8 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (!gl_str_u64(ev->command.step, &number) ||
         gl_message_read(ev->command.output, c->out->arena, &m, &why) != 0) {
         gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_UNUSABLE,
-                     "'%.*s' is no message that can be sent again", GL_STR_ARG(ev->command.step));
+                     "'%.*s' is not a message that can be sent again",
+                     GL_STR_ARG(ev->command.step));
         return;
     }
     to = find_receiver(c, j, ev, m.to);
@@ -123,7 +125,7 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (is_redriven_already(j, id)) {
         GL_MARK(c->trace, "agents.redriven_at_once");
         gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_GONE,
-                     "job %.*s has no dead letter %llu any more", GL_STR_ARG(j->id),
+                     "job %.*s no longer has dead letter %llu", GL_STR_ARG(j->id),
                      (unsigned long long)number);
         return;
     }

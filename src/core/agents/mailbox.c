@@ -245,9 +245,9 @@ static const char *why_undeliverable(const struct gl_job *j, const struct gl_ste
         return "it is larger than 16 MiB: pass large data as a file";
     }
     if (unit != NULL && unit->mail != NULL && unit->mail->n >= GL_INBOX_MAX) {
-        return "its receiver's inbox is full";
+        return "the receiver's inbox is full";
     }
-    return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "too many messages of the job wait" : NULL;
+    return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "the job has too many waiting messages" : NULL;
 }
 
 /* A dead letter refers to the body from now on: its records stay until the job is removed. */

@@ -384,7 +384,7 @@ static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str i
                    gl_str_fmt(c->out->arena, "\"patch_id\":\"%.*s\"",
                               GL_STR_ARG(gl_agents_json_safe(c, id))));
     } else {
-        reject(c, t, GL_S("that patch_id was used for another patch"));
+        reject(c, t, GL_S("this patch_id was already used for a different patch"));
     }
     return true;
 }
@@ -424,7 +424,7 @@ void gl_patch_apply_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_
         return;
     }
     if (t->step == NULL || t->step->r.status != GL_STEP_RUNNING) {
-        reject(c, t, GL_S("its sender has no running attempt of a step"));
+        reject(c, t, GL_S("the sender has no running attempt of a step"));
         return;
     }
     job.controller = t->step->of;

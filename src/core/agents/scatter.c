@@ -39,12 +39,12 @@ static void add_target(struct gl_core *c, struct gl_job *j, struct scatter *w, g
     struct gl_step *st;
 
     if (number < 0 || gl_flow_is_unit(j->spec->flow, (uint32_t)number)) {
-        w->bad = "there is no such target";
+        w->bad = "a target does not exist";
         return;
     }
     st = gl_step_get(c, j, (uint32_t)number);
     if (gl_step_status_is_terminal(st->r.status) || st->r.attempt_count > 0) {
-        w->bad = "its target has started or ended already";
+        w->bad = "a target has already started or ended";
     }
     w->targets[w->targets_n++] = st;
 }
@@ -85,7 +85,7 @@ static void read_items(const struct gl_json *json, struct scatter *w)
 
     w->items = gl_json_get(json, gl_json_root(json), "items");
     if (w->items == NULL || !gl_json_is(w->items, GL_JSON_ARRAY)) {
-        w->bad = "its items are no list";
+        w->bad = "`items` is not a list";
         return;
     }
     (void)gl_json_u64(json, gl_json_get(json, gl_json_root(json), "max_items"), &max);

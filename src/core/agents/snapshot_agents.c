@@ -65,7 +65,7 @@ int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l
     }
     if (j == NULL || j->memory != GL_MEM_HOT || j->spec->flow->bundle == NULL || j->known != NULL ||
         !gl_list_empty(&j->live) || (s.known.n > 0 && s.known.n != 2 * known_bytes(j))) {
-        return gl_snapshot_bad(l, "agents belong to no job, or to one that has none");
+        return gl_snapshot_bad(l, "agents of a job that is missing or has none");
     }
     if (s.known.n > 0) {
         j->known = gl_pool_alloc(&c->mem, known_bytes(j));
@@ -74,7 +74,7 @@ int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l
         int digit = digit_of(s.known.p[i]);
 
         if (digit < 0) {
-            return gl_snapshot_bad(l, "which agents are known is not said in hex");
+            return gl_snapshot_bad(l, "the bits of known agents are not in hex");
         }
         j->known[i / 2] = (uint8_t)(j->known[i / 2] | (i % 2 == 0 ? digit << 4 : digit));
     }
@@ -208,7 +208,7 @@ int gl_snapshot_agents_restore_mailbox(struct gl_core *c, struct gl_snapshot_lin
     }
     st = step_of(l, s.number);
     if (st == NULL || st->mail != NULL) {
-        return gl_snapshot_bad(l, "mail belongs to no step, or is there twice");
+        return gl_snapshot_bad(l, "a mailbox belongs to no step, or is a duplicate");
     }
     gl_mailbox_of(c, st);
     st->mail->is_pressed = s.is_pressed;
@@ -221,7 +221,7 @@ int gl_snapshot_agents_restore_mailbox(struct gl_core *c, struct gl_snapshot_lin
     unit = gl_flow_is_unit(l->job->spec->flow, s.unit) ? gl_step_find(l->job, s.unit) : NULL;
     if (gl_step_is_unit(st) || unit == NULL || unit->mail == NULL || unit->mail->now == NULL ||
         unit->mail->now->r.number != s.now) {
-        return gl_snapshot_bad(l, "nobody handles the message a step waits for");
+        return gl_snapshot_bad(l, "no agent handles the message that a step waits for");
     }
     st->mail->now = unit->mail->now;
     return 0;
@@ -259,7 +259,7 @@ int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line
     if (to < 0 || st->mail == NULL ||
         ((s.place == NOW || s.place == GATHERED) && st->mail->now != NULL) ||
         ((s.place == COUNTED || s.place == GATHERED) && !gl_step_is_unit(st))) {
-        return gl_snapshot_bad(l, "a message is nowhere, or for nobody");
+        return gl_snapshot_bad(l, "a message has no mailbox, or no receiver");
     }
     c->out = &scratch;
     x = gl_mailbox_letter_new(c, l->job, (uint32_t)to, &s.r);
@@ -283,7 +283,7 @@ int gl_snapshot_agents_restore_due(struct gl_core *c, struct gl_snapshot_line *l
     }
     st = step_of(l, s.number);
     if (st == NULL || st->mail == NULL || !gl_list_empty(&st->mail->due)) {
-        return gl_snapshot_bad(l, "an agent is called that has no mail");
+        return gl_snapshot_bad(l, "a scheduled agent has no mailbox");
     }
     gl_list_push(&l->job->mailed, &st->mail->due);
     return 0;
@@ -328,7 +328,7 @@ int gl_snapshot_agents_restore_idle(struct gl_core *c, struct gl_snapshot_line *
     st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_find(j, s.number) : NULL;
     if (st == NULL || st->mail == NULL || !gl_list_empty(&st->mail->idle) ||
         st->mail->now != NULL || st->mail->n > 0) {
-        return gl_snapshot_bad(l, "an agent is at rest that is not there, or has work");
+        return gl_snapshot_bad(l, "an idle agent does not exist, or has work");
     }
     gl_list_push(&c->idle, &st->mail->idle);
     c->idle_n++;

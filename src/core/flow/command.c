@@ -51,7 +51,7 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
     GL_ASSERT(ev->command.verb == GL_CMD_PAUSE);
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.status == GL_JOB_CANCELLING || j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is already ending",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -125,7 +125,7 @@ static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event
     GL_ASSERT(ev->command.verb == GL_CMD_CANCEL);
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
     if (j->r.verdict == GL_VERDICT_FAILED) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is failing already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is already failing",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -197,14 +197,14 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step));
     } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
         gl_txn_reply(c, j, ev->command.request, GL_R_STEP_DECIDED,
-                     "step '%.*s' does not wait for a decision", GL_STR_ARG(ev->command.step));
+                     "step '%.*s' is not waiting for a decision", GL_STR_ARG(ev->command.step));
     } else if (!is_decision(st, ev->command.decision)) {
         gl_txn_reply(
             c, j, ev->command.request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
             GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL ? st->r.choices
                                                              : GL_S("rerun, done, failed")));
     } else if (j->r.verdict != GL_VERDICT_NONE && !gl_safety_holds_job(j, st)) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is already ending",
                      GL_STR_ARG(j->id));
     } else {
         apply_decision(c, st, ev);
@@ -245,7 +245,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     }
     if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,
-                     "%.*s; cancel the job, or mend that record and resume it",
+                     "%.*s; cancel the job, or repair that record and resume the job",
                      GL_STR_ARG(gl_job_is_held_damaged(&j->r)
                                     ? j->r.reason
                                     : gl_str_fmt(c->out->arena, "a record of job %.*s is damaged",
@@ -253,8 +253,9 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (gl_job_status_is_terminal(j->r.status)) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDED, "job %.*s has ended: it is %s",
-                     GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDED,
+                     "job %.*s has already ended: it is %s", GL_STR_ARG(j->id),
+                     gl_job_status_words[j->r.status]);
         return;
     }
     switch ((enum gl_command)ev->command.verb) {

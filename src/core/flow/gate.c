@@ -121,13 +121,13 @@ static int start_waiting(struct gl_core *c, struct gl_step *st, const struct gl_
     st->r.started_at = c->now;
     if (spec->sleep.n > 0) {
         if (!gl_when_parse_span(gl_str_trim(text), &t)) {
-            return gl_why(why, GL_E_INVALID, "sleep: '%.*s' is no duration", GL_STR_ARG(text));
+            return gl_why(why, GL_E_INVALID, "sleep: '%.*s' is not a duration", GL_STR_ARG(text));
         }
         sleep_until(c, st, c->now + t);
     } else if (spec->until.n > 0) {
         if (!gl_when_parse(gl_str_trim(text), &t)) {
             return gl_why(why, GL_E_INVALID,
-                          "until: '%.*s' is no time such as 2026-12-01T06:00:00Z",
+                          "until: '%.*s' is not a time such as 2026-12-01T06:00:00Z",
                           GL_STR_ARG(text));
         }
         sleep_until(c, st, t);
@@ -192,7 +192,7 @@ static void on_timeout_passed(struct gl_core *c, struct gl_step *st)
         gl_ledger_succeed(c, st, (gl_str){0});
     } else if (st->r.blocked_on == GL_BLOCK_SIGNAL) {
         gl_ledger_fail(c, st,
-                       gl_str_fmt(c->out->arena, "no signal '%.*s' came within %.*s",
+                       gl_str_fmt(c->out->arena, "no signal '%.*s' arrived within %.*s",
                                   GL_STR_ARG(spec->signal), GL_STR_ARG(within)),
                        false);
     } else if (spec->on_timeout.n > 0) {
@@ -351,11 +351,12 @@ static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_js
     }
     *ret = gl_json_root(&list)->count;
     if (*ret > spec->items_max) {
-        return gl_why(why, GL_E_LIMIT, "foreach: there are %u items, and max_items is %u", *ret,
+        return gl_why(why, GL_E_LIMIT, "foreach: %u items, but max_items is %u", *ret,
                       spec->items_max);
     }
     if (st->job->r.items_n + *ret > GL_JOB_ITEMS_MAX) {
-        return gl_why(why, GL_E_LIMIT, "foreach: one job has at most %d items", GL_JOB_ITEMS_MAX);
+        return gl_why(why, GL_E_LIMIT, "foreach: a job has at most %d items in all",
+                      GL_JOB_ITEMS_MAX);
     }
     return 0;
 }

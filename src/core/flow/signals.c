@@ -143,7 +143,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     GL_ASSERT(ev->type == GL_EV_COMMAND);
     GL_ASSERT(ev->command.verb == GL_CMD_SIGNAL);
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is already ending",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -153,8 +153,8 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     }
     if (st == NULL && j->signals_n >= GL_SIGNALS_MAX) {
         gl_txn_reply(c, j, ev->command.request, GL_R_SIGNALS_WAITING,
-                     "%d signals wait already that no step of job %.*s has asked for",
-                     GL_SIGNALS_MAX, GL_STR_ARG(j->id));
+                     "job %.*s already keeps %d signals that no step has waited for yet",
+                     GL_STR_ARG(j->id), GL_SIGNALS_MAX);
         return;
     }
     j->r.signals_n++;

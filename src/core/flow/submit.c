@@ -110,12 +110,12 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(gl_job_find(c, ev->job) == NULL);
     if (c->session.n == 0 || c->stopping) {
         gl_txn_refuse(c, ev->submit.request, GL_R_NODE_BUSY,
-                      "this node takes no jobs at the moment");
+                      "this node is not accepting jobs at the moment");
         return;
     }
     if (gl_map_count(&c->waits) >= GL_WAITING_MAX) {
         gl_txn_refuse(c, ev->submit.request, GL_R_STEPS_WAITING,
-                      "%d steps wait for slots already: try again later", GL_WAITING_MAX);
+                      "%d steps are already waiting for slots: try again later", GL_WAITING_MAX);
         return;
     }
     rc = gl_submit_spec(c, ev->submit.flow_hash, ev->submit.flow, &spec, &why);

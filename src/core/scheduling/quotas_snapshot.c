@@ -97,7 +97,7 @@ int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l)
         return rc;
     }
     if (s.key.n < 2 || gl_map_find(&c->quotas->keys, s.key) != NULL) {
-        return gl_snapshot_bad(l, "a limit has no key, or that of another one");
+        return gl_snapshot_bad(l, "a limit has no key, or a duplicate one");
     }
     limit = gl_quotas_limit_new(c, s.key, s.is_rate);
     limit->max = s.max;
@@ -129,7 +129,7 @@ int gl_quotas_restore_group(struct gl_core *c, struct gl_snapshot_line *l)
     if (s.key.n == 0 || gl_quotas_find(c, s.key) != NULL || s.pool >= c->pools_n ||
         (a == NULL) != (s.concurrency.n == 0) || (b == NULL) != (s.rate.n == 0) ||
         (a == NULL && b == NULL)) {
-        return gl_snapshot_bad(l, "a group of waits is under no limit");
+        return gl_snapshot_bad(l, "a group of waits has no limit, or an unknown one");
     }
     (void)gl_quotas_group_new(c, s.key, a, b, (uint8_t)s.pool);
     return 0;
@@ -146,7 +146,7 @@ int gl_quotas_restore_lacking_keys(struct gl_core *c, struct gl_snapshot_line *l
     }
     g = gl_quotas_find(c, s.key);
     if (g == NULL || !gl_list_empty(&g->lacking_keys)) {
-        return gl_snapshot_bad(l, "a group that is not there is short of room");
+        return gl_snapshot_bad(l, "an unknown group lacks keys");
     }
     gl_list_push(&c->quotas->lacking_keys, &g->lacking_keys);
     GL_ASSERT(!gl_list_empty(&g->lacking_keys));

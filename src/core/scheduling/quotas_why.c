@@ -21,7 +21,7 @@ static void explain_rate(const struct gl_core *c, const struct gl_quota *l, stru
     gl_buf_fmt(out, "rate key '%.*s' (one start per ", GL_STR_ARG(gl_quotas_key(l)));
     gl_buf_str(out, gl_when_span(l->every_ms, span));
     if (l->next_at > c->now) {
-        gl_buf_c(out, ", the next at ");
+        gl_buf_c(out, ", next at ");
         gl_buf_str(out, gl_when_format(l->next_at, when));
     } else if (l->in_use > 0) {
         gl_buf_c(out, ", and one is starting");
@@ -48,7 +48,7 @@ enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, s
     gl_buf_c(out, "waits for ");
     if (gl_quotas_lacks_keys(c, g)) {
         code = GL_BECAUSE_LIMITS_USED_UP;
-        gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
+        gl_buf_fmt(out, "a free key: %d concurrency and rate keys are in use, the maximum",
                    GL_LIMITS_MAX);
     } else if (a != NULL &&
                (b == NULL || gl_quotas_available(c, a) == 0 || gl_quotas_available(c, b) > 0)) {
@@ -62,7 +62,7 @@ enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, s
         explain_rate(c, b, out);
     }
     if (ahead > 0) {
-        gl_buf_fmt(out, "; %zu%s %s before it", ahead, ahead < GL_AHEAD_MAX ? "" : " or more",
+        gl_buf_fmt(out, "; %zu%s %s ahead", ahead, ahead < GL_AHEAD_MAX ? "" : " or more",
                    ahead == 1 ? "other is" : "others are");
     }
     return code;

@@ -607,7 +607,7 @@ int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l)
     if (s.group.n > 0) {
         group = gl_quotas_find(c, s.group);
         if (group == NULL || group->pool != s.pool) {
-            return gl_snapshot_bad(l, "a wait is for a limit that is not there");
+            return gl_snapshot_bad(l, "a wait is for an unknown limit");
         }
     }
     w = wait_new(c, group);
@@ -622,7 +622,7 @@ int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l)
     if (w->limited) {
         gl_quotas_restore_wait(c, w);
     }
-    return enqueue(c, w, &s) ? 0 : gl_snapshot_bad(l, "a wait is for a step that is not there");
+    return enqueue(c, w, &s) ? 0 : gl_snapshot_bad(l, "a wait is for an unknown step");
 }
 
 int gl_slots_restore_granted(struct gl_core *c, struct gl_snapshot_line *l)
@@ -637,7 +637,7 @@ int gl_slots_restore_granted(struct gl_core *c, struct gl_snapshot_line *l)
     }
     w = s.job.n == GL_ULID_BYTES ? gl_slots_find(c, s.job, s.number) : NULL;
     if (w == NULL || w->state != GL_WAIT_GRANTED) {
-        return gl_snapshot_bad(l, "slots are given to a step that does not wait for them");
+        return gl_snapshot_bad(l, "slots are granted to a step that does not wait for them");
     }
     g = gl_pool_alloc(&c->mem, sizeof(*g));
     g->wait = w;
@@ -688,7 +688,7 @@ int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
         return rc;
     }
     if (l->job == NULL || s.pool < -1 || s.pool >= (int64_t)c->pools_n) {
-        return gl_snapshot_bad(l, "slots are held by nobody, or of no pool");
+        return gl_snapshot_bad(l, "slots are held by no job, or belong to no pool");
     }
     h = gl_pool_alloc(&c->mem, sizeof(*h));
     h->step_number = s.step_number;
@@ -704,5 +704,5 @@ int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
     }
     return s.limit.n == 0 || gl_quotas_restore_hold(c, h, s.limit)
                ? 0
-               : gl_snapshot_bad(l, "a limit is used that is not there");
+               : gl_snapshot_bad(l, "an attempt uses an unknown limit");
 }

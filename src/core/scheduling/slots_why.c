@@ -12,7 +12,7 @@ static void write_holder(struct gl_job *j, const struct gl_slot_hold *h, struct 
     gl_buf_fmt(out, "job %.*s", GL_STR_ARG(j->id));
     if (st != NULL) {
         gl_buf_fmt(out, " step '%.*s'%s", GL_STR_ARG(st->r.step_id),
-                   st->r.keeps_slots ? " between two tries" : "");
+                   st->r.keeps_slots ? " between two attempts" : "");
     }
 }
 
@@ -52,9 +52,9 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
                w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
     gl_slots_write_holders(c, w->pool, NULL, out);
     if (ahead < GL_AHEAD_MAX) {
-        gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
+        gl_buf_fmt(out, "), number %zu in the queue", ahead + 1);
     } else {
-        gl_buf_fmt(out, "), behind %d or more others in the queue", GL_AHEAD_MAX);
+        gl_buf_fmt(out, "), with %d or more ahead of it in the queue", GL_AHEAD_MAX);
     }
 }
 
@@ -72,19 +72,20 @@ enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number
         return GL_BECAUSE_NONE;
     }
     if (w->state == GL_WAIT_GRANTED) {
-        gl_buf_c(out, "has its slots and starts as soon as its job has been read");
+        gl_buf_c(out, "has its slots; starts once its job is loaded");
         return GL_BECAUSE_HAS_SLOTS;
     }
     if (c->stopping || c->passive) {
-        gl_buf_c(out, "waits for a node that starts work: this one does not, or not any more");
+        gl_buf_c(out, "waits for a node that starts work; this one is not starting any");
         return GL_BECAUSE_NODE_STARTS_NOTHING;
     }
     if (!c->exec_up) {
-        gl_buf_c(out, "waits for the executor, which does not answer at the moment");
+        gl_buf_c(out, "waits for the executor, which is not responding");
         return GL_BECAUSE_EXECUTOR_DOWN;
     }
     if (!c->adoption_over) {
-        gl_buf_c(out, "waits until the node knows which attempts have outlived the last one");
+        gl_buf_c(out,
+                 "waits until the node knows which attempts of its previous run are still running");
         return GL_BECAUSE_ADOPTION;
     }
     code = gl_quotas_explain(c, w, out);
