@@ -294,6 +294,11 @@ struct gl_event_listed {
     struct gl_items infos; /* struct gl_event_info; if the event has a job: one, of that job */
 };
 
+/* The file human.jsonl of a job's run has been read. */
+struct gl_event_asked {
+    gl_ms due; /* the first deadline of an open request with a default; INT64_MAX: there is none */
+};
+
 /* Remove one job, or all ended jobs that the limits do not keep. */
 struct gl_event_clean {
     uint64_t request; /* to answer */
