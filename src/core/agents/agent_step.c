@@ -65,7 +65,7 @@ void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter
 
     GL_ASSERT(gl_step_is_bound(st));
     GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_READY);
-    (void)l;
+    (void)l; /* gl_agent_step_set_message() takes it */
     if (st->r.status == GL_STEP_WAITING) {
         gl_ledger_move(c, st, GL_STEP_READY);
     }
@@ -85,6 +85,7 @@ void gl_agent_step_set_message(struct gl_core *c, struct gl_step *st, struct gl_
 
     GL_ASSERT(gl_step_is_bound(st));
     GL_ASSERT(l->r.number > 0);
+    /* Only the last letter of an attempt is kept; a retry begins with it. */
     if (m->now != NULL && m->now != l && m->now->r.status == GL_LETTER_KEPT) {
         gl_mailbox_drop(c, st->job, m->now);
     }
@@ -129,7 +130,7 @@ void gl_agent_step_fail(struct gl_core *c, struct gl_step *st, gl_str why)
     if (st->r.status != GL_STEP_RUNNING) {
         return;
     }
-    stop_worker(c, st, GL_STOP_DEADLINE);
+    stop_worker(c, st, GL_STOP_DEADLINE); /* its result, if it still comes, is stale */
     gl_ledger_fail(c, st, why, true);
 }
 

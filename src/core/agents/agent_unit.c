@@ -37,6 +37,7 @@ gl_str gl_agent_unit_pool(const struct gl_step *st)
 
 /* ---- the beginning of a turn ---- */
 
+/* Makes the unit ready; reconciling queues it for slots. */
 static void queue(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_agent_spec *a = agent_of(st);
@@ -71,6 +72,7 @@ bool gl_agent_unit_may_queue(const struct gl_core *c, const struct gl_step *st, 
     size_t n = gl_slots_queue_length(c, st);
 
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
+    /* An agent that retries on its lease needs no new slots. */
     if (a->kind != GL_AGENT_EXECUTOR || st->r.keeps_slots || n < a->lease_queue_max) {
         return true;
     }
@@ -169,7 +171,7 @@ void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
     } else {
         gl_txn_dirty(c, st);
     }
-    if (st->job->known != NULL) {
+    if (st->job->known != NULL) { /* from this transaction on the unit has a record */
         st->job->known[st->of / 8] |= (uint8_t)(1u << (st->of % 8));
     }
     st->mail->is_fetched = true;
@@ -259,6 +261,7 @@ void gl_agent_unit_release(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(!st->r.keeps_slots);
 }
 
+/* The worker exited with 0: carries out what it asked for and ends the turn. */
 static void on_success(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
     struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
@@ -373,6 +376,8 @@ void gl_agent_unit_on_failure(struct gl_core *c, struct gl_step *st,
 
     GL_ASSERT(gl_step_is_unit(st));
     gl_core_set(c, &st->r.last_error, why);
+    /* In this order: a job that is ending retries nothing, and a result for an attempt that is over
+     * must not fail the current one. */
     if (st->job->r.verdict != GL_VERDICT_NONE) {
         gl_agent_unit_ack(c, st);
     } else if (is_stale(c, st)) {
@@ -447,7 +452,7 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
 {
     GL_ASSERT(gl_step_is_unit(st));
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.status == GL_STEP_BLOCKED);
-    if (st->mail == NULL || st->mail->now == NULL) { /* records that contradict each other */
+    if (st->mail == NULL || st->mail->now == NULL) { /* the records contradict each other */
         gl_ledger_move(c, st, GL_STEP_WAITING);
         return;
     }
@@ -467,6 +472,7 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
     why = how->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
           : is_good                   ? why
                                       : gl_failure_text(c, st, how, why);
+    /* The process is gone: free the slots now, unless a retry is to keep them. */
     if (is_good || is_stale(c, st) || !may_retry(c, st, how, why)) {
         gl_agent_unit_release(c, st);
     }
@@ -558,6 +564,7 @@ void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line)
     int64_t timeout = 0;
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    /* A line is the worker's own text: anything unreadable is ignored. */
     if (st->mail == NULL || st->mail->now == NULL ||
         gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
         !gl_json_is(gl_json_root(&json), GL_JSON_OBJECT)) {

@@ -93,6 +93,8 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     if (j->r.verdict != GL_VERDICT_NONE) {
         return;
     }
+    /* A completion that comes before the last step has ended waits in the record (r.completion);
+     * gl_agents_conclude() carries it out. */
     if (gl_job_ended_steps(&j->r) == j->r.steps_n && gl_list_empty(&j->making)) {
         gl_core_set(c, &j->r.result, result);
         gl_ledger_set_verdict(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
@@ -215,6 +217,7 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
     gl_str payload;
 
     GL_ASSERT(gl_step_is_unit(t->unit));
+    /* Check everything before the first change: a turn is applied whole or fails whole. */
     gl_apply_read_message(c, t);
     if (is_worker && gl_worker_result_read(how->output, c->out->arena, &r, &why) != 0) {
         *ret_why = gl_str_dup(c->out->arena, gl_str_of(why.text));

@@ -32,6 +32,7 @@ static void read_turn(struct gl_core *c, struct gl_turn_end *t, struct gl_step *
 
 /* ---- aggregator ---- */
 
+/* The key in job->seen: one aggregator, one sender. */
 static gl_str key_of(struct gl_core *c, const struct gl_step *unit, gl_str sender)
 {
     return gl_str_fmt(c->out->arena, "%u %.*s", unit->of, GL_STR_ARG(sender));
@@ -70,6 +71,7 @@ void gl_builtin_agent_forget(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(gl_map_count(&j->seen) == 0);
 }
 
+/* The count is reached: completes the step, sends the result, and perhaps completes the run. */
 static void complete_turn(struct gl_core *c, struct gl_turn_end *t, gl_str result)
 {
     struct gl_message shape = {.type = t->agent->output_type, .body = result};
@@ -137,6 +139,8 @@ static void aggregate(struct gl_core *c, struct gl_turn_end *t)
         gl_agent_unit_ack(c, unit);
         return;
     }
+    /* Counted letters stay in the store until the job winds down: they are the aggregator's state,
+     * and its result is built from them. */
     gl_mailbox_set_status(c, unit->job, l, GL_LETTER_COUNTED);
     gl_list_push(&unit->mail->counted, &l->link);
     gl_builtin_agent_count(c, unit, l);
@@ -172,7 +176,7 @@ static void forward(struct gl_core *c, struct gl_turn_end *t, gl_str type)
 
     GL_ASSERT(t->agent->kind != GL_AGENT_AGGREGATOR);
     shape.type = type;
-    shape.job_id = t->unit->job->id;
+    shape.job_id = t->unit->job->id; /* marks the shape as a whole envelope */
     shape.causation_id = t->in.message_id;
     gl_apply_step(c, t, t->in.body, true);
     gl_route_emit(c, t, &shape);

@@ -42,6 +42,7 @@ static int64_t find_receiver(struct gl_core *c, struct gl_job *j, const struct g
     return to;
 }
 
+/* Delivers and answers. A message that became a dead letter was not accepted. */
 static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                     struct gl_message *m, uint32_t to)
 {
@@ -129,6 +130,7 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
                      (unsigned long long)number);
         return;
     }
+    /* Dead letters are not in memory: the guard makes sure that this one still exists. */
     (void)gl_txn_guard(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);
     if (!GL_PLANT(39)) { /* planted: it can be sent any number of times */
         (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("deadletter"), id);

@@ -1,3 +1,8 @@
+/* mailbox.c - letters: their records, and the mailboxes they are in.
+ *
+ * A job counts its letters (waiting_n) and numbers every message it has ever sent (letters_n). Both
+ * are in the job's record, which the same transactions write; so gl_mailbox_is_complete() can tell
+ * after a load whether the store has lost a letter. */
 #include "core/agents/mailbox.h"
 
 #include "base/check.h"
@@ -73,11 +78,13 @@ void gl_mailbox_schedule(struct gl_core *c, struct gl_step *unit)
 
 /* ---- records ---- */
 
+/* The number has a fixed width, so that listing the records yields the letters in order. */
 static gl_str id_of(struct gl_core *c, const struct gl_job *j, uint64_t number)
 {
     return gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
 }
 
+/* Writes the record as it is now; later writes in the same transaction replace it. */
 static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
 {
     struct gl_buf buf = {0};
@@ -95,6 +102,7 @@ static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *
     gl_buf_done(&buf);
 }
 
+/* From memory only. Its body loses a reference but keeps its records. */
 static void letter_free(struct gl_core *c, struct gl_letter *l)
 {
     GL_ASSERT(l->r.number > 0);
@@ -344,7 +352,8 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
     m->to = a->id;
     text = assign_number(c, j, m, r.number, &body);
     bad = why_undeliverable(j, unit, text);
-    if (bad != NULL) {
+    if (bad !=
+        NULL) { /* dead, not refused: the sender's turn commits whatever happens to its mail */
         gl_agents_log(c, unit, "backpressure_rejected", gl_str_of(bad), (gl_str){0});
         make_dead(c, j, m, text, r.number, gl_str_of(bad), body);
         return NULL;
@@ -375,7 +384,7 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
 void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
                            enum gl_letter_status status)
 {
-    GL_ASSERT(status != GL_LETTER_HANDLING);
+    GL_ASSERT(status != GL_LETTER_HANDLING); /* never written */
     if (l->r.status != status) {
         l->r.status = (uint8_t)status;
         write_letter(c, j, l);
@@ -395,6 +404,8 @@ void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
 {
     gl_str id = id_of(c, j, l->r.number);
 
+    /* In the transaction of the turn: if it fails, the letter is still there and is handled again.
+     */
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("letter"), id);
     if (l->r.large) {
         (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("message"), id);
@@ -543,12 +554,13 @@ int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
         return GL_E_DAMAGED;
     }
     to = gl_flow_find_agent(j->spec->flow, r.to);
+    /* Bytes from the store are checked, not asserted on. */
     if (to < 0 || r.number == 0 || r.number > j->r.letters_n || r.body > j->r.letters_n) {
         return GL_E_DAMAGED;
     }
     unit = gl_step_get(c, j, (uint32_t)to);
     l = gl_mailbox_letter_new(c, j, (uint32_t)to, &r);
-    if (l->body != NULL) {
+    if (l->body != NULL) { /* a dead letter may refer to the same body (bodies.c) */
         l->body->is_kept = j->r.dead_n > 0;
     }
     /* In its receiver's inbox for now; gl_mailbox_on_load() places it once all steps are known. */

@@ -5,6 +5,7 @@
 #include "core/flow/txn.h"
 #include "model/bundle/route.h"
 
+/* Copies only if something must be replaced, which is rare. */
 gl_str gl_agents_json_safe(struct gl_core *c, gl_str s)
 {
     char *p;
@@ -54,6 +55,7 @@ static struct gl_message make_message(struct gl_core *c, const struct gl_turn_en
     return m;
 }
 
+/* Delivers to agent `to`, for the ledger step that agent works for. */
 static void send_to(struct gl_core *c, const struct gl_turn_end *t, const struct gl_message *shape,
                     uint32_t to)
 {
@@ -85,6 +87,7 @@ void gl_route_emit(struct gl_core *c, const struct gl_turn_end *t, const struct 
     struct gl_route_facts facts = {.payload = shape->body, .incoming = &t->in, .state = t->state};
     bool only_first = false, any = false;
 
+    /* One matching route in first_match mode makes the whole emission stop at the first match. */
     GL_ASSERT(gl_step_is_unit(t->unit));
     for (uint32_t i = 0; i < t->agent->routes_n; i++) {
         const struct gl_route *r = &routes[t->agent->routes[i]];
@@ -123,7 +126,7 @@ void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
         send_to(c, t, shape, (uint32_t)to);
         return;
     }
-    m = make_message(c, t, shape);
+    m = make_message(c, t, shape); /* a worker's mistake must not fail its turn */
     m.to = shape->to;
     gl_agents_log(c, t->unit, "delivery_failed", GL_S("there is no such agent"),
                   gl_str_fmt(c->out->arena, "{\"to\":\"%.*s\"}",

@@ -158,6 +158,8 @@ void gl_patch_apply_write(const struct gl_job *j, struct gl_buf *out)
     gl_jw_end(&w);
 }
 
+/* Writes the job's own flow. It is in the transaction of the turn, so a crash leaves the patch
+ * applied and its steps created, or neither. */
 static void save(struct gl_core *c, struct gl_job *j)
 {
     struct gl_buf buf = {0};

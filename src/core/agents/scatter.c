@@ -170,6 +170,7 @@ void gl_scatter_on_event(struct gl_core *c, const struct gl_turn_end *t, gl_str 
     if (w.bad == NULL) {
         read_items(&json, &w);
     }
+    /* Instances of all steps of a job are numbered together. */
     if (w.bad == NULL &&
         (uint64_t)j->r.items_n + (uint64_t)w.items_n * w.targets_n > GL_JOB_ITEMS_MAX) {
         w.bad = "the job has too many items";

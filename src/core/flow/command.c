@@ -175,6 +175,7 @@ static void apply_decision(struct gl_core *c, struct gl_step *st, const struct g
     }
 }
 
+/* Is `s` an answer to what the step asks? */
 static bool is_decision(const struct gl_step *st, gl_str s)
 {
     GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
@@ -243,6 +244,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (ev->command.inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
         consume_inbox_entry(c, j, ev);
     }
+    /* A job with a damaged record must not progress, but can be got rid of. */
     if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,
                      "%.*s; cancel the job, or repair that record and resume the job",

@@ -14,6 +14,7 @@ enum { FACTS_RETRY_MS = 250 };
 
 /* ---- steps that only wait ---- */
 
+/* The due time is in the step's record, so a sleep survives the node. */
 static void sleep_until(struct gl_core *c, struct gl_step *st, gl_ms at)
 {
     char when[GL_WHEN_BYTES];
@@ -180,6 +181,7 @@ void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_s
     gl_buf_done(&text);
 }
 
+/* What a blocked step waited for did not happen in time; for a sleep, the time has come. */
 static void on_timeout_passed(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -454,6 +456,7 @@ static bool was_skipped(struct gl_core *c, const struct gl_json *facts, gl_jnode
     return status.n == 0 || gl_str_is(status, "skipped") || gl_str_is(status, "pending");
 }
 
+/* The facts have been read: decides whether to reuse the step, then the rest of the gate. */
 static void on_facts(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
 {
     struct gl_json facts;

@@ -61,6 +61,8 @@ static void release_slots(struct gl_core *c, struct gl_step *st, enum gl_step_st
     GL_ASSERT(st->hold == NULL);
 }
 
+/* Everything derived from the status follows here and nowhere else: slots, the seat, counters,
+ * lists, timers, the record. */
 void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
 {
     struct gl_job *j = st->job;
@@ -121,6 +123,7 @@ void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status 
 
 /* ---- how steps end ---- */
 
+/* Moves a step to a terminal status and counts it in the job. */
 static void end_step(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
                      enum gl_outcome outcome, gl_str why)
 {
@@ -721,7 +724,7 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
 void gl_ledger_set_verdict(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict, gl_str why)
 {
     GL_ASSERT(!gl_job_status_is_terminal(j->r.status));
-    GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);
+    GL_ASSERT(j->r.verdict == GL_VERDICT_NONE); /* decided once */
     j->r.verdict = (uint8_t)verdict;
     gl_core_set(c, &j->r.reason, why);
     gl_txn_changed(c, j);

@@ -12,6 +12,7 @@ struct signal {
     gl_str name, data;
 };
 
+/* In memory; the record is the caller's business. */
 static struct signal *signal_new(struct gl_core *c, struct gl_job *j, gl_str id, gl_str name,
                                  gl_str data)
 {
@@ -67,6 +68,7 @@ bool gl_signals_take(struct gl_core *c, struct gl_step *st)
     return false;
 }
 
+/* The first step, in the order in which steps came into memory, that waits for the signal. */
 static struct gl_step *find_waiting(struct gl_job *j, gl_str name)
 {
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
@@ -157,7 +159,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
                      GL_STR_ARG(j->id), GL_SIGNALS_MAX);
         return;
     }
-    j->r.signals_n++;
+    j->r.signals_n++; /* numbers the records; never goes back */
     gl_txn_log(c, j, st, "signal_received",
                gl_str_fmt(c->out->arena, "sent by %.*s", GL_STR_ARG(who)),
                gl_str_fmt(c->out->arena, "\"signal\":\"%.*s\"", GL_STR_ARG(ev->command.step)));

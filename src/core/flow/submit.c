@@ -65,7 +65,7 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     GL_ASSERT(ev->type == GL_EV_SUBMIT);
     GL_ASSERT(c->session.n > 0);
     GL_ASSERT(spec->refs > 1);
-    j->memory = GL_MEM_HOT;
+    j->memory = GL_MEM_HOT; /* nothing to load: no other node knows the job yet */
     j->hot_at = c->now;
     c->jobs_loading--;
     c->jobs_hot++;
@@ -113,7 +113,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
                       "this node is not accepting jobs at the moment");
         return;
     }
-    if (gl_map_count(&c->waits) >= GL_WAITING_MAX) {
+    if (gl_map_count(&c->waits) >= GL_WAITING_MAX) { /* the queues are bounded */
         gl_txn_refuse(c, ev->submit.request, GL_R_STEPS_WAITING,
                       "%d steps are already waiting for slots: try again later", GL_WAITING_MAX);
         return;
@@ -133,6 +133,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->submit.request, rc, "%s", why.text);
         return;
     }
+    /* Nothing can be refused from here on, except by the guards of the transaction. */
     c->counts.jobs_submitted++;
     j = create(c, ev, spec);
     gl_ledger_move_job(c, j, GL_JOB_RUNNING);

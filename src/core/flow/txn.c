@@ -419,6 +419,7 @@ static void write_wake(const struct gl_core *c, struct gl_job *j, struct builder
     j->r.wake = wake;
 }
 
+/* Appends the events of this step of the core to the job's history. */
 static void write_log(struct gl_job *j, struct builder *b, gl_str id)
 {
     struct gl_write *w;
@@ -483,6 +484,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
     GL_ASSERT(j->token > 0);
 }
 
+/* Adds a blob unless it is in the list already. */
 static void add_blob(struct gl_map *seen, struct gl_arena *a, gl_str blob, gl_str *all, size_t *n)
 {
     if (blob.n > 0 && gl_map_find(seen, blob) == NULL) {
@@ -560,6 +562,8 @@ static void write_flow(const struct gl_core *c, const struct gl_job *j, struct b
     w->value = gl_str_dup(b->arena, j->spec->text);
 }
 
+/* Builds the transaction. Guards first, in a fixed order (GL_TXN_FLOW_GUARD); the job's own record
+ * is the last write, because the parts before it change its counters. */
 static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
 {
     struct builder b = {.arena = c->out->arena};
@@ -641,6 +645,7 @@ static bool needs_commit(const struct gl_job *j, const struct gl_effect *e)
            e->type == GL_FX_ACK || e->type == GL_FX_RESOLVE;
 }
 
+/* Emits the pending effects, to happen after transaction `op`, or at once if that is 0. */
 static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
 {
     GL_ASSERT(GL_IMPLIES(op != 0, op == j->last_op));
@@ -662,6 +667,7 @@ static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
     j->pend = (struct gl_effects){0};
 }
 
+/* The transaction leaves before the effects that wait for it; the node keeps that order. */
 void gl_txn_flush(struct gl_core *c, struct gl_job *j)
 {
     struct gl_effect *e;

@@ -97,6 +97,8 @@ static void drop_if_idle(struct gl_core *c, struct gl_quota *l)
     }
 }
 
+/* `active_n` counts the keys in use or with a timer. The next three functions keep it, and a
+ * restore. */
 static void take_unit(struct gl_core *c, struct gl_quota *l)
 {
     c->quotas->active_n += !is_active(l);
@@ -549,6 +551,7 @@ void gl_quotas_on_start(struct gl_core *c, const struct gl_wait *w, struct gl_sl
     }
 }
 
+/* Takes a seat that the step's record names, without asking the store: the record is committed. */
 void gl_quotas_adopt(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
@@ -562,6 +565,7 @@ void gl_quotas_adopt(struct gl_core *c, const struct gl_step *st, struct gl_slot
     take_unit(c, h->limit);
 }
 
+/* In memory only: gl_seats_release() deletes the record of the seat. */
 void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
 {
     struct gl_quota *l = h->limit;

@@ -78,6 +78,8 @@ void gl_seats_acquire(struct gl_core *c, struct gl_step *st, struct gl_slot_hold
     gl_str id = seat_id(c, gl_quotas_key(h->limit), seat);
 
     GL_ASSERT(c->shared);
+    /* In memory at once, so that the next start in this step of the core takes another seat. If the
+     * transaction is refused, the hold is returned and the mark with it. */
     gl_seats_set(h->limit, seat, GL_SEAT_OURS);
     st->r.seat = h->seat = seat;
     if (gl_list_empty(&st->job->touched) || !is_released_here(st->job, id)) {
@@ -93,6 +95,7 @@ void gl_seats_acquire(struct gl_core *c, struct gl_step *st, struct gl_slot_hold
 void gl_seats_release(struct gl_core *c, struct gl_step *st)
 {
     if (st->r.seat > 0) {
+        /* The mark in memory is cleared by gl_quotas_return(), when the hold goes. */
         (void)gl_txn_write(c, st->job, GL_WRITE_DELETE, GL_S("limit"),
                            seat_id(c, st->r.limit_key, st->r.seat));
         st->r.seat = 0;

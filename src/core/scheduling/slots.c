@@ -38,6 +38,7 @@ static gl_str wait_key(const struct gl_wait *w)
     return (gl_str){.p = w->key, .n = GL_WAIT_KEY_BYTES};
 }
 
+/* A step is known by job and number, whether its job is in memory or not. */
 static void make_key(char key[static GL_WAIT_KEY_BYTES], gl_str job, uint32_t number)
 {
     GL_ASSERT(job.n == GL_ULID_BYTES);
@@ -60,6 +61,7 @@ static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
     gl_pool_free(&c->mem, g, sizeof(*g));
 }
 
+/* An entry in no queue and no map yet. */
 static struct gl_wait *wait_new(struct gl_core *c, struct gl_quota_group *group)
 {
     struct gl_limited *l;
@@ -75,6 +77,8 @@ static struct gl_wait *wait_new(struct gl_core *c, struct gl_quota_group *group)
     return &l->wait;
 }
 
+/* Takes the entry out of its queue, its group and the map. The slots of a grant are the caller's.
+ */
 static void wait_free(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(w->pool < c->pools_n);
@@ -259,6 +263,7 @@ void gl_slots_detach(struct gl_step *st)
     st->wait = NULL;
 }
 
+/* Connects a hold with the step; does not count its slots as in use. */
 static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, int pool)
 {
     struct gl_slot_hold *h = gl_pool_alloc(&c->mem, sizeof(*h));
@@ -346,6 +351,8 @@ static void grant_unloaded(struct gl_core *c, struct gl_wait *w)
     gl_list_push(&c->granted, &g->link);
 }
 
+/* Takes the head of a queue and gives it its slots. They count as in use from here on, so that two
+ * grants in one step of the core cannot use the same slot. */
 static void grant_wait(struct gl_core *c, struct gl_wait *w)
 {
     struct gl_core_pool_state *p = &c->pools[w->pool];
@@ -409,7 +416,7 @@ void gl_slots_grant(struct gl_core *c)
     uint64_t calls;
     struct gl_wait *w;
 
-    gl_quotas_on_timer(c);
+    gl_quotas_on_timer(c); /* even if nothing may start, or they would stay due */
     if (!c->exec_up || c->stopping || c->passive || !c->adoption_over) {
         return;
     }
@@ -441,7 +448,8 @@ void gl_slots_adopt(struct gl_core *c, struct gl_step *st)
     struct gl_slot_hold *h;
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
-    if (gl_slots_find_hold(st)) {
+    if (gl_slots_find_hold(
+            st)) { /* the job was in memory before, and its slots are still counted */
         return;
     }
     h = hold_new(c, st, find_pool(c, gl_step_spec_of(st)->pool));

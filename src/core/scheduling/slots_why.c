@@ -16,6 +16,7 @@ static void write_holder(struct gl_job *j, const struct gl_slot_hold *h, struct 
     }
 }
 
+/* Walks the jobs in the order in which they came into memory, so that a replay prints the same. */
 void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
                             struct gl_buf *out)
 {
@@ -58,6 +59,7 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     }
 }
 
+/* From the most general reason to the most specific: what stops the whole node comes first. */
 enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
                                   struct gl_buf *out)
 {
