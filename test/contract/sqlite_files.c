@@ -190,12 +190,12 @@ static void an_older_version_is_brought_up_to_date(void **state)
     struct gl_sqlite_db db = {.path = f->w.path};
     struct gl_why why;
     assert_int_equal(sqlite3_open(f->w.path, &db.conn), SQLITE_OK);
-    assert_int_equal(gl_sqlite_schema_bring(&db, later_steps, GL_COUNT(later_steps), true, &why),
+    assert_int_equal(gl_sqlite_schema_upgrade(&db, later_steps, GL_COUNT(later_steps), true, &why),
                      GL_E_VERSION);
-    assert_int_equal(gl_sqlite_schema_bring(&db, later_steps, GL_COUNT(later_steps), false, &why),
+    assert_int_equal(gl_sqlite_schema_upgrade(&db, later_steps, GL_COUNT(later_steps), false, &why),
                      0);
     /* Once more: there is nothing left to do. */
-    assert_int_equal(gl_sqlite_schema_bring(&db, later_steps, GL_COUNT(later_steps), false, &why),
+    assert_int_equal(gl_sqlite_schema_upgrade(&db, later_steps, GL_COUNT(later_steps), false, &why),
                      0);
     assert_int_equal(sqlite3_close(db.conn), SQLITE_OK);
     assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 4);
@@ -215,7 +215,7 @@ static void a_step_that_fails_leaves_the_version_that_was_there(void **state)
     struct gl_sqlite_db db = {.path = f->w.path};
     struct gl_why why;
     assert_int_equal(sqlite3_open(f->w.path, &db.conn), SQLITE_OK);
-    assert_true(gl_sqlite_schema_bring(&db, steps, GL_COUNT(steps), false, &why) < 0);
+    assert_true(gl_sqlite_schema_upgrade(&db, steps, GL_COUNT(steps), false, &why) < 0);
     assert_int_equal(sqlite3_close(db.conn), SQLITE_OK);
     assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 2);
     assert_int_equal(
@@ -250,8 +250,8 @@ static void end_birth(struct birth *b)
 static int bring(struct gl_sqlite_db *db, bool read_only)
 {
     struct gl_why why;
-    return gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, read_only,
-                                  &why);
+    return gl_sqlite_schema_upgrade(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, read_only,
+                                    &why);
 }
 
 static int read_after_commit(void *owner, sqlite3 *conn, const char *name, int pages)

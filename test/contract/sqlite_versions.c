@@ -155,7 +155,7 @@ static void a_backup_of_the_release_before_can_be_restored(void **state)
     assert_int_equal(jobs, 2);
     assert_int_equal(unfinished, 1);
     assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 1); /* only the copy */
-    assert_int_equal(gl_sqlite_backup_hold(f->w.path, "restored", &jobs, &unfinished, &why), 0);
+    assert_int_equal(gl_sqlite_backup_pause(f->w.path, "restored", &jobs, &unfinished, &why), 0);
     open_it(f);
     struct gl_record r = contract_get(&f->c, "job", waiting);
     assert_false(r.damaged);
@@ -200,7 +200,7 @@ static void a_restored_job_is_sound_unless_it_was_damaged(void **state)
         0);
     (void)sqlite_world_sql(&f->w, "UPDATE record SET token = 9 WHERE kind = 'job' AND id = 'b'");
     sqlite_world_close(&f->w);
-    assert_int_equal(gl_sqlite_backup_hold(f->w.path, "restored", &jobs, &unfinished, &why), 0);
+    assert_int_equal(gl_sqlite_backup_pause(f->w.path, "restored", &jobs, &unfinished, &why), 0);
     contract_forget(&f->c);
     open_it(f);
     struct gl_record a = contract_get(&f->c, "job", "a"), b = contract_get(&f->c, "job", "b");

@@ -24,7 +24,7 @@ static size_t walk(const struct gl_redis_reply *r, unsigned depth)
 static void use(const struct gl_redis_reply *r)
 {
     struct gl_record record = {.kind = GL_S("job"), .id = GL_S("a")};
-    struct gl_redis_facts facts;
+    struct gl_redis_info facts;
     struct gl_why why = {0};
     int64_t score;
     gl_str id;
@@ -32,15 +32,15 @@ static void use(const struct gl_redis_reply *r)
     struct gl_findings found = {0};
 
     (void)walk(r, 0);
-    gl_redis_record(&record, r, true);
+    gl_redis_record_decode(&record, r, true);
     GL_ASSERT(GL_IMPLIES(record.damaged, record.rev != 0));
     GL_ASSERT(GL_IMPLIES(r->type != GL_REDIS_NIL, record.rev != 0));
-    if (gl_redis_unscore(gl_redis_text(r), &score, &id)) {
+    if (gl_redis_score_decode(gl_redis_text(r), &score, &id)) {
         GL_ASSERT(id.n < gl_redis_text(r).n);
     }
-    gl_redis_facts_info(&facts, gl_redis_text(r));
-    gl_redis_facts_config(&facts, r);
-    gl_redis_facts_findings(&facts, &a, &found);
+    gl_redis_info_parse(&facts, gl_redis_text(r));
+    gl_redis_info_parse_config(&facts, r);
+    gl_redis_info_diagnose(&facts, &a, &found);
     GL_ASSERT(found.n > 0);
     if (r->type == GL_REDIS_ERROR) {
         GL_ASSERT(gl_redis_error_why(&why, GL_E_UNAVAILABLE, r->text) == GL_E_UNAVAILABLE);

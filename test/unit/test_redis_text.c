@@ -113,15 +113,15 @@ static void names_are_told_apart_in_keys(void **state)
     (void)state;
     struct gl_buf b = {0};
     for (size_t i = 0; i < GL_COUNT(names); i++) {
-        gl_str key = gl_str_dup(&arena, gl_redis_name(gl_str_of(names[i]), &b));
+        gl_str key = gl_str_dup(&arena, gl_redis_name_encode(gl_str_of(names[i]), &b));
         assert_null(memchr(key.p, ':', key.n));
         assert_true(key.n == 0 || (key.p[0] != '.' && key.p[0] != '@'));
-        assert_true(gl_str_is(gl_redis_unname(key, &arena), names[i]));
+        assert_true(gl_str_is(gl_redis_name_decode(key, &arena), names[i]));
         for (size_t k = 0; k < i; k++) {
-            assert_false(gl_str_eq(key, gl_redis_name(gl_str_of(names[k]), &b)));
+            assert_false(gl_str_eq(key, gl_redis_name_encode(gl_str_of(names[k]), &b)));
         }
     }
-    assert_true(gl_str_is(gl_redis_name(GL_S("wake/a/b"), &b), "wake/a/b"));
+    assert_true(gl_str_is(gl_redis_name_encode(GL_S("wake/a/b"), &b), "wake/a/b"));
     gl_buf_done(&b);
 }
 
@@ -135,9 +135,9 @@ static void scores_are_ordered_as_text(void **state)
     for (size_t i = 0; i < GL_COUNT(scores); i++) {
         int64_t score;
         gl_str id;
-        gl_redis_score(scores[i], text);
+        gl_redis_score_encode(scores[i], text);
         memcpy(text + GL_REDIS_SCORE_BYTES, ":id", 3);
-        assert_true(gl_redis_unscore((gl_str){text, sizeof(text)}, &score, &id));
+        assert_true(gl_redis_score_decode((gl_str){text, sizeof(text)}, &score, &id));
         assert_true(score == scores[i]);
         assert_true(gl_str_is(id, "id"));
         assert_true(i == 0 || memcmp(before, text, sizeof(text)) < 0);
@@ -145,8 +145,8 @@ static void scores_are_ordered_as_text(void **state)
     }
     int64_t score;
     gl_str id;
-    assert_false(gl_redis_unscore(GL_S("short"), &score, &id));
-    assert_false(gl_redis_unscore(GL_S("8000000000000000-id"), &score, &id));
+    assert_false(gl_redis_score_decode(GL_S("short"), &score, &id));
+    assert_false(gl_redis_score_decode(GL_S("8000000000000000-id"), &score, &id));
 }
 
 int main(void)

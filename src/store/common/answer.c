@@ -87,7 +87,7 @@ bool gl_answer_export(struct gl_store_req *req, const struct gl_record *r, struc
     return !r->damaged;
 }
 
-bool gl_answer_bump(gl_str prefix, struct gl_arena *a, gl_str *ret)
+bool gl_answer_upper_bound(gl_str prefix, struct gl_arena *a, gl_str *ret)
 {
     while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff) {
         prefix.n--;

@@ -25,6 +25,6 @@ struct gl_record *gl_answer_records(struct gl_call *call, struct gl_arena *arena
 bool gl_answer_export(struct gl_store_req *req, const struct gl_record *r, struct gl_write *ret);
 
 /* The smallest text above all that start with `prefix`; false: there is none. */
-bool gl_answer_bump(gl_str prefix, struct gl_arena *a, gl_str *ret);
+bool gl_answer_upper_bound(gl_str prefix, struct gl_arena *a, gl_str *ret);
 
 #endif

@@ -116,7 +116,7 @@ static void turn(struct gl_loop *loop)
     GL_ASSERT(err >= 0);
 }
 
-void gl_calls_turn(struct gl_calls *s)
+void gl_calls_run_loop_once(struct gl_calls *s)
 {
     turn(s->loop);
 }
@@ -144,7 +144,7 @@ gl_ms gl_calls_now(const struct gl_calls *s)
     return clock->now(clock);
 }
 
-struct gl_ulid gl_calls_fresh_id(const struct gl_calls *s)
+struct gl_ulid gl_calls_new_id(const struct gl_calls *s)
 {
     struct gl_entropy entropy = gl_random_entropy();
     uint8_t chance[10];
@@ -154,7 +154,7 @@ struct gl_ulid gl_calls_fresh_id(const struct gl_calls *s)
     return id;
 }
 
-void gl_calls_met(struct gl_calls *s, gl_str identity)
+void gl_calls_identified(struct gl_calls *s, gl_str identity)
 {
     if (s->events.met != NULL) {
         s->events.met(s->events.owner, identity);

@@ -91,14 +91,14 @@ void gl_calls_closed(struct gl_calls *s);
 
 gl_ms gl_calls_now(const struct gl_calls *s);
 /* The identity of a store that is being made. */
-struct gl_ulid gl_calls_fresh_id(const struct gl_calls *s);
+struct gl_ulid gl_calls_new_id(const struct gl_calls *s);
 /* What the store reports by itself, if anybody listens. */
-void gl_calls_met(struct gl_calls *s, gl_str identity);
+void gl_calls_identified(struct gl_calls *s, gl_str identity);
 void gl_calls_changed(struct gl_calls *s, const char *why);
 void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word);
 
 /* For those who block, on a loop of their own: turn it once; close the store and wait for it. */
-void gl_calls_turn(struct gl_calls *s);
+void gl_calls_run_loop_once(struct gl_calls *s);
 void gl_calls_close(struct gl_calls *s);
 
 /* Sets the status if the call cannot be served at all: the store is closing, or the context's name

@@ -32,16 +32,16 @@ struct gl_conn {
     struct bufferevent *bev;
     struct event *timer; /* until it is open */
     bool open, over;     /* over: `ended` has been called */
-    int busy;            /* we are inside a callback of the owner ... */
+    int callback_depth;  /* we are inside a callback of the owner ... */
     bool closed;         /* ... who has closed us there */
 };
 
 static void free_conn(struct gl_conn *c)
 {
     GL_ASSERT(c->closed);
-    GL_ASSERT(c->busy == 0);
+    GL_ASSERT(c->callback_depth == 0);
     if (c->lookup != NULL) {
-        gl_conn_lookup_forget(c->lookup);
+        gl_conn_lookup_cancel(c->lookup);
     }
     if (c->bev != NULL) {
         bufferevent_free(c->bev);
@@ -53,27 +53,27 @@ static void free_conn(struct gl_conn *c)
 }
 
 /* After a call of the owner: has it closed us? */
-static bool leave(struct gl_conn *c)
+static bool end_callback(struct gl_conn *c)
 {
-    GL_ASSERT(c->busy > 0);
-    c->busy--;
-    if (c->closed && c->busy == 0) {
+    GL_ASSERT(c->callback_depth > 0);
+    c->callback_depth--;
+    if (c->closed && c->callback_depth == 0) {
         free_conn(c);
         return false;
     }
     return !c->closed;
 }
 
-static void end(struct gl_conn *c, const struct gl_why *why)
+static void report_end(struct gl_conn *c, const struct gl_why *why)
 {
     if (c->over) {
         return;
     }
     c->over = true;
     (void)event_del(c->timer);
-    c->busy++;
+    c->callback_depth++;
     c->events.ended(c->events.owner, why);
-    (void)leave(c);
+    (void)end_callback(c);
 }
 
 static void try_next(struct gl_conn *c, const struct gl_why *why);
@@ -82,14 +82,14 @@ static void on_read(struct bufferevent *bev, void *owner)
 {
     struct gl_conn *c = owner;
     struct evbuffer *in = bufferevent_get_input(bev);
-    c->busy++;
+    c->callback_depth++;
     for (size_t n; !c->closed && (n = evbuffer_get_length(in)) > 0;) {
         n = n < PIECE_BYTES ? n : PIECE_BYTES;
         const char *p = (const char *)evbuffer_pullup(in, (ev_ssize_t)n);
         c->events.received(c->events.owner, (gl_str){p, n});
         (void)evbuffer_drain(in, n);
     }
-    (void)leave(c);
+    (void)end_callback(c);
 }
 
 static void set(int fd, int level, int option, int value)
@@ -114,13 +114,13 @@ static void on_open(struct gl_conn *c)
     (void)event_del(c->timer);
     set_options(bufferevent_getfd(c->bev));
     c->open = true;
-    c->busy++;
+    c->callback_depth++;
     c->events.opened(c->events.owner);
-    (void)leave(c);
+    (void)end_callback(c);
 }
 
 /* Why a bufferevent has told of an end. */
-static void explain(struct gl_conn *c, short what, struct gl_why *ret)
+static void why_ended(struct gl_conn *c, short what, struct gl_why *ret)
 {
     int err = EVUTIL_SOCKET_ERROR();
     if (c->tls != NULL && gl_conn_tls_why(c->bev, c->host, ret)) {
@@ -144,9 +144,9 @@ static void on_event(struct bufferevent *bev, short what, void *owner)
         on_open(c);
         return;
     }
-    explain(c, what, &why);
+    why_ended(c, what, &why);
     if (c->open) {
-        end(c, &why);
+        report_end(c, &why);
     } else {
         try_next(c, &why);
     }
@@ -160,7 +160,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     struct gl_why why;
     (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot connect to %s:%u: no answer in time", c->host,
                  c->port);
-    end(c, &why);
+    report_end(c, &why);
 }
 
 static int start(struct gl_conn *c, const struct gl_conn_address *a)
@@ -207,7 +207,7 @@ static void try_next(struct gl_conn *c, const struct gl_why *why)
         (void)gl_why(&last, GL_E_UNAVAILABLE, "cannot connect to %s:%u: %s", c->host, c->port,
                      strerror(errno));
     }
-    end(c, &last);
+    report_end(c, &last);
 }
 
 static void on_found(void *owner, const struct gl_conn_address *addresses, size_t n,
@@ -265,7 +265,7 @@ void gl_conn_close(struct gl_conn *c)
     }
     c->over = true;
     c->closed = true;
-    if (c->busy == 0) {
+    if (c->callback_depth == 0) {
         free_conn(c);
     }
 }

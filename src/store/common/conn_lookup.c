@@ -30,11 +30,11 @@ struct question {
 struct gl_conn_lookup {
     struct question *question;
     struct event *timer;
-    gl_conn_found *found;
+    gl_conn_looked_up *found;
     void *owner;
 };
 
-static void drop(struct question *q)
+static void question_release(struct question *q)
 {
     GL_ASSERT(atomic_load(&q->holders) > 0);
     if (atomic_fetch_sub(&q->holders, 1) == 1) {
@@ -43,7 +43,7 @@ static void drop(struct question *q)
     }
 }
 
-static int ask(struct question *q, int flags)
+static int look_up(struct question *q, int flags)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *all = NULL;
@@ -69,9 +69,9 @@ static int ask(struct question *q, int flags)
 static void *run(void *arg)
 {
     struct question *q = arg;
-    q->err = ask(q, 0);
+    q->err = look_up(q, 0);
     atomic_store(&q->answered, true);
-    drop(q);
+    question_release(q);
     return NULL;
 }
 
@@ -86,17 +86,17 @@ static void start_thread(struct question *q)
     }
     q->err = EAI_AGAIN;
     atomic_store(&q->answered, true);
-    drop(q);
+    question_release(q);
 }
 
-static void forget(struct gl_conn_lookup *l)
+static void free_lookup(struct gl_conn_lookup *l)
 {
     event_free(l->timer);
-    drop(l->question);
+    question_release(l->question);
     gl_mem_free(l);
 }
 
-static void look_again(struct gl_conn_lookup *l, long usec)
+static void poll_in(struct gl_conn_lookup *l, long usec)
 {
     struct timeval t = {.tv_usec = usec};
 
@@ -111,7 +111,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     struct gl_conn_lookup *l = owner;
     struct question *q = l->question;
     if (!atomic_load(&q->answered)) {
-        look_again(l, 5000);
+        poll_in(l, 5000);
         return;
     }
     struct gl_why why = {0};
@@ -120,16 +120,16 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
                      q->err != 0 ? gai_strerror(q->err) : "it has none");
     }
     GL_ASSERT(q->n <= ADDRESSES_MAX);
-    gl_conn_found *found = l->found;
+    gl_conn_looked_up *found = l->found;
     void *found_owner = l->owner;
     atomic_fetch_add(&q->holders, 1);
-    forget(l);
+    free_lookup(l);
     found(found_owner, q->addresses, q->n, &why);
-    drop(q);
+    question_release(q);
 }
 
 struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, uint16_t port,
-                                      gl_conn_found *found, void *owner)
+                                      gl_conn_looked_up *found, void *owner)
 {
     struct gl_conn_lookup *l = gl_mem_alloc(sizeof(*l));
     struct question *q = gl_mem_alloc(sizeof(*q));
@@ -143,17 +143,17 @@ struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, ui
     l->owner = owner;
     l->timer = evtimer_new(gl_loop_base(loop), on_timer, l);
     GL_ASSERT(l->timer != NULL);
-    if (ask(q, AI_NUMERICHOST) == 0) { /* An address needs nobody's help. */
+    if (look_up(q, AI_NUMERICHOST) == 0) { /* An address needs nobody's help. */
         atomic_store(&q->answered, true);
-        look_again(l, 0);
+        poll_in(l, 0);
     } else {
         start_thread(q);
-        look_again(l, 1000);
+        poll_in(l, 1000);
     }
     return l;
 }
 
-void gl_conn_lookup_forget(struct gl_conn_lookup *l)
+void gl_conn_lookup_cancel(struct gl_conn_lookup *l)
 {
-    forget(l);
+    free_lookup(l);
 }

@@ -18,13 +18,13 @@ struct gl_conn_address {
 };
 
 /* n == 0: there are none, and `why` says so. */
-typedef void gl_conn_found(void *owner, const struct gl_conn_address *addresses, size_t n,
-                           const struct gl_why *why);
+typedef void gl_conn_looked_up(void *owner, const struct gl_conn_address *addresses, size_t n,
+                               const struct gl_why *why);
 
 /* `found` is called once, later, on the loop, unless it is forgotten. */
 struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, uint16_t port,
-                                      gl_conn_found *found, void *owner);
+                                      gl_conn_looked_up *found, void *owner);
 /* The owner does not want to know any more. */
-void gl_conn_lookup_forget(struct gl_conn_lookup *l);
+void gl_conn_lookup_cancel(struct gl_conn_lookup *l);
 
 #endif

@@ -22,7 +22,8 @@ static const char *openssl_text(void)
     return text != NULL ? text : "OpenSSL does not say why";
 }
 
-static int trust(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg, struct gl_why *reterr_why)
+static int set_trusted_cas(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
+                           struct gl_why *reterr_why)
 {
     if (cfg->no_verify) {
         SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
@@ -40,7 +41,8 @@ static int trust(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg, struct gl_w
     return 0;
 }
 
-static int present(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg, struct gl_why *reterr_why)
+static int set_client_certificate(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
+                                  struct gl_why *reterr_why)
 {
     if (cfg->cert_file == NULL && cfg->key_file == NULL) {
         return 0;
@@ -70,9 +72,9 @@ int gl_conn_tls_new(struct gl_conn_tls **ret, const struct gl_conn_tls_config *c
         return gl_why(reterr_why, GL_E_IO, "cannot prepare TLS: %s", openssl_text());
     }
     (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    int err = trust(ctx, cfg, reterr_why);
+    int err = set_trusted_cas(ctx, cfg, reterr_why);
     if (err == 0) {
-        err = present(ctx, cfg, reterr_why);
+        err = set_client_certificate(ctx, cfg, reterr_why);
     }
     if (err < 0) {
         SSL_CTX_free(ctx);
@@ -99,7 +101,7 @@ void gl_conn_tls_free(struct gl_conn_tls *t)
 }
 
 /* The certificate must be for this name; an address is compared as one. */
-static void expect(SSL *ssl, const char *name)
+static void set_expected_name(SSL *ssl, const char *name)
 {
     unsigned char address[16];
     if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1) {
@@ -117,7 +119,7 @@ struct bufferevent *gl_conn_tls_bufferevent(const struct gl_conn_tls *t, struct 
     if (ssl == NULL) {
         return NULL;
     }
-    expect(ssl, t->name != NULL ? t->name : host);
+    set_expected_name(ssl, t->name != NULL ? t->name : host);
     struct bufferevent *bev = bufferevent_openssl_socket_new(
         base, -1, ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (bev == NULL) {

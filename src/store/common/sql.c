@@ -24,7 +24,7 @@ bool gl_sql_is_after(const struct gl_range *r)
     return r->after_id.n > 0 && r->after_score >= r->score_min;
 }
 
-static void ask_range(const struct gl_range *r, struct gl_sql_args *ret)
+static void range_parameters(const struct gl_range *r, struct gl_sql_args *ret)
 {
     bool after = gl_sql_is_after(r);
 
@@ -38,10 +38,10 @@ static void ask_range(const struct gl_range *r, struct gl_sql_args *ret)
     }
 }
 
-static void ask_list(const struct gl_listing *l, struct gl_arena *a, struct gl_sql_args *ret)
+static void list_parameters(const struct gl_listing *l, struct gl_arena *a, struct gl_sql_args *ret)
 {
     gl_str from = l->prefix, below;
-    bool is_bounded = gl_answer_bump(l->prefix, a, &below);
+    bool is_bounded = gl_answer_upper_bound(l->prefix, a, &below);
 
     GL_ASSERT(l->kind.n > 0);
     if (l->after.n > 0 && l->descending) {
@@ -62,7 +62,8 @@ static void ask_list(const struct gl_listing *l, struct gl_arena *a, struct gl_s
 
 /* Where a page of an export ended: "table:score or seq:length of kind:kind id". The next page
  * begins after that row, whatever has happened since. */
-static int ask_export(struct gl_call *call, struct gl_sql_args *ret, struct gl_why *reterr_why)
+static int export_parameters(struct gl_call *call, struct gl_sql_args *ret,
+                             struct gl_why *reterr_why)
 {
     gl_str rest, kind = {0}, id = {0};
     uint64_t table = GL_SQL_RECORDS, kind_n;
@@ -88,17 +89,17 @@ static int ask_export(struct gl_call *call, struct gl_sql_args *ret, struct gl_w
     return 0;
 }
 
-int gl_sql_ask(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
-               struct gl_why *reterr_why)
+int gl_sql_parameters(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
+                      struct gl_why *reterr_why)
 {
     GL_ASSERT(call->type < GL_CALLS_N);
     ret->n = 0;
     switch (call->type) {
     case GL_CALL_RANGE:
-        ask_range(call->range, ret);
+        range_parameters(call->range, ret);
         return 0;
     case GL_CALL_LIST:
-        ask_list(call->listing, a, ret);
+        list_parameters(call->listing, a, ret);
         return 0;
     case GL_CALL_LOG_READ:
         add(ret, gl_arg_text(call->log.kind));
@@ -110,7 +111,7 @@ int gl_sql_ask(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret
         add(ret, limit_of(GL_SESSIONS_LISTED));
         return 0;
     case GL_CALL_EXPORT:
-        return ask_export(call, ret, reterr_why);
+        return export_parameters(call, ret, reterr_why);
     default:
         return 0;
     }
@@ -229,7 +230,7 @@ static gl_str next_page(const struct gl_answer *a)
     return gl_str_dup(a->arena, gl_buf_view(&text));
 }
 
-void gl_sql_fill(struct gl_sql_rows *r)
+void gl_sql_read_rows(struct gl_sql_rows *r)
 {
     struct gl_call *call = r->answer.call;
     r->answer.next = next;

@@ -36,8 +36,8 @@ enum { GL_SQL_RECORDS, GL_SQL_ENTRIES, GL_SQL_LOGS, GL_SQL_TABLES }; /* of an ex
  *     SESSION_LIST   limit
  *     EXPORT         kind, id, limit [, score or seq]: after that row of call->export.table
  * GL_E_INVALID: an export goes on after a page that was none of ours. */
-int gl_sql_ask(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
-               struct gl_why *reterr_why);
+int gl_sql_parameters(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
+                      struct gl_why *reterr_why);
 
 /* Does a RANGE continue after an entry? */
 bool gl_sql_is_after(const struct gl_range *r);
@@ -51,6 +51,6 @@ struct gl_sql_rows {
     gl_str (*text)(const struct gl_sql_rows *r, int column); /* lives as long as the answer */
 };
 
-void gl_sql_fill(struct gl_sql_rows *r);
+void gl_sql_read_rows(struct gl_sql_rows *r);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { TICK_US = 50000, LOST_RETRIES_MAX = 2 };
 
-void gl_postgres_touch(struct gl_postgres *s)
+void gl_postgres_schedule_turn(struct gl_postgres *s)
 {
     event_active(s->turn, EV_TIMEOUT, 0);
 }
@@ -20,7 +20,7 @@ void gl_postgres_finish(struct gl_postgres_op *op)
     if (op->call.type != GL_CALL_COMMIT && op->call.type != GL_CALL_RESOLVE) {
         gl_list_push(&op->store->finished, &op->query.link);
     }
-    gl_postgres_touch(op->store);
+    gl_postgres_schedule_turn(op->store);
 }
 
 void gl_postgres_fail(struct gl_postgres_op *op, int status, const struct gl_why *why)
@@ -108,7 +108,7 @@ static void begin_read(struct gl_postgres_op *op)
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
     struct gl_sql_args args;
     struct gl_store_req *req = op->call.req;
-    req->status = gl_sql_ask(&op->call, &scratch, &args, &req->why);
+    req->status = gl_sql_parameters(&op->call, &scratch, &args, &req->why);
     if (req->status < 0) {
         return;
     }
@@ -135,7 +135,7 @@ static void begin_known(struct gl_postgres_op *op)
         }
         return;
     case GL_CALL_RESOLVE:
-        gl_postgres_touch(s); /* all contexts of a store are in one database */
+        gl_postgres_schedule_turn(s); /* all contexts of a store are in one database */
         return;
     case GL_CALL_GET:
     case GL_CALL_RANGE:
@@ -173,7 +173,7 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
 
 static void close_store(struct gl_calls *calls)
 {
-    gl_postgres_touch(GL_CONTAINER(calls, struct gl_postgres, calls));
+    gl_postgres_schedule_turn(GL_CONTAINER(calls, struct gl_postgres, calls));
 }
 
 /* ---- turns ---- */
@@ -185,12 +185,12 @@ static void free_store(struct gl_calls *calls)
         gl_postgres_conn_done(&s->conns[i]);
     }
     gl_postgres_contexts_done(s);
-    gl_postgres_wake_done(s);
+    gl_postgres_notify_done(s);
     gl_postgres_order_done(s);
     gl_postgres_args_done(&s->args);
     event_free(s->turn);
     event_free(s->tick);
-    event_free(s->wake_timer);
+    event_free(s->notify_timer);
     gl_buf_done(&s->text);
     gl_buf_done(&s->identity);
     gl_calls_done(calls);
@@ -213,14 +213,14 @@ static void open_for_work(struct gl_postgres *s)
 static void reject_all(struct gl_postgres *s)
 {
     for (size_t i = 0; i < s->conns_n; i++) {
-        gl_postgres_conn_fail_waiting(&s->conns[i], s->verdict, &s->verdict_why);
+        gl_postgres_conn_fail_waiting(&s->conns[i], s->rejection, &s->rejection_why);
     }
-    gl_postgres_lanes_fail(s, NULL, s->verdict, &s->verdict_why);
+    gl_postgres_lanes_fail(s, NULL, s->rejection, &s->rejection_why);
 }
 
 static bool is_waiting(const struct gl_postgres *s)
 {
-    bool any = s->calls.pending_n > 0 || s->wake_sent;
+    bool any = s->calls.pending_n > 0 || s->notify_sent;
     for (size_t i = 0; i < s->conns_n; i++) {
         any = any || s->conns[i].state != GL_POSTGRES_READY;
     }
@@ -233,7 +233,7 @@ static void on_turn(evutil_socket_t fd, short what, void *store)
     struct gl_link *l;
     (void)fd;
     (void)what;
-    if (s->verdict != 0) {
+    if (s->rejection != 0) {
         reject_all(s);
     }
     open_for_work(s);
@@ -247,7 +247,7 @@ static void on_turn(evutil_socket_t fd, short what, void *store)
     for (size_t i = 0; i < s->conns_n; i++) {
         gl_postgres_conn_flush(&s->conns[i]);
     }
-    gl_postgres_wake_flush(s);
+    gl_postgres_notify_flush(s);
     if (s->calls.closing && s->calls.pending_n == 0) {
         gl_calls_closed(&s->calls);
         return;
@@ -269,16 +269,16 @@ static void on_tick(evutil_socket_t fd, short what, void *store)
         gl_postgres_conn_tick(&s->conns[i], now);
     }
     gl_postgres_lanes_tick(s, now);
-    gl_postgres_touch(s);
+    gl_postgres_schedule_turn(s);
 }
 
-static void on_wake_timer(evutil_socket_t fd, short what, void *store)
+static void on_notify_timer(evutil_socket_t fd, short what, void *store)
 {
     struct gl_postgres *s = store;
     (void)fd;
     (void)what;
-    s->wake_waits = false;
-    gl_postgres_touch(s);
+    s->notify_pausing = false;
+    gl_postgres_schedule_turn(s);
 }
 
 /* ---- opening ---- */
@@ -297,18 +297,18 @@ static void set_up(struct gl_postgres *s)
     struct event_base *base = gl_loop_base(s->calls.loop);
     gl_list_init(&s->finished);
     gl_map_init(&s->contexts);
-    gl_map_init(&s->wakes);
+    gl_map_init(&s->notifications);
     gl_postgres_order_init(s);
     gl_postgres_lanes_init(s);
     s->turn = event_new(base, -1, 0, on_turn, s);
     s->tick = event_new(base, -1, 0, on_tick, s);
-    s->wake_timer = event_new(base, -1, 0, on_wake_timer, s);
-    GL_ASSERT(s->turn != NULL && s->tick != NULL && s->wake_timer != NULL);
+    s->notify_timer = event_new(base, -1, 0, on_notify_timer, s);
+    GL_ASSERT(s->turn != NULL && s->tick != NULL && s->notify_timer != NULL);
     s->conns_n = s->check_only ? 1 : GL_POSTGRES_LANE + s->url.lanes_n;
     for (size_t i = 0; i < s->conns_n; i++) {
         gl_postgres_conn_init(s, (int)i);
     }
-    gl_postgres_touch(s);
+    gl_postgres_schedule_turn(s);
 }
 
 static int open_store(struct gl_postgres **ret, const struct gl_postgres_config *cfg,
@@ -350,17 +350,18 @@ int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg
 
 /* ---- a look only ---- */
 
-static int look(struct gl_postgres *s, struct gl_why *reterr_why)
+static int run_check(struct gl_postgres *s, struct gl_why *reterr_why)
 {
     const struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_CONTROL];
     gl_ms until = gl_calls_now(&s->calls) + s->url.timeout_ms;
-    while (c->state != GL_POSTGRES_READY && s->verdict == 0 && gl_calls_now(&s->calls) < until) {
-        gl_calls_turn(&s->calls);
+    while (c->state != GL_POSTGRES_READY && s->rejection == 0 && gl_calls_now(&s->calls) < until) {
+        gl_calls_run_loop_once(&s->calls);
     }
-    if (s->verdict != 0 && s->verdict != GL_E_INVALID) {
-        gl_findings_add(s->findings, s->findings_arena, GL_FINDING_BAD, "%s", s->verdict_why.text);
-    } else if (s->verdict == 0 && c->state != GL_POSTGRES_READY) {
-        return gl_why(reterr_why, GL_E_UNAVAILABLE, "no connection to %s: %s", s->url.seen,
+    if (s->rejection != 0 && s->rejection != GL_E_INVALID) {
+        gl_findings_add(s->findings, s->findings_arena, GL_FINDING_BAD, "%s",
+                        s->rejection_why.text);
+    } else if (s->rejection == 0 && c->state != GL_POSTGRES_READY) {
+        return gl_why(reterr_why, GL_E_UNAVAILABLE, "no connection to %s: %s", s->url.display,
                       c->why.text[0] != '\0' ? c->why.text : "it does not answer");
     }
     return 0;
@@ -379,7 +380,7 @@ int gl_postgres_check(const struct gl_postgres_config *cfg, struct gl_arena *a,
     if (err == 0) {
         s->findings = ret;
         s->findings_arena = a;
-        err = look(s, reterr_why);
+        err = run_check(s, reterr_why);
         gl_calls_close(&s->calls);
     }
     gl_loop_free(loop);

@@ -8,7 +8,7 @@
 
 enum { VERSION_MIN = 140000, CONNECTIONS_FEW = 50 };
 
-const char gl_postgres_check_question[] =
+const char gl_postgres_check_query[] =
     "SELECT current_setting('server_version_num'), pg_is_in_recovery(),"
     " to_regclass('glia.store') IS NOT NULL,"
     " has_database_privilege(current_database(), 'CREATE'),"
@@ -18,10 +18,10 @@ const char gl_postgres_check_question[] =
     " current_setting('synchronous_standby_names'),"
     " (SELECT count(*) FROM pg_stat_replication), current_setting('max_connections')";
 
-void gl_postgres_check_read(struct gl_postgres_look *ret, const struct gl_postgres_lib *lib,
+void gl_postgres_check_read(struct gl_postgres_server *ret, const struct gl_postgres_lib *lib,
                             const PGresult *r)
 {
-    *ret = (struct gl_postgres_look){
+    *ret = (struct gl_postgres_server){
         .version = atoi(lib->PQgetvalue(r, 0, 0)),
         .is_standby = lib->PQgetvalue(r, 0, 1)[0] == 't',
         .has_store = lib->PQgetvalue(r, 0, 2)[0] == 't',
@@ -44,7 +44,7 @@ static bool is_off(const char *setting)
 }
 
 /* The first setting that loses data silently, and how; NULL: none does. */
-static const char *loses(const struct gl_postgres_look *l)
+static const char *loses(const struct gl_postgres_server *l)
 {
     if (is_off(l->fsync)) {
         return "fsync is off: a power cut can destroy the whole database. Set it to on";
@@ -59,8 +59,8 @@ static const char *loses(const struct gl_postgres_look *l)
     return NULL;
 }
 
-int gl_postgres_check_judge(const struct gl_postgres_look *l, bool allow_loss,
-                            struct gl_why *reterr_why)
+int gl_postgres_check_server(const struct gl_postgres_server *l, bool allow_loss,
+                             struct gl_why *reterr_why)
 {
     if (l->version < VERSION_MIN) {
         return gl_why(reterr_why, GL_E_INVALID,
@@ -87,7 +87,7 @@ int gl_postgres_check_judge(const struct gl_postgres_look *l, bool allow_loss,
 
 /* ---- findings ---- */
 
-static void replication_findings(const struct gl_postgres_look *l, struct gl_arena *a,
+static void replication_findings(const struct gl_postgres_server *l, struct gl_arena *a,
                                  struct gl_findings *ret)
 {
     bool waits = l->standby_names[0] != '\0';
@@ -111,12 +111,12 @@ static void replication_findings(const struct gl_postgres_look *l, struct gl_are
     }
 }
 
-void gl_postgres_check_findings(const struct gl_postgres_look *l, struct gl_arena *a,
+void gl_postgres_check_diagnose(const struct gl_postgres_server *l, struct gl_arena *a,
                                 struct gl_findings *ret)
 {
     struct gl_why why;
     const char *lost = loses(l);
-    if (gl_postgres_check_judge(l, true, &why) < 0) {
+    if (gl_postgres_check_server(l, true, &why) < 0) {
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", why.text);
     } else {
         gl_findings_add(ret, a, GL_FINDING_GOOD, "PostgreSQL %d.%d, encoding %s",
@@ -147,8 +147,8 @@ void gl_postgres_check_findings(const struct gl_postgres_look *l, struct gl_aren
     }
 }
 
-void gl_postgres_check_place(const struct gl_postgres_look *l, struct gl_arena *a,
-                             struct gl_findings *ret)
+void gl_postgres_check_diagnose_store(const struct gl_postgres_server *l, struct gl_arena *a,
+                                      struct gl_findings *ret)
 {
     if (!l->has_store && !l->may_create) {
         gl_findings_add(ret, a, GL_FINDING_BAD,

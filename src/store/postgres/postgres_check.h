@@ -6,24 +6,24 @@
 #include "port/findings.h"
 #include "store/postgres/postgres_lib.h"
 
-struct gl_postgres_look { /* texts are borrowed from the answer */
-    int version;          /* 150020 is 15.20 */
+struct gl_postgres_server { /* texts are borrowed from the answer */
+    int version;            /* 150020 is 15.20 */
     bool is_standby, has_store, may_create, has_checksums, has_autovacuum;
     const char *fsync, *synchronous_commit, *full_page_writes, *encoding, *standby_names;
     int standbys_n, connections_max;
 };
 
-extern const char gl_postgres_check_question[];
+extern const char gl_postgres_check_query[];
 
-void gl_postgres_check_read(struct gl_postgres_look *ret, const struct gl_postgres_lib *lib,
+void gl_postgres_check_read(struct gl_postgres_server *ret, const struct gl_postgres_lib *lib,
                             const PGresult *r);
 /* May it be used? GL_E_INVALID says why not. */
-int gl_postgres_check_judge(const struct gl_postgres_look *l, bool allow_loss,
-                            struct gl_why *reterr_why);
-void gl_postgres_check_findings(const struct gl_postgres_look *l, struct gl_arena *a,
+int gl_postgres_check_server(const struct gl_postgres_server *l, bool allow_loss,
+                             struct gl_why *reterr_why);
+void gl_postgres_check_diagnose(const struct gl_postgres_server *l, struct gl_arena *a,
                                 struct gl_findings *ret);
 /* Is there a store, or may one be made? */
-void gl_postgres_check_place(const struct gl_postgres_look *l, struct gl_arena *a,
-                             struct gl_findings *ret);
+void gl_postgres_check_diagnose_store(const struct gl_postgres_server *l, struct gl_arena *a,
+                                      struct gl_findings *ret);
 
 #endif

@@ -57,7 +57,7 @@ static gl_ms limit_of(const struct gl_postgres_conn *c, const struct gl_postgres
 }
 
 /* From now on, so long for the answer to the first call. */
-static void expect(struct gl_postgres_conn *c)
+static void extend_deadline(struct gl_postgres_conn *c)
 {
     struct gl_link *first = gl_list_first(&c->sent);
     if (first != NULL) {
@@ -78,7 +78,7 @@ bool gl_postgres_conn_write(struct gl_postgres_conn *c)
 
 /* ---- losing it ---- */
 
-static void schedule(struct gl_postgres_conn *c, bool was_ready)
+static void schedule_retry(struct gl_postgres_conn *c, bool was_ready)
 {
     struct gl_postgres *s = c->store;
     gl_ms now = gl_calls_now(&s->calls);
@@ -97,14 +97,14 @@ static void schedule(struct gl_postgres_conn *c, bool was_ready)
         c->backoff_ms = more > BACKOFF_MS_MAX ? BACKOFF_MS_MAX : more;
         c->retry_at = now + c->backoff_ms / 2 + gl_rng_range(&s->calls.rng, 0, c->backoff_ms / 2);
     }
-    gl_postgres_touch(s);
+    gl_postgres_schedule_turn(s);
 }
 
-static void close_it(struct gl_postgres_conn *c)
+static void close_conn(struct gl_postgres_conn *c)
 {
     unwatch(c);
-    c->store->lib.PQclear(c->hello_last);
-    c->hello_last = NULL;
+    c->store->lib.PQclear(c->handshake_last);
+    c->handshake_last = NULL;
     if (c->pg != NULL) {
         c->store->lib.PQfinish(c->pg);
     }
@@ -119,13 +119,13 @@ void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why)
 {
     bool was_ready = c->state == GL_POSTGRES_READY;
     (void)gl_why(&c->why, GL_E_UNAVAILABLE, "%.*s", (int)strcspn(why, "\n"), why);
-    close_it(c);
+    close_conn(c);
     c->failure.end = GL_POSTGRES_END_OK;
-    schedule(c, was_ready);
+    schedule_retry(c, was_ready);
     struct gl_postgres_outcome lost = {.end = GL_POSTGRES_END_LOST};
     lost.status =
         gl_why(&lost.why, GL_E_UNAVAILABLE, "store unavailable: the connection to %s was lost: %s",
-               c->store->url.seen, c->why.text);
+               c->store->url.display, c->why.text);
     struct gl_link *l;
     while ((l = gl_list_first(&c->sent)) != NULL) {
         struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
@@ -135,7 +135,7 @@ void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why)
     }
 }
 
-static void drop_bad(struct gl_postgres_conn *c)
+static void drop_broken(struct gl_postgres_conn *c)
 {
     char said[512]; /* libpq's own copy goes with the connection */
     (void)snprintf(said, sizeof(said), "%s", c->store->lib.PQerrorMessage(c->pg));
@@ -157,7 +157,7 @@ void gl_postgres_conn_done(struct gl_postgres_conn *c)
 {
     gl_list_init(&c->waiting); /* questions about contexts, at most: nobody waits for the answer */
     gl_list_init(&c->sent);
-    close_it(c);
+    close_conn(c);
     gl_buf_done(&c->asked);
     gl_buf_done(&c->prepared);
 }
@@ -210,7 +210,7 @@ static void connect_now(struct gl_postgres_conn *c)
     c->until = gl_calls_now(&s->calls) + s->url.timeout_ms / 2;
     c->pg = s->lib.PQconnectStartParams(keys, values, 1);
     if (c->pg == NULL || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
-        drop_bad(c);
+        drop_broken(c);
         return;
     }
     (void)s->lib.PQsetNoticeReceiver(c->pg, on_notice, NULL);
@@ -231,17 +231,17 @@ static void poll_connect(struct gl_postgres_conn *c)
     case PGRES_POLLING_OK:
         break;
     default:
-        drop_bad(c);
+        drop_broken(c);
         return;
     }
     if (s->lib.PQsetnonblocking(c->pg, 1) != 0) {
-        drop_bad(c);
+        drop_broken(c);
         return;
     }
-    c->state = GL_POSTGRES_GREETING;
+    c->state = GL_POSTGRES_IN_HANDSHAKE;
     c->until = gl_calls_now(&s->calls) + s->url.timeout_ms * SLOW_FACTOR;
-    if (gl_postgres_hello_begin(c) && !gl_postgres_conn_write(c)) {
-        drop_bad(c);
+    if (gl_postgres_handshake_begin(c) && !gl_postgres_conn_write(c)) {
+        drop_broken(c);
     }
 }
 
@@ -254,15 +254,15 @@ static void on_ready(struct gl_postgres_conn *c)
     c->hosts_tried = 0;
     c->backoff_ms = 0;
     if (c->number == GL_POSTGRES_LISTENER) {
-        s->wake_sent = false; /* what was on its way is lost, perhaps */
+        s->notify_sent = false; /* what was on its way is lost, perhaps */
     }
     if (c->number == GL_POSTGRES_CONTROL && again) {
-        gl_postgres_contexts_forget(s); /* it may be another server, one that is a little behind */
+        gl_postgres_contexts_recheck(s); /* it may be another server, one that is a little behind */
     }
     if (again && c->number != GL_POSTGRES_LISTENER) {
         gl_calls_changed(&s->calls, c->why.text);
     }
-    gl_postgres_touch(s);
+    gl_postgres_schedule_turn(s);
 }
 
 /* ---- sending ---- */
@@ -304,7 +304,7 @@ bool gl_postgres_conn_send_text(struct gl_postgres_conn *c, const char *sql)
 void gl_postgres_conn_push(struct gl_postgres_conn *c, struct gl_postgres_call *call)
 {
     gl_list_push(&c->waiting, &call->link);
-    gl_postgres_touch(c->store);
+    gl_postgres_schedule_turn(c->store);
 }
 
 void gl_postgres_conn_flush(struct gl_postgres_conn *c)
@@ -329,15 +329,15 @@ void gl_postgres_conn_flush(struct gl_postgres_conn *c)
         c->sent_n++;
         any = true;
         if (c->sent_n == 1) {
-            expect(c);
+            extend_deadline(c);
         }
         if (!call->type->send(c, call) || s->lib.PQpipelineSync(c->pg) == 0) {
-            drop_bad(c);
+            drop_broken(c);
             return;
         }
     }
     if (any && !gl_postgres_conn_write(c)) {
-        drop_bad(c);
+        drop_broken(c);
     }
 }
 
@@ -366,12 +366,12 @@ static void end_first(struct gl_postgres_conn *c)
     c->failure = (struct gl_postgres_outcome){.end = GL_POSTGRES_END_OK};
     gl_list_remove(&call->link);
     c->sent_n--;
-    expect(c);
+    extend_deadline(c);
     if (o.end == GL_POSTGRES_END_ERROR && gl_postgres_error_ends_connection(o.state)) {
         c->dropped = true;
     }
     call->type->end(c, call, &o);
-    gl_postgres_touch(c->store);
+    gl_postgres_schedule_turn(c->store);
 }
 
 static void on_result(struct gl_postgres_conn *c, PGresult *r)
@@ -386,7 +386,7 @@ static void on_result(struct gl_postgres_conn *c, PGresult *r)
         return;
     }
     int32_t slot = next_asked(c);
-    expect(c); /* it moves */
+    extend_deadline(c); /* it moves */
     bool ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
     if (!ok && slot >= 0) {
         c->prepared.p[slot] = 0;
@@ -418,21 +418,21 @@ static void on_readable(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
     bool stands = s->lib.PQconsumeInput(c->pg) != 0;
-    if (c->state == GL_POSTGRES_GREETING) {
-        stands = stands && gl_postgres_hello_readable(c);
+    if (c->state == GL_POSTGRES_IN_HANDSHAKE) {
+        stands = stands && gl_postgres_handshake_readable(c);
         if (c->state == GL_POSTGRES_DOWN) {
             return; /* it was judged, and closed */
         }
-        if (stands && c->hello == GL_POSTGRES_HELLO_DONE) {
+        if (stands && c->handshake == GL_POSTGRES_HANDSHAKE_DONE) {
             on_ready(c);
         }
     } else if (c->number == GL_POSTGRES_LISTENER) {
-        gl_postgres_wake_readable(c);
+        gl_postgres_notify_readable(c);
     } else {
         read_results(c); /* also of a connection that is gone: answers that still arrived count */
     }
     if (!stands || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
-        drop_bad(c);
+        drop_broken(c);
     }
 }
 
@@ -445,15 +445,15 @@ static void on_event(evutil_socket_t fd, short what, void *conn)
         return;
     }
     if ((what & EV_WRITE) != 0) {
-        expect(c); /* it moves */
+        extend_deadline(c); /* it moves */
     }
     if ((what & EV_READ) != 0) {
         on_readable(c);
     }
     if (c->state != GL_POSTGRES_DOWN && !gl_postgres_conn_write(c)) {
-        drop_bad(c);
+        drop_broken(c);
     }
-    gl_postgres_touch(c->store);
+    gl_postgres_schedule_turn(c->store);
 }
 
 /* ---- time ---- */
@@ -467,11 +467,11 @@ const char *gl_postgres_conn_why(const struct gl_postgres_conn *c)
     return first->why.text[0] != '\0' ? first->why.text : "it takes too long";
 }
 
-static void give_up_waiting(struct gl_postgres_conn *c, gl_ms now)
+static void fail_overdue(struct gl_postgres_conn *c, gl_ms now)
 {
     struct gl_postgres_outcome o = {.end = GL_POSTGRES_END_UNSENT};
     o.status = gl_why(&o.why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
-                      c->store->url.seen, gl_postgres_conn_why(c));
+                      c->store->url.display, gl_postgres_conn_why(c));
     for (struct gl_link *l = c->waiting.next, *next; l != &c->waiting; l = next) {
         struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
         next = l->next;
@@ -485,14 +485,14 @@ static void give_up_waiting(struct gl_postgres_conn *c, gl_ms now)
 void gl_postgres_conn_tick(struct gl_postgres_conn *c, gl_ms now)
 {
     char why[96];
-    bool waits = c->sent_n > 0 || (c->number == GL_POSTGRES_LISTENER && c->store->wake_sent);
+    bool waits = c->sent_n > 0 || (c->number == GL_POSTGRES_LISTENER && c->store->notify_sent);
     if (c->state == GL_POSTGRES_READY && waits && c->until < now) {
         (void)snprintf(why, sizeof(why), "no answer within %lld ms (timeout_ms)",
                        (long long)c->store->url.timeout_ms);
         gl_postgres_conn_drop(c, why);
-    } else if ((c->state == GL_POSTGRES_CONNECTING || c->state == GL_POSTGRES_GREETING) &&
+    } else if ((c->state == GL_POSTGRES_CONNECTING || c->state == GL_POSTGRES_IN_HANDSHAKE) &&
                c->until < now) {
         gl_postgres_conn_drop(c, "the server does not answer");
     }
-    give_up_waiting(c, now);
+    fail_overdue(c, now);
 }

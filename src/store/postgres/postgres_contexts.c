@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "store/postgres/postgres_parts.h"
 
-static const struct gl_postgres_call_type look_call, make_call;
+static const struct gl_postgres_call_type lookup_call, make_call;
 
 struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str name)
 {
@@ -26,7 +26,7 @@ struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str
     return x;
 }
 
-void gl_postgres_context_settle(struct gl_postgres_context *x)
+void gl_postgres_context_free_if_unused(struct gl_postgres_context *x)
 {
     /* One that was there once may be named by reads on their way. */
     if (!x->was_ready && x->state == GL_POSTGRES_CONTEXT_UNKNOWN && gl_list_empty(&x->reads) &&
@@ -45,7 +45,7 @@ void gl_postgres_contexts_done(struct gl_postgres *s)
     gl_map_done(&s->contexts);
 }
 
-void gl_postgres_contexts_forget(struct gl_postgres *s)
+void gl_postgres_contexts_recheck(struct gl_postgres *s)
 {
     struct gl_postgres_context *x;
     for (size_t i = 0; (x = gl_map_next(&s->contexts, &i)) != NULL;) {
@@ -62,7 +62,7 @@ void gl_postgres_context_ask(struct gl_postgres_context *x, bool make)
         return;
     }
     x->state = GL_POSTGRES_CONTEXT_ASKED;
-    x->call.type = make ? &make_call : &look_call;
+    x->call.type = make ? &make_call : &lookup_call;
     x->call.slow = make;
     x->call.until = gl_calls_now(&s->calls) + s->url.timeout_ms;
     x->found = false;
@@ -76,15 +76,15 @@ static struct gl_postgres_context *of_call(struct gl_postgres_call *call)
     return GL_CONTAINER(call, struct gl_postgres_context, call);
 }
 
-static bool send_look(struct gl_postgres_conn *c, struct gl_postgres_call *call)
+static bool send_lookup(struct gl_postgres_conn *c, struct gl_postgres_call *call)
 {
     struct gl_postgres *s = c->store;
     gl_postgres_args_reset(&s->args);
     gl_postgres_args_put(&s->args, GL_ARGS(gl_arg_text(of_call(call)->name)));
-    return gl_postgres_conn_send(c, GL_POSTGRES_LOOK, NULL);
+    return gl_postgres_conn_send(c, GL_POSTGRES_CONTEXT_GET, NULL);
 }
 
-static bool on_looked(struct gl_postgres_conn *c, struct gl_postgres_call *call, PGresult *r)
+static bool on_lookup(struct gl_postgres_conn *c, struct gl_postgres_call *call, PGresult *r)
 {
     struct gl_postgres_context *x = of_call(call);
     x->found = c->store->lib.PQntuples(r) == 1;
@@ -116,11 +116,11 @@ static void fail_all(struct gl_postgres_context *x, int status, const struct gl_
         gl_postgres_fail(GL_CONTAINER(l, struct gl_postgres_op, query.link), status, why);
     }
     gl_postgres_lanes_fail(x->store, x, status, why);
-    gl_postgres_context_settle(x);
+    gl_postgres_context_free_if_unused(x);
 }
 
-static void on_look_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
-                        const struct gl_postgres_outcome *o)
+static void on_lookup_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
+                          const struct gl_postgres_outcome *o)
 {
     struct gl_postgres_context *x = of_call(call);
     struct gl_why why;
@@ -150,12 +150,12 @@ static void on_look_end(struct gl_postgres_conn *c, struct gl_postgres_call *cal
     if (!x->found && x->commits_n > 0) {
         gl_postgres_context_ask(x, true);
     }
-    gl_postgres_touch(c->store);
-    gl_postgres_context_settle(x);
+    gl_postgres_schedule_turn(c->store);
+    gl_postgres_context_free_if_unused(x);
 }
 
-static const struct gl_postgres_call_type look_call = {
-    .send = send_look, .result = on_looked, .end = on_look_end};
+static const struct gl_postgres_call_type lookup_call = {
+    .send = send_lookup, .result = on_lookup, .end = on_lookup_end};
 
 /* ---- making ---- */
 
@@ -173,8 +173,8 @@ static bool send_make(struct gl_postgres_conn *c, struct gl_postgres_call *call)
             return false;
         }
     }
-    return send_look(c, call);
+    return send_lookup(c, call);
 }
 
 static const struct gl_postgres_call_type make_call = {
-    .send = send_make, .result = on_looked, .end = on_look_end};
+    .send = send_make, .result = on_lookup, .end = on_lookup_end};

@@ -1,6 +1,6 @@
 /* Lanes: connections that commit. What has gathered while one group was under way goes as the next
  * group, in one transaction of the server, so that one sync of its disk serves many commits. A
- * group is a row of waves (postgres_wave.c), in one pipeline: one round trip. */
+ * group is a row of waves (postgres_batch.c), in one pipeline: one round trip. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"
@@ -34,7 +34,7 @@ static struct gl_postgres_op *first_op(struct gl_link *list)
 
 /* ---- making a group ---- */
 
-static bool belongs(const struct gl_postgres_op *first, const struct gl_postgres_op *op)
+static bool same_group(const struct gl_postgres_op *first, const struct gl_postgres_op *op)
 {
     return op->context == first->context && !op->is_alone && !first->is_alone &&
            gl_str_eq(op->call.tx->session, first->call.tx->session);
@@ -45,10 +45,10 @@ static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
     struct gl_postgres_group *g = &lane->group;
     struct gl_postgres_op *first = first_op(&lane->queue), *op;
     size_t bytes = 0, keys = 0;
-    g->ops_n = g->waves_n = 0;
+    g->ops_n = g->batches_n = 0;
     while ((op = first_op(&lane->queue)) != NULL && g->ops_n < GROUP_MAX && bytes < GROUP_BYTES) {
         keys += op->keys_n;
-        if (op != first && (!belongs(first, op) || keys > GROUP_KEYS)) {
+        if (op != first && (!same_group(first, op) || keys > GROUP_KEYS)) {
             break;
         }
         if (!gl_postgres_order_plan(s, op, op == first)) {
@@ -57,7 +57,7 @@ static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
         gl_list_remove(&op->queue);
         gl_list_push(&g->ops, &op->queue);
         g->ops_n++;
-        g->waves_n = op->wave + 1 > g->waves_n ? op->wave + 1 : g->waves_n;
+        g->batches_n = op->batch + 1 > g->batches_n ? op->batch + 1 : g->batches_n;
         bytes += op->bytes;
     }
     g->forget = 0;
@@ -111,8 +111,8 @@ static void clear_results(struct gl_postgres *s, struct gl_postgres_group *g)
 static bool send_group(struct gl_postgres_conn *c, struct gl_postgres_call *call)
 {
     struct gl_postgres_group *g = of_call(call);
-    for (size_t i = 0; i < g->waves_n; i++) {
-        if (!gl_postgres_wave_send(c, g, i)) {
+    for (size_t i = 0; i < g->batches_n; i++) {
+        if (!gl_postgres_batch_send(c, g, i)) {
             return false;
         }
     }
@@ -123,7 +123,7 @@ static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call,
 {
     struct gl_postgres_group *g = of_call(call);
     (void)c;
-    GL_ASSERT(g->answered_n < g->waves_n);
+    GL_ASSERT(g->answered_n < g->batches_n);
     g->results[g->answered_n++] = r;
     return true;
 }
@@ -132,11 +132,11 @@ static void finish_op(struct gl_postgres_op *op)
 {
     gl_list_remove(&op->queue);
     if (op->call.req->status == 0 && op->call.tx->wake.n > 0) {
-        gl_postgres_wake_add(op->store, op->call.tx->context, op->call.tx->wake);
+        gl_postgres_notify_add(op->store, op->call.tx->context, op->call.tx->wake);
     }
     gl_postgres_order_release(op);
     op->is_finished = true;
-    gl_postgres_touch(op->store);
+    gl_postgres_schedule_turn(op->store);
 }
 
 static void finish_failed(struct gl_postgres_op *op, int status, const struct gl_why *why)
@@ -172,7 +172,7 @@ static void finish_all(struct gl_postgres *s, struct gl_postgres_group *g)
 {
     struct gl_postgres_op *op;
     while ((op = first_op(&g->ops)) != NULL) {
-        PGresult *r = op->wave < g->answered_n ? g->results[op->wave] : NULL;
+        PGresult *r = op->batch < g->answered_n ? g->results[op->batch] : NULL;
         int32_t answer = -3;
         if (r != NULL && s->lib.PQntuples(r) == 1) {
             answer = gl_postgres_args_item(gl_postgres_args_get_text(&s->lib, r, 0, 0),
@@ -191,7 +191,7 @@ static void fail_group(struct gl_postgres_group *g, const struct gl_postgres_out
 }
 
 /* One of them is poisonous, and the server has undone all: each in a transaction of its own. */
-static void one_by_one(struct gl_postgres_lane *lane)
+static void retry_one_by_one(struct gl_postgres_lane *lane)
 {
     struct gl_link *l;
     while (!gl_list_empty(&lane->group.ops)) {
@@ -216,12 +216,12 @@ static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
         g->call.until = gl_calls_now(&c->store->calls) + c->store->url.timeout_ms;
         gl_postgres_conn_push(c, &g->call);
     } else if (is_error && gl_postgres_error_is_poison(o->state) && g->ops_n > 1) {
-        one_by_one(lane);
+        retry_one_by_one(lane);
     } else {
         fail_group(g, o);
     }
     clear_results(c->store, g);
-    gl_postgres_touch(c->store);
+    gl_postgres_schedule_turn(c->store);
 }
 
 static const struct gl_postgres_call_type group_call = {
@@ -258,7 +258,7 @@ void gl_postgres_lanes_tick(struct gl_postgres *s, gl_ms now)
         struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LANE + i];
         struct gl_why why;
         int status = gl_why(&why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
-                            s->url.seen, gl_postgres_conn_why(c));
+                            s->url.display, gl_postgres_conn_why(c));
         if (!s->lanes[i].group.is_busy) {
             fail_list(&s->lanes[i].queue, NULL, now, status, &why);
         }

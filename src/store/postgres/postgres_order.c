@@ -50,7 +50,7 @@ static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
 {
     switch (w->type) {
     case GL_WRITE_PUT_NEW:
-        add_key(op, key_hash(op, RECORD, w->kind, w->id), GL_POSTGRES_MAKES);
+        add_key(op, key_hash(op, RECORD, w->kind, w->id), GL_POSTGRES_CREATES);
         return;
     case GL_WRITE_PUT:
     case GL_WRITE_DELETE:
@@ -94,17 +94,17 @@ static struct gl_postgres_bucket *bucket_of(struct gl_postgres *s, const struct 
     return &s->buckets[k->hash & (GL_POSTGRES_BUCKETS - 1)];
 }
 
-static bool minds(enum gl_postgres_mode a, enum gl_postgres_mode b)
+static bool conflicts(enum gl_postgres_mode a, enum gl_postgres_mode b)
 {
     GL_ASSERT(a < GL_POSTGRES_MODES);
     GL_ASSERT(b < GL_POSTGRES_MODES);
     return a != b || a == GL_POSTGRES_WRITES;
 }
 
-static bool is_taken(const struct gl_postgres_bucket *b, enum gl_postgres_mode mode)
+static bool has_conflict(const struct gl_postgres_bucket *b, enum gl_postgres_mode mode)
 {
     for (int m = 0; m < GL_POSTGRES_MODES; m++) {
-        if (b->n[m] > 0 && minds((enum gl_postgres_mode)m, mode)) {
+        if (b->n[m] > 0 && conflicts((enum gl_postgres_mode)m, mode)) {
             return true;
         }
     }
@@ -120,7 +120,7 @@ static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
     for (size_t i = 0; i < op->keys_n; i++) {
         const struct gl_postgres_key *k = &op->keys[i];
         const struct gl_postgres_bucket *b = bucket_of(s, k);
-        if (!is_taken(b, (enum gl_postgres_mode)k->mode)) {
+        if (!has_conflict(b, (enum gl_postgres_mode)k->mode)) {
             continue;
         }
         if (b->lane == SEVERAL || (lane != NO_LANE && lane != b->lane)) {
@@ -135,7 +135,7 @@ static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
     return op->keys_n > 0 ? (int)(op->keys[0].hash % s->url.lanes_n) : 0;
 }
 
-static void occupy(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
+static void join_lane(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
 {
     GL_ASSERT(lane >= 0);
     GL_ASSERT((size_t)lane < s->url.lanes_n);
@@ -143,7 +143,7 @@ static void occupy(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
     for (size_t i = 0; i < op->keys_n; i++) {
         struct gl_postgres_bucket *b = bucket_of(s, &op->keys[i]);
         bool is_free =
-            b->n[GL_POSTGRES_READS] + b->n[GL_POSTGRES_MAKES] + b->n[GL_POSTGRES_WRITES] == 0;
+            b->n[GL_POSTGRES_READS] + b->n[GL_POSTGRES_CREATES] + b->n[GL_POSTGRES_WRITES] == 0;
         b->lane = is_free || b->lane == lane ? lane : SEVERAL;
         b->n[op->keys[i].mode]++;
     }
@@ -152,7 +152,7 @@ static void occupy(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
     GL_ASSERT(s->lanes[lane].unfinished_n > 0);
 }
 
-static bool place(struct gl_postgres *s, struct gl_postgres_op *op)
+static bool assign_lane(struct gl_postgres *s, struct gl_postgres_op *op)
 {
     int lane = lane_of(s, op);
 
@@ -160,7 +160,7 @@ static bool place(struct gl_postgres *s, struct gl_postgres_op *op)
     if (lane == CROSSING) {
         return false;
     }
-    occupy(s, op, lane);
+    join_lane(s, op, lane);
     return true;
 }
 
@@ -172,10 +172,10 @@ void gl_postgres_order_add(struct gl_postgres_op *op)
     op->context->commits_n++;
     find_keys(op);
     op->lane = NO_LANE;
-    if (!gl_list_empty(&s->held) || !place(s, op)) {
+    if (!gl_list_empty(&s->held) || !assign_lane(s, op)) {
         gl_list_push(&s->held, &op->queue);
     }
-    gl_postgres_touch(s);
+    gl_postgres_schedule_turn(s);
 }
 
 void gl_postgres_order_release(struct gl_postgres_op *op)
@@ -199,7 +199,7 @@ void gl_postgres_order_release(struct gl_postgres_op *op)
     while ((l = gl_list_first(&s->held)) != NULL) {
         struct gl_postgres_op *next = GL_CONTAINER(l, struct gl_postgres_op, queue);
         gl_list_remove(l);
-        if (!place(s, next)) {
+        if (!assign_lane(s, next)) {
             gl_list_push(s->held.next, l); /* before the first: it was the first */
             break;
         }
@@ -223,8 +223,8 @@ static struct gl_postgres_cell *cell_of(struct gl_postgres *s, uint32_t hash)
 
 bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bool is_first)
 {
-    uint8_t wave = 0;
-    op->wave = 0;
+    uint8_t batch = 0;
+    op->batch = 0;
     s->stamp += is_first;
     if (op->keys_n > GL_POSTGRES_CELLS / 2) {
         return is_first; /* alone */
@@ -232,20 +232,20 @@ bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bo
     for (size_t i = 0; i < op->keys_n; i++) {
         const struct gl_postgres_cell *c = cell_of(s, op->keys[i].hash);
         for (int m = 0; m < GL_POSTGRES_MODES; m++) {
-            if (minds((enum gl_postgres_mode)m, (enum gl_postgres_mode)op->keys[i].mode)) {
-                wave = c->last[m] > wave ? c->last[m] : wave;
+            if (conflicts((enum gl_postgres_mode)m, (enum gl_postgres_mode)op->keys[i].mode)) {
+                batch = c->last[m] > batch ? c->last[m] : batch;
             }
         }
     }
-    if (wave >= GL_POSTGRES_WAVES_MAX) {
+    if (batch >= GL_POSTGRES_BATCHES_MAX) {
         return false;
     }
     for (size_t i = 0; i < op->keys_n; i++) {
         uint8_t *last = &cell_of(s, op->keys[i].hash)->last[op->keys[i].mode];
-        *last = wave + 1 > *last ? (uint8_t)(wave + 1) : *last;
+        *last = batch + 1 > *last ? (uint8_t)(batch + 1) : *last;
     }
-    op->wave = wave;
-    GL_ASSERT(op->wave < GL_POSTGRES_WAVES_MAX);
+    op->batch = batch;
+    GL_ASSERT(op->batch < GL_POSTGRES_BATCHES_MAX);
     return true;
 }
 

@@ -69,16 +69,16 @@ enum gl_postgres_role {
 enum gl_postgres_state {
     GL_POSTGRES_DOWN,
     GL_POSTGRES_CONNECTING,
-    GL_POSTGRES_GREETING, /* postgres_hello.c */
+    GL_POSTGRES_IN_HANDSHAKE, /* postgres_handshake.c */
     GL_POSTGRES_READY,
 };
 
-enum gl_postgres_hello { /* the questions of a new connection, in this order */
-                         GL_POSTGRES_HELLO_LOOK,
-                         GL_POSTGRES_HELLO_IDENTITY,
-                         GL_POSTGRES_HELLO_MAKE,
-                         GL_POSTGRES_HELLO_SETTINGS,
-                         GL_POSTGRES_HELLO_DONE,
+enum gl_postgres_handshake { /* the questions of a new connection, in this order */
+                             GL_POSTGRES_HANDSHAKE_SERVER,
+                             GL_POSTGRES_HANDSHAKE_IDENTITY,
+                             GL_POSTGRES_HANDSHAKE_MAKE,
+                             GL_POSTGRES_HANDSHAKE_SETTINGS,
+                             GL_POSTGRES_HANDSHAKE_DONE,
 };
 
 struct gl_postgres_conn {
@@ -97,8 +97,8 @@ struct gl_postgres_conn {
     size_t asked_at;
     struct gl_buf prepared; /* a byte for each statement of each context: 0 no, 1 sent or there */
 
-    enum gl_postgres_hello hello;
-    PGresult *hello_last; /* the last result of the question */
+    enum gl_postgres_handshake handshake;
+    PGresult *handshake_last; /* the last result of the question */
     bool made;
     gl_ms until;    /* of connecting and greeting */
     gl_ms retry_at; /* when down */
@@ -134,7 +134,7 @@ struct gl_postgres_context {
 
 enum gl_postgres_mode { /* Reads do not mind each other, nor do PUT_NEWs: the first one wins. */
                         GL_POSTGRES_READS,
-                        GL_POSTGRES_MAKES,
+                        GL_POSTGRES_CREATES,
                         GL_POSTGRES_WRITES,
                         GL_POSTGRES_MODES,
 };
@@ -157,7 +157,7 @@ struct gl_postgres_op {
     struct gl_link queue; /* of its lane, of its group, or held */
     bool is_finished, is_alone, is_asked;
     int lane;
-    uint32_t wave, number; /* its place in the group */
+    uint32_t batch, number; /* its place in the group */
     size_t bytes;
     struct gl_postgres_key *keys;
     size_t keys_n;
@@ -165,16 +165,16 @@ struct gl_postgres_op {
 
 /* ---- lanes ---- */
 
-enum { GL_POSTGRES_WAVES_MAX = 64 };
+enum { GL_POSTGRES_BATCHES_MAX = 64 };
 
 struct gl_postgres_group { /* commits in one transaction of the server */
     struct gl_postgres_call call;
     struct gl_link ops;
-    size_t ops_n, waves_n, answered_n;
+    size_t ops_n, batches_n, answered_n;
     size_t retries_n;
     int64_t forget; /* transaction ids below this; 0: none */
     bool is_busy;
-    PGresult *results[GL_POSTGRES_WAVES_MAX]; /* one per wave */
+    PGresult *results[GL_POSTGRES_BATCHES_MAX]; /* one per wave */
 };
 
 struct gl_postgres_lane {
@@ -192,7 +192,7 @@ enum { GL_POSTGRES_BUCKETS = 1 << 15, GL_POSTGRES_CELLS = 1 << 13 };
 
 struct gl_postgres_cell { /* for the plan of one group: in which wave is a key touched last? */
     uint32_t stamp, hash;
-    uint8_t last[GL_POSTGRES_MODES]; /* wave + 1 */
+    uint8_t last[GL_POSTGRES_MODES]; /* batch + 1 */
 };
 
 /* ---- the store ---- */
@@ -208,10 +208,10 @@ struct gl_postgres {
     struct gl_link finished;
     struct gl_link order; /* commits and resolves */
     struct gl_link held;  /* commits that must wait for more than one lane */
-    struct event *turn, *tick, *wake_timer;
+    struct event *turn, *tick, *notify_timer;
     bool is_ticking, is_open; /* is_open: the first connections stand, work may begin */
-    int verdict;              /* what is wrong with the server: GL_E_GONE, ...; 0: nothing */
-    struct gl_why verdict_why;
+    int rejection;            /* what is wrong with the server: GL_E_GONE, ...; 0: nothing */
+    struct gl_why rejection_why;
 
     struct gl_postgres_conn conns[GL_POSTGRES_CONNS_MAX];
     size_t conns_n;
@@ -225,15 +225,15 @@ struct gl_postgres {
     struct gl_buf text;      /* scratch */
     struct gl_arena results; /* of the request being completed */
 
-    struct gl_map wakes; /* "context word", to be sent */
-    bool wake_sent, wake_waits;
+    struct gl_map notifications; /* "context word", to be sent */
+    bool notify_sent, notify_pausing;
 
     struct gl_findings *findings; /* gl_postgres_check(): where to write them */
     struct gl_arena *findings_arena;
 };
 
 /* Something is to be done: by the next turn of the loop. */
-void gl_postgres_touch(struct gl_postgres *s);
+void gl_postgres_schedule_turn(struct gl_postgres *s);
 /* The request has its answer; its caller hears it in the next turn. */
 void gl_postgres_finish(struct gl_postgres_op *op);
 /* To the connection that does such reads. */
@@ -259,9 +259,9 @@ bool gl_postgres_conn_send(struct gl_postgres_conn *c, int statement,
                            const struct gl_postgres_context *context);
 bool gl_postgres_conn_send_text(struct gl_postgres_conn *c, const char *sql); /* no arguments */
 
-/* postgres_hello.c: both say whether the connection still stands. */
-bool gl_postgres_hello_begin(struct gl_postgres_conn *c);
-bool gl_postgres_hello_readable(struct gl_postgres_conn *c);
+/* postgres_handshake.c: both say whether the connection still stands. */
+bool gl_postgres_handshake_begin(struct gl_postgres_conn *c);
+bool gl_postgres_handshake_readable(struct gl_postgres_conn *c);
 
 /* postgres_error.c: what the server's code means. */
 void gl_postgres_error_outcome(struct gl_postgres *s, const PGresult *r,
@@ -273,9 +273,10 @@ bool gl_postgres_error_ends_connection(const char *state);
 /* postgres_contexts.c */
 struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str name);
 void gl_postgres_contexts_done(struct gl_postgres *s);
-void gl_postgres_contexts_forget(struct gl_postgres *s); /* ask the server again about all */
+void gl_postgres_contexts_recheck(struct gl_postgres *s); /* ask the server again about all */
 void gl_postgres_context_ask(struct gl_postgres_context *x, bool make);
-void gl_postgres_context_settle(struct gl_postgres_context *x); /* free it if it is no use */
+void gl_postgres_context_free_if_unused(
+    struct gl_postgres_context *x); /* free it if it is no use */
 
 /* postgres_order.c: commits, from the call to the lane, and back in the order of the calls. */
 void gl_postgres_order_init(struct gl_postgres *s);
@@ -294,8 +295,8 @@ void gl_postgres_lanes_tick(struct gl_postgres *s, gl_ms now);
 void gl_postgres_lanes_fail(struct gl_postgres *s, struct gl_postgres_context *x, int status,
                             const struct gl_why *why); /* what waits; NULL: of all contexts */
 
-/* postgres_wave.c */
-bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t wave);
+/* postgres_batch.c */
+bool gl_postgres_batch_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t batch);
 
 /* postgres_read.c */
 extern const struct gl_postgres_call_type gl_postgres_op_call;
@@ -307,10 +308,10 @@ void gl_postgres_read_fill(struct gl_postgres_op *op);
 bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
 void gl_postgres_session_fill(struct gl_postgres_op *op);
 
-/* postgres_wake.c */
-void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word);
-void gl_postgres_wake_flush(struct gl_postgres *s);
-void gl_postgres_wake_readable(struct gl_postgres_conn *c);
-void gl_postgres_wake_done(struct gl_postgres *s);
+/* postgres_notify.c */
+void gl_postgres_notify_add(struct gl_postgres *s, gl_str context, gl_str word);
+void gl_postgres_notify_flush(struct gl_postgres *s);
+void gl_postgres_notify_readable(struct gl_postgres_conn *c);
+void gl_postgres_notify_done(struct gl_postgres *s);
 
 #endif

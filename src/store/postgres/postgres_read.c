@@ -52,7 +52,7 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
     struct gl_postgres_args *a = &c->store->args;
     struct gl_sql_args args;
-    int err = gl_sql_ask(&op->call, &scratch, &args, NULL);
+    int err = gl_sql_parameters(&op->call, &scratch, &args, NULL);
 
     GL_ASSERT(args.n <= GL_SQL_ARGS_MAX);
     GL_ASSERT(err == 0); /* it was asked when the call came */
@@ -112,5 +112,5 @@ void gl_postgres_read_fill(struct gl_postgres_op *op)
                      .result = op->result,
                      .row = -1,
                      .rows_n = op->result != NULL ? s->lib.PQntuples(op->result) : 0};
-    gl_sql_fill(&r.sql);
+    gl_sql_read_rows(&r.sql);
 }

@@ -49,7 +49,7 @@ static const char *const statements[] = {
         " ORDER BY place, ended DESC, incarnation DESC, id LIMIT $1::int",
     [GL_POSTGRES_RESOLVE] = "SELECT glia.resolve_1($1, $2)",
     [GL_POSTGRES_TIME] = "SELECT glia.now_ms()",
-    [GL_POSTGRES_LOOK] = "SELECT version FROM glia.context WHERE name = $1::text",
+    [GL_POSTGRES_CONTEXT_GET] = "SELECT version FROM glia.context WHERE name = $1::text",
     [GL_POSTGRES_COMMIT] =
         "SELECT @.commit_1($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,"
         "$21,$22,$23,$24,$25,$26,$27,$28,$29,$30,$31,$32,$33,$34,$35,$36,$37,$38,$39,$40,$41,$42,"

@@ -23,7 +23,7 @@ enum gl_postgres_statement {
     GL_POSTGRES_SESSION_LIST,
     GL_POSTGRES_RESOLVE,
     GL_POSTGRES_TIME,
-    GL_POSTGRES_LOOK,
+    GL_POSTGRES_CONTEXT_GET,
     /* A context's. */
     GL_POSTGRES_COMMIT,
     GL_POSTGRES_GET,
@@ -49,21 +49,21 @@ enum gl_postgres_list_flag {
 
 /* Which parts of a wave (the function commit_1) there are, so that it does nothing for others. 16,
  * 16384 and 32768 are of queues, which nothing uses any more. */
-enum gl_postgres_wave_flag {
-    GL_POSTGRES_WAVE_GUARDS = 1,
-    GL_POSTGRES_WAVE_LOCKS = 2,   /* guards that lock a record for themselves */
-    GL_POSTGRES_WAVE_PRESENT = 4, /* guards that lock them against removal */
-    GL_POSTGRES_WAVE_ALIVE = 8,   /* guards on other sessions than the wave's own */
-    GL_POSTGRES_WAVE_HOLDS = 32,  /* keys that must stay absent, but are not written */
-    GL_POSTGRES_WAVE_PUTS = 64,   /* class 0 */
-    GL_POSTGRES_WAVE_FRESH = 128, /* class 1: guarded as absent */
-    GL_POSTGRES_WAVE_NEW = 256,   /* class 2: left alone if there */
-    GL_POSTGRES_WAVE_DELETES = 512,
-    GL_POSTGRES_WAVE_ENTRIES_IN = 1024,
-    GL_POSTGRES_WAVE_ENTRIES_OUT = 2048,
-    GL_POSTGRES_WAVE_LOG = 4096,
-    GL_POSTGRES_WAVE_TRIMS = 8192,
-    GL_POSTGRES_WAVE_SHARES = 65536, /* guards that share a lock against change */
+enum gl_postgres_batch_flag {
+    GL_POSTGRES_BATCH_GUARDS = 1,
+    GL_POSTGRES_BATCH_LOCKS = 2,   /* guards that lock a record for themselves */
+    GL_POSTGRES_BATCH_PRESENT = 4, /* guards that lock them against removal */
+    GL_POSTGRES_BATCH_ALIVE = 8,   /* guards on other sessions than the wave's own */
+    GL_POSTGRES_BATCH_HOLDS = 32,  /* keys that must stay absent, but are not written */
+    GL_POSTGRES_BATCH_PUTS = 64,   /* class 0 */
+    GL_POSTGRES_BATCH_FRESH = 128, /* class 1: guarded as absent */
+    GL_POSTGRES_BATCH_NEW = 256,   /* class 2: left alone if there */
+    GL_POSTGRES_BATCH_DELETES = 512,
+    GL_POSTGRES_BATCH_ENTRIES_IN = 1024,
+    GL_POSTGRES_BATCH_ENTRIES_OUT = 2048,
+    GL_POSTGRES_BATCH_LOG = 4096,
+    GL_POSTGRES_BATCH_TRIMS = 8192,
+    GL_POSTGRES_BATCH_SHARES = 65536, /* guards that share a lock against change */
 };
 
 /* The quoted name of the schema of a context; its name must be an id. */

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"
 
-static bool ask(struct gl_postgres_conn *c, int statement, const struct gl_arg *args, size_t n)
+static bool send(struct gl_postgres_conn *c, int statement, const struct gl_arg *args, size_t n)
 {
     GL_ASSERT(statement >= 0);
     GL_ASSERT(statement < GL_POSTGRES_STATEMENTS);
@@ -20,23 +20,24 @@ bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op 
     GL_ASSERT(call->type < GL_CALLS_N);
     switch (call->type) {
     case GL_CALL_SESSION_OPEN:
-        return ask(c, GL_POSTGRES_SESSION_OPEN,
-                   GL_ARGS(gl_arg_text(w->node), gl_arg_text(w->nonce), gl_arg_i64(w->ttl_ms),
-                           gl_arg_text(w->about)));
+        return send(c, GL_POSTGRES_SESSION_OPEN,
+                    GL_ARGS(gl_arg_text(w->node), gl_arg_text(w->nonce), gl_arg_i64(w->ttl_ms),
+                            gl_arg_text(w->about)));
     case GL_CALL_SESSION_RENEW:
-        return ask(c, GL_POSTGRES_SESSION_RENEW,
-                   GL_ARGS(id, gl_arg_i64(call->session.ttl_ms), gl_arg_text(call->session.about)));
+        return send(
+            c, GL_POSTGRES_SESSION_RENEW,
+            GL_ARGS(id, gl_arg_i64(call->session.ttl_ms), gl_arg_text(call->session.about)));
     case GL_CALL_SESSION_END:
-        return ask(c, GL_POSTGRES_SESSION_END, &id, 1);
+        return send(c, GL_POSTGRES_SESSION_END, &id, 1);
     case GL_CALL_SESSION_DEAD:
-        return ask(c, GL_POSTGRES_SESSION_DEAD, GL_ARGS(id, gl_arg_bool(call->session.declare)));
+        return send(c, GL_POSTGRES_SESSION_DEAD, GL_ARGS(id, gl_arg_bool(call->session.declare)));
     case GL_CALL_SESSION_LIST:
-        return ask(c, GL_POSTGRES_SESSION_LIST, GL_ARGS(gl_arg_i32(GL_SESSIONS_LISTED)));
+        return send(c, GL_POSTGRES_SESSION_LIST, GL_ARGS(gl_arg_i32(GL_SESSIONS_LISTED)));
     case GL_CALL_RESOLVE:
-        return ask(c, GL_POSTGRES_RESOLVE,
-                   GL_ARGS(gl_arg_text(call->resolve.session), gl_arg_u64(call->resolve.tx_id)));
+        return send(c, GL_POSTGRES_RESOLVE,
+                    GL_ARGS(gl_arg_text(call->resolve.session), gl_arg_u64(call->resolve.tx_id)));
     case GL_CALL_TIME:
-        return ask(c, GL_POSTGRES_TIME, NULL, 0);
+        return send(c, GL_POSTGRES_TIME, NULL, 0);
     default:
         GL_UNREACHABLE();
     }

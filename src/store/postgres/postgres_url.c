@@ -92,10 +92,10 @@ static int set_hosts(struct gl_postgres_url *u, struct gl_arena *arena, gl_str h
     return 0;
 }
 
-/* How much of libpq's sentence may be shown: it ends with what it could not read, in quotes, and
- * that can be the password or the whole URL. The name of an option is none, unless an '@' behind it
- * shows that it was meant as a part of a password. */
-static size_t shown(const char *error, const char *url)
+/* How much of libpq's sentence may be printable_bytes: it ends with what it could not read, in
+ * quotes, and that can be the password or the whole URL. The name of an option is none, unless an
+ * '@' behind it shows that it was meant as a part of a password. */
+static size_t printable_bytes(const char *error, const char *url)
 {
     size_t n = error != NULL ? strcspn(error, "\n") : 0;
     const char *quote = n > 0 ? strstr(error, ": \"") : NULL;
@@ -115,10 +115,11 @@ static int read_hosts(struct gl_postgres_url *u, const struct gl_postgres_lib *l
     gl_str hosts = {0}, addresses = {0}, ports = {0};
     PQconninfoOption *all = lib->PQconninfoParse(u->url, &error);
     if (all == NULL) {
-        int err = gl_why(reterr_why, GL_E_INVALID,
-                         "%s is no URL of a PostgreSQL database: %.*s (in user and password, write "
-                         "a '%%' as '%%25', a '/' as '%%2F')",
-                         u->seen, (int)shown(error, u->url), error != NULL ? error : "");
+        int err =
+            gl_why(reterr_why, GL_E_INVALID,
+                   "%s is no URL of a PostgreSQL database: %.*s (in user and password, write "
+                   "a '%%' as '%%25', a '/' as '%%2F')",
+                   u->display, (int)printable_bytes(error, u->url), error != NULL ? error : "");
         lib->PQfreemem(error);
         return err;
     }
@@ -140,7 +141,7 @@ int gl_postgres_url_read(struct gl_postgres_url *ret, const struct gl_postgres_l
                          struct gl_arena *arena, const char *text, struct gl_why *reterr_why)
 {
     struct gl_postgres_url u = {.timeout_ms = TIMEOUT_MS, .connections = LANES};
-    u.seen = without_password(arena, gl_str_of(text));
+    u.display = without_password(arena, gl_str_of(text));
     int err = take_options(&u, arena, gl_str_of(text), reterr_why);
     u.lanes_n = (size_t)u.connections;
     if (err == 0) {

@@ -21,8 +21,8 @@ struct gl_postgres_host {
 };
 
 struct gl_postgres_url {
-    const char *url;  /* without our options */
-    const char *seen; /* the same for people: without the password */
+    const char *url;     /* without our options */
+    const char *display; /* the same for people: without the password */
     gl_ms timeout_ms;
     int64_t connections; /* as the option says ... */
     size_t lanes_n;      /* ... and as they are */

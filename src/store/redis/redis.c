@@ -9,7 +9,7 @@
 
 enum { TICK_MS = 50 };
 
-unsigned gl_redis_wait_n(const struct gl_redis *s)
+unsigned gl_redis_replicas_wanted(const struct gl_redis *s)
 {
     if (s->url.wait_replicas >= 0) {
         return (unsigned)s->url.wait_replicas;
@@ -19,7 +19,7 @@ unsigned gl_redis_wait_n(const struct gl_redis *s)
 
 /* ---- time ---- */
 
-void gl_redis_wake_up(struct gl_redis *s, gl_ms in_ms)
+void gl_redis_schedule_tick(struct gl_redis *s, gl_ms in_ms)
 {
     gl_ms at = gl_calls_now(&s->calls) + in_ms;
     struct timeval t = {.tv_sec = in_ms / 1000, .tv_usec = in_ms % 1000 * 1000};
@@ -34,7 +34,7 @@ void gl_redis_wake_up(struct gl_redis *s, gl_ms in_ms)
 
 static bool is_over(const struct gl_redis *s)
 {
-    return s->calls.closing && s->calls.pending_n == 0 && !s->links[GL_REDIS_WRITES].flushing;
+    return s->calls.closing && s->calls.pending_n == 0 && !s->links[GL_REDIS_WRITER].flushing;
 }
 
 static void free_store(struct gl_calls *calls)
@@ -72,7 +72,7 @@ static void on_tick(evutil_socket_t fd, short what, void *owner)
         idle = idle && gl_redis_link_idle(&s->links[i]);
     }
     if (!idle) {
-        gl_redis_wake_up(s, TICK_MS);
+        gl_redis_schedule_tick(s, TICK_MS);
     }
 }
 
@@ -122,9 +122,9 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
         gl_redis_plan_free(s->plan); /* from the beginning: with a new look at what there is */
         s->plan = NULL;
     }
-    gl_redis_link_push(&s->links[op->verb->writes ? GL_REDIS_WRITES : GL_REDIS_READS], op);
+    gl_redis_link_push(&s->links[op->verb->writes ? GL_REDIS_WRITER : GL_REDIS_READER], op);
     if (s->tick_at == INT64_MAX) {
-        gl_redis_wake_up(s, TICK_MS);
+        gl_redis_schedule_tick(s, TICK_MS);
     }
 }
 
@@ -137,7 +137,7 @@ void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op)
     gl_calls_complete(&s->calls, &op->call);
     gl_mem_free(kept);
     if (is_over(s)) {
-        gl_redis_wake_up(s, 0);
+        gl_redis_schedule_tick(s, 0);
     }
 }
 
@@ -157,13 +157,13 @@ void gl_redis_refuse(struct gl_redis *s, const struct gl_why *why)
 {
     GL_ASSERT(why->code != 0);
     s->refusal = *why;
-    gl_redis_wake_up(s, 0);
+    gl_redis_schedule_tick(s, 0);
 }
 
 static void close_store(struct gl_calls *calls)
 {
     GL_ASSERT(calls->closing);
-    gl_redis_wake_up(GL_CONTAINER(calls, struct gl_redis, calls), 0);
+    gl_redis_schedule_tick(GL_CONTAINER(calls, struct gl_redis, calls), 0);
 }
 
 /* ---- opening ---- */
@@ -222,7 +222,7 @@ int gl_redis_open(struct gl_store **ret, const struct gl_redis_config *cfg, stru
         free_store(&s->calls);
         return err;
     }
-    gl_redis_wake_up(s, 0);
+    gl_redis_schedule_tick(s, 0);
     *ret = &s->calls.port;
     return 0;
 }

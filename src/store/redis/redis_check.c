@@ -3,33 +3,33 @@
 #include "store/redis/redis_parts.h"
 
 /* Until the server has said everything, or had its time. */
-static int look(struct gl_redis *s, struct gl_why *reterr_why)
+static int wait_until_ready(struct gl_redis *s, struct gl_why *reterr_why)
 {
     gl_ms end = gl_calls_now(&s->calls) + s->url.timeout_ms;
 
-    GL_ASSERT(s->only_look);
-    while (s->links[GL_REDIS_WRITES].state != GL_REDIS_READY) {
+    GL_ASSERT(s->check_only);
+    while (s->links[GL_REDIS_WRITER].state != GL_REDIS_READY) {
         if (gl_calls_now(&s->calls) >= end) {
             return gl_why(reterr_why, GL_E_UNAVAILABLE, "%s",
                           s->last_loss.code != 0 ? s->last_loss.text
                                                  : "the Redis server does not answer");
         }
-        gl_calls_turn(&s->calls);
+        gl_calls_run_loop_once(&s->calls);
     }
     return 0;
 }
 
 static void add_identity(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
 {
-    GL_ASSERT(s->only_look);
-    if (s->look.code != 0) {
-        gl_findings_add(ret, a, GL_FINDING_BAD, "%s", s->look.text);
-    } else if (s->found[0] == '\0') {
+    GL_ASSERT(s->check_only);
+    if (s->check_why.code != 0) {
+        gl_findings_add(ret, a, GL_FINDING_BAD, "%s", s->check_why.text);
+    } else if (s->found_identity[0] == '\0') {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
                         "there is no store yet in database %u: the first start makes one",
                         s->url.database);
     } else {
-        gl_findings_add(ret, a, GL_FINDING_GOOD, "it has the store %s", s->found);
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "it has the store %s", s->found_identity);
     }
 }
 
@@ -57,10 +57,10 @@ int gl_redis_check(const struct gl_redis_config *cfg, struct gl_arena *a, struct
     err = gl_redis_open(&port, cfg, loop, reterr_why);
     if (err == 0) {
         struct gl_redis *s = GL_CONTAINER(port, struct gl_redis, calls.port);
-        s->only_look = true;
-        err = look(s, reterr_why);
+        s->check_only = true;
+        err = wait_until_ready(s, reterr_why);
         if (err == 0) {
-            gl_redis_facts_findings(&s->facts, a, ret);
+            gl_redis_info_diagnose(&s->info, a, ret);
             add_identity(s, a, ret);
             add_transport(s, a, ret);
         }

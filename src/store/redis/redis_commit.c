@@ -123,7 +123,7 @@ const struct gl_redis_verb gl_redis_verb_commit = {
 static void encode_ping(const struct gl_redis_op *op, struct gl_buf *out)
 {
     (void)op;
-    gl_redis_say(out, gl_arg_c("PING"));
+    gl_redis_command(out, gl_arg_c("PING"));
 }
 
 static void decode_ping(struct gl_redis_op *op, const struct gl_redis_reply *reply)

@@ -7,11 +7,11 @@ void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script scrip
                         struct gl_buf *out)
 {
     const struct gl_redis *s = op->store;
-    const struct gl_redis_link *l = &s->links[op->verb->writes ? GL_REDIS_WRITES : GL_REDIS_READS];
+    const struct gl_redis_link *l = &s->links[op->verb->writes ? GL_REDIS_WRITER : GL_REDIS_READER];
     bool is_home = gl_str_eq(op->call.context, GL_CONTEXT_DEFAULT);
 
     GL_ASSERT(script < GL_REDIS_SCRIPTS_N);
-    gl_redis_command(out, n + 5);
+    gl_redis_command_open(out, n + 5);
     gl_redis_args(out, GL_ARGS(gl_arg_c("EVALSHA"), gl_arg_c(l->sha[script]), gl_arg_i64(0),
                                gl_arg_text(is_home ? (gl_str){0} : op->call.context),
                                gl_arg_i64(s->url.database)));
@@ -35,7 +35,7 @@ static bool is_plain(gl_str name)
            memchr(name.p != NULL ? name.p : "", '%', name.n) == NULL;
 }
 
-gl_str gl_redis_name(gl_str name, struct gl_buf *scratch)
+gl_str gl_redis_name_encode(gl_str name, struct gl_buf *scratch)
 {
     if (is_plain(name)) {
         return name;
@@ -57,7 +57,7 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
 }
 
-gl_str gl_redis_unname(gl_str name, struct gl_arena *a)
+gl_str gl_redis_name_decode(gl_str name, struct gl_arena *a)
 {
     char *p = gl_arena_alloc(a, name.n + 1);
     size_t n = 0;
@@ -75,14 +75,14 @@ gl_str gl_redis_unname(gl_str name, struct gl_arena *a)
 void gl_redis_name_arg(struct gl_buf *out, gl_str name)
 {
     struct gl_buf scratch = {0};
-    gl_redis_arg(out, gl_redis_name(name, &scratch));
+    gl_redis_arg(out, gl_redis_name_encode(name, &scratch));
     gl_buf_done(&scratch);
 }
 
 void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id)
 {
     struct gl_buf scratch = {0};
-    gl_str plain = gl_redis_name(name, &scratch);
+    gl_str plain = gl_redis_name_encode(name, &scratch);
 
     GL_ASSERT(name.n > 0);
     gl_redis_joined(out, gl_arg_text(plain), gl_arg_c(":"), gl_arg_text(id));
@@ -93,7 +93,7 @@ void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id)
 
 /* A double keeps only 53 bits, so the score is a part of the member: 16 digits whose order as text
  * is that of the numbers. */
-void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES])
+void gl_redis_score_encode(int64_t score, char ret[static GL_REDIS_SCORE_BYTES])
 {
     uint64_t v = (uint64_t)score ^ (UINT64_C(1) << 63);
     for (int i = GL_REDIS_SCORE_BYTES - 1; i >= 0; i--, v >>= 4) {
@@ -105,12 +105,12 @@ void gl_redis_score_arg(struct gl_buf *out, const char *mark, int64_t score, con
                         gl_str id)
 {
     char digits[GL_REDIS_SCORE_BYTES];
-    gl_redis_score(score, digits);
+    gl_redis_score_encode(score, digits);
     gl_redis_joined(out, gl_arg_c(mark), gl_arg_text((gl_str){digits, sizeof(digits)}),
                     gl_arg_c(end), gl_arg_text(id));
 }
 
-bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id)
+bool gl_redis_score_decode(gl_str member, int64_t *ret_score, gl_str *ret_id)
 {
     uint64_t v = 0;
     if (member.n <= GL_REDIS_SCORE_BYTES || member.p[GL_REDIS_SCORE_BYTES] != ':') {
@@ -135,7 +135,7 @@ static void damage(struct gl_record *r)
 }
 
 /* `whole`: with value and checksum. */
-void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bool whole)
+void gl_redis_record_decode(struct gl_record *r, const struct gl_redis_reply *reply, bool whole)
 {
     uint64_t sum = 0;
     gl_str live = gl_redis_text(gl_redis_item(reply, 3));
@@ -159,7 +159,7 @@ void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bo
     }
 }
 
-bool gl_redis_log_entry(struct gl_log_entry *ret, const struct gl_redis_reply *reply)
+bool gl_redis_log_entry_decode(struct gl_log_entry *ret, const struct gl_redis_reply *reply)
 {
     gl_str rest;
     ret->value = gl_redis_text(gl_redis_item(gl_redis_item(reply, 1), 1));

@@ -4,16 +4,16 @@
 
 static const struct {
     gl_str word;
-    enum gl_redis_verdict verdict;
+    enum gl_redis_error_class verdict;
     const char *advice;
 } errors[] = {
     {GL_S("NOSCRIPT"), GL_REDIS_RELOAD, "its scripts were flushed"},
-    {GL_S("LOADING"), GL_REDIS_LATER, "it is still reading its data from the disk"},
-    {GL_S("BUSY"), GL_REDIS_LATER,
+    {GL_S("LOADING"), GL_REDIS_RETRY, "it is still reading its data from the disk"},
+    {GL_S("BUSY"), GL_REDIS_RETRY,
      "a script of somebody runs there and nothing else can (SCRIPT KILL ends it)"},
-    {GL_S("NOREPLICAS"), GL_REDIS_LATER,
+    {GL_S("NOREPLICAS"), GL_REDIS_RETRY,
      "too few replicas are connected for its setting min-replicas-to-write"},
-    {GL_S("TRYAGAIN"), GL_REDIS_LATER, "it asks to try again"},
+    {GL_S("TRYAGAIN"), GL_REDIS_RETRY, "it asks to try again"},
     {GL_S("MASTERDOWN"), GL_REDIS_MOVED, "it is a replica whose primary is away"},
     {GL_S("READONLY"), GL_REDIS_MOVED, "it is a replica, or has become one"},
     {GL_S("OTHERSTORE"), GL_REDIS_MOVED, "its data was removed or replaced"}, /* by our script */
@@ -24,7 +24,7 @@ static const struct {
      "it cannot write to its disk: look at its log and at the room there"},
     {GL_S("NOAUTH"), GL_REDIS_REFUSED, "it wants a password in the store's address"},
     {GL_S("WRONGPASS"), GL_REDIS_REFUSED, "user or password in the store's address are wrong"},
-    {GL_S("WRONGTYPE"), GL_REDIS_CONFUSED,
+    {GL_S("WRONGTYPE"), GL_REDIS_UNKNOWN,
      "somebody has put something else into one of the store's keys: docs/store-redis.md lists "
      "what each of them is"},
     {GL_S("NOPERM"), GL_REDIS_REFUSED,
@@ -34,7 +34,7 @@ static const struct {
 /* How a script is told that its user may not do something. */
 static const char forbidden[] = "The user executing the script";
 
-static size_t find(gl_str error)
+static size_t find_error(gl_str error)
 {
     if (memmem(error.p, error.n, forbidden, sizeof(forbidden) - 1) != NULL) {
         error = GL_S("NOPERM");
@@ -47,15 +47,15 @@ static size_t find(gl_str error)
     return GL_COUNT(errors);
 }
 
-enum gl_redis_verdict gl_redis_judge(gl_str error)
+enum gl_redis_error_class gl_redis_error_classify(gl_str error)
 {
-    size_t i = find(error);
-    return i < GL_COUNT(errors) ? errors[i].verdict : GL_REDIS_CONFUSED;
+    size_t i = find_error(error);
+    return i < GL_COUNT(errors) ? errors[i].verdict : GL_REDIS_UNKNOWN;
 }
 
 int gl_redis_error_why(struct gl_why *why, int code, gl_str error)
 {
-    size_t i = find(error);
+    size_t i = find_error(error);
 
     GL_ASSERT(code < 0);
     if (i < GL_COUNT(errors)) {

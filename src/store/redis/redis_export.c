@@ -76,7 +76,7 @@ static void plan_finish(struct gl_redis_plan *p)
 
 /* ---- where we are ---- */
 
-struct spot {
+struct position {
     gl_str full;       /* "log:events:ID" */
     gl_str what, name; /* "log", "events:ID" */
     gl_str place;      /* in it; "" : its beginning */
@@ -84,7 +84,7 @@ struct spot {
 };
 
 /* The first name at or behind the one in `after`; false: there is none. */
-static bool find_spot(const struct gl_redis_plan *p, gl_str after, struct spot *ret)
+static bool find_position(const struct gl_redis_plan *p, gl_str after, struct position *ret)
 {
     gl_str rest, full = {0}, place = {0};
     uint64_t n;
@@ -106,14 +106,14 @@ static bool find_spot(const struct gl_redis_plan *p, gl_str after, struct spot *
     if (low == p->names_n) {
         return false;
     }
-    *ret = (struct spot){.full = p->names[low], .number = low};
+    *ret = (struct position){.full = p->names[low], .number = low};
     ret->place = gl_str_eq(ret->full, full) ? place : (gl_str){0};
     ret->what = gl_str_cut(ret->full, ':', &ret->name);
     GL_ASSERT(low < p->names_n);
     return true;
 }
 
-static gl_str spot_text(gl_str full, gl_str place, struct gl_arena *a)
+static gl_str position_text(gl_str full, gl_str place, struct gl_arena *a)
 {
     return gl_str_fmt(a, "%zu:%.*s%.*s", full.n, GL_STR_ARG(full), GL_STR_ARG(place));
 }
@@ -130,7 +130,7 @@ static void bound_after(struct gl_buf *out, gl_str place)
 }
 
 /* Names come from keys: they are encoded already. */
-static void encode_page(const struct gl_redis_op *op, const struct spot *at, struct gl_buf *out)
+static void encode_page(const struct gl_redis_op *op, const struct position *at, struct gl_buf *out)
 {
     struct gl_arg limit = gl_arg_u64(op->call.export.limit);
     if (gl_str_is(at->what, "ids")) {
@@ -153,10 +153,10 @@ static void encode_page(const struct gl_redis_op *op, const struct spot *at, str
 static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);
-    struct spot at;
+    struct position at;
 
     GL_ASSERT(op->call.type == GL_CALL_EXPORT);
-    if (p->complete && find_spot(p, op->call.export.after, &at)) {
+    if (p->complete && find_position(p, op->call.export.after, &at)) {
         encode_page(op, &at, out);
     } else {
         gl_redis_eval(op, GL_REDIS_SCRIPT_SCAN, out, gl_arg_text(p->cursor));
@@ -168,7 +168,7 @@ static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 struct page {
     struct gl_answer answer;
     const struct gl_redis_reply *reply;
-    const struct spot *spot;
+    const struct position *position;
     gl_str kind, id; /* of all of it; id: of a log */
     size_t at;
     gl_str place; /* behind the last */
@@ -178,19 +178,19 @@ struct page {
 static bool read_item(struct page *p, const struct gl_redis_reply *r, struct gl_write *w)
 {
     *w = (struct gl_write){.kind = p->kind};
-    if (gl_str_is(p->spot->what, "ids")) {
+    if (gl_str_is(p->position->what, "ids")) {
         struct gl_record record = {.kind = p->kind, .id = gl_redis_text(r)};
-        gl_redis_record(&record, gl_redis_item(p->reply, p->at++), true);
+        gl_redis_record_decode(&record, gl_redis_item(p->reply, p->at++), true);
         p->place = record.id;
         return gl_answer_export(p->answer.call->req, &record, w);
     }
-    if (gl_str_is(p->spot->what, "index")) {
+    if (gl_str_is(p->position->what, "index")) {
         w->type = GL_WRITE_INDEX;
         p->place = gl_redis_text(r);
-        return gl_redis_unscore(p->place, &w->score, &w->id);
+        return gl_redis_score_decode(p->place, &w->score, &w->id);
     }
     struct gl_log_entry entry;
-    if (!gl_redis_log_entry(&entry, r)) {
+    if (!gl_redis_log_entry_decode(&entry, r)) {
         return false;
     }
     *w = (struct gl_write){
@@ -210,32 +210,32 @@ static bool next(struct gl_answer *a, void *item)
     return false;
 }
 
-static void decode_page(struct gl_redis_op *op, const struct spot *at,
+static void decode_page(struct gl_redis_op *op, const struct position *at,
                         const struct gl_redis_reply *reply)
 {
     const struct gl_redis_plan *plan = op->store->plan;
     struct gl_store_req *req = op->call.req;
     struct page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
                      .reply = reply,
-                     .spot = at};
+                     .position = at};
     bool is_log = gl_str_is(at->what, "log"), is_records = gl_str_is(at->what, "ids");
     gl_str name = is_log ? gl_str_cut(at->name, ':', &p.id) : at->name;
 
     GL_ASSERT(plan->complete);
     GL_ASSERT(at->number < plan->names_n);
-    p.kind = gl_redis_unname(name, op->arena);
+    p.kind = gl_redis_name_decode(name, op->arena);
     gl_answer_fill(&p.answer);
     if (req->status < 0) {
         return;
     }
     if (reply->items_n / (is_records ? 2 : 1) >= op->call.export.limit) {
-        req->next = spot_text(at->full, p.place, op->arena);
+        req->next = position_text(at->full, p.place, op->arena);
     } else if (at->number + 1 < plan->names_n) {
-        req->next = spot_text(plan->names[at->number + 1], (gl_str){0}, op->arena);
+        req->next = position_text(plan->names[at->number + 1], (gl_str){0}, op->arena);
     }
 }
 
-static void on_walk(struct gl_redis_plan *p, const struct gl_redis_reply *reply)
+static void on_scanned(struct gl_redis_plan *p, const struct gl_redis_reply *reply)
 {
     gl_str cursor = gl_redis_text(gl_redis_item(reply, 0));
 
@@ -247,17 +247,17 @@ static void on_walk(struct gl_redis_plan *p, const struct gl_redis_reply *reply)
     }
 }
 
-/* Without a spot: an empty context, or a place behind the last. */
+/* Without a position: an empty context, or a place behind the last. */
 static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);
-    struct spot at;
+    struct position at;
 
     GL_ASSERT(op->call.type == GL_CALL_EXPORT);
     if (!p->complete) {
-        on_walk(p, reply);
-        op->again = !p->complete || find_spot(p, op->call.export.after, &at);
-    } else if (find_spot(p, op->call.export.after, &at)) {
+        on_scanned(p, reply);
+        op->again = !p->complete || find_position(p, op->call.export.after, &at);
+    } else if (find_position(p, op->call.export.after, &at)) {
         decode_page(op, &at, reply);
     }
 }

@@ -17,7 +17,7 @@ enum {
 /* A WAIT does not wait inside a group. */
 static bool may_group(const struct gl_redis_link *l, const struct gl_redis_op *op)
 {
-    return op != NULL && op->verb == &gl_redis_verb_commit && !gl_redis_link_waits(l, op) &&
+    return op != NULL && op->verb == &gl_redis_verb_commit && !gl_redis_link_needs_wait(l, op) &&
            !l->store->no_groups;
 }
 
@@ -27,12 +27,12 @@ static void send_group(struct gl_redis_link *l, gl_ms now)
     size_t n = 0;
 
     GL_ASSERT(!gl_list_empty(&l->waiting));
-    gl_redis_say(&l->out, gl_arg_c("MULTI"));
+    gl_redis_command(&l->out, gl_arg_c("MULTI"));
     for (; n < GROUP_OPS && l->out.n < GROUP_BYTES && may_group(l, op); n++) {
         gl_redis_link_add(l, op, now);
         op = gl_redis_first(&l->waiting);
     }
-    gl_redis_say(&l->out, gl_arg_c("EXEC"));
+    gl_redis_command(&l->out, gl_arg_c("EXEC"));
     first->group_n = n;
     GL_ASSERT(n > 0);
     GL_ASSERT(n <= GROUP_OPS);
@@ -55,7 +55,7 @@ void gl_redis_group_send(struct gl_redis_link *l, gl_ms now)
 
 /* Without MULTI they were carried out one by one, and what the server says next is not what we take
  * it for: each is asked about. */
-static void on_no_groups(struct gl_redis_link *l, gl_str error)
+static void on_multi_refused(struct gl_redis_link *l, gl_str error)
 {
     struct gl_why why;
     l->store->no_groups = true;
@@ -64,29 +64,29 @@ static void on_no_groups(struct gl_redis_link *l, gl_str error)
 }
 
 /* The answer to MULTI, or to one of the group: taken, or an error. */
-static void on_group_taken(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+static void on_queued(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     GL_ASSERT(l->group_seen <= GROUP_OPS);
     if (reply->type != GL_REDIS_STATUS && reply->type != GL_REDIS_ERROR) {
-        gl_redis_link_stray(l);
+        gl_redis_link_unexpected(l);
         return;
     }
     if (reply->type == GL_REDIS_ERROR && l->group_seen == 0) {
-        on_no_groups(l, reply->text);
+        on_multi_refused(l, reply->text);
         return;
     }
-    if (reply->type == GL_REDIS_ERROR && l->group_no.n == 0) {
-        gl_buf_str(&l->group_no, reply->text);
+    if (reply->type == GL_REDIS_ERROR && l->group_error.n == 0) {
+        gl_buf_str(&l->group_error, reply->text);
     }
     l->group_seen++;
 }
 
 /* Why nothing of the group was done: what was said about one of them, or about all. */
-static gl_str why_not(const struct gl_redis_link *l, gl_str error)
+static gl_str group_error_text(const struct gl_redis_link *l, gl_str error)
 {
     const gl_str abort = GL_S("EXECABORT Transaction discarded because of: ");
-    if (l->group_no.n > 0) {
-        return gl_buf_view(&l->group_no);
+    if (l->group_error.n > 0) {
+        return gl_buf_view(&l->group_error);
     }
     if (gl_str_starts(error, abort)) {
         return (gl_str){error.p + abort.n, error.n - abort.n};
@@ -102,19 +102,19 @@ void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_red
     GL_ASSERT(n > 0);
     GL_ASSERT(n <= GROUP_OPS);
     if (l->group_seen <= n) {
-        on_group_taken(l, reply);
+        on_queued(l, reply);
         return;
     }
     if (!is_error && (reply->type != GL_REDIS_ARRAY || reply->items_n != n)) {
-        gl_redis_link_stray(l);
+        gl_redis_link_unexpected(l);
         return;
     }
     l->group_seen = 0;
-    struct gl_redis_reply no = {.type = GL_REDIS_ERROR, .text = why_not(l, reply->text)};
+    struct gl_redis_reply no = {.type = GL_REDIS_ERROR, .text = group_error_text(l, reply->text)};
     for (size_t i = 0; i < n && l->conn == conn; i++) {
         struct gl_redis_op *op = gl_redis_first(&l->sent);
         op->group_n = 0;
         gl_redis_link_answer(l, op, is_error ? &no : gl_redis_item(reply, i));
     }
-    gl_buf_reset(&l->group_no);
+    gl_buf_reset(&l->group_error);
 }

@@ -11,7 +11,7 @@ enum {
 };
 
 /* All of `from` before the first of `to`. */
-static void put_before(struct gl_link *to, struct gl_link *from)
+static void splice_front(struct gl_link *to, struct gl_link *from)
 {
     while (!gl_list_empty(from)) {
         struct gl_link *last = from->prev;
@@ -28,12 +28,12 @@ void gl_redis_link_init(struct gl_redis_link *l, struct gl_redis *s, enum gl_red
     l->role = role;
     gl_list_init(&l->waiting);
     gl_list_init(&l->sent);
-    gl_list_init(&l->held);
+    gl_list_init(&l->deferred);
 }
 
 static void disconnect(struct gl_redis_link *l)
 {
-    gl_redis_find_stop(l);
+    gl_redis_discovery_stop(l);
     gl_conn_close(l->conn);
     gl_redis_reader_free(l->reader);
     l->conn = NULL;
@@ -46,10 +46,10 @@ void gl_redis_link_done(struct gl_redis_link *l)
 {
     GL_ASSERT(gl_list_empty(&l->waiting));
     GL_ASSERT(gl_list_empty(&l->sent));
-    GL_ASSERT(gl_list_empty(&l->held));
+    GL_ASSERT(gl_list_empty(&l->deferred));
     disconnect(l);
     gl_buf_done(&l->out);
-    gl_buf_done(&l->group_no);
+    gl_buf_done(&l->group_error);
     gl_arena_done(&l->arena);
 }
 
@@ -66,9 +66,9 @@ void gl_redis_link_write(struct gl_redis_link *l)
     GL_ASSERT(l->out.n == 0);
 }
 
-bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op)
+bool gl_redis_link_needs_wait(const struct gl_redis_link *l, const struct gl_redis_op *op)
 {
-    return op->confirm && gl_redis_wait_n(l->store) > 0;
+    return op->confirm && gl_redis_replicas_wanted(l->store) > 0;
 }
 
 void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now)
@@ -78,14 +78,14 @@ void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms no
     GL_ASSERT(l->state == GL_REDIS_READY);
     op->offset = l->sent_bytes + l->out.n;
     op->sent_at = now;
-    op->hold = false;
+    op->deferred = false;
     op->group_n = 0;
-    op->asked_replicas = gl_redis_link_waits(l, op);
-    op->due = op->asked_replicas ? 2 : 1;
+    op->sent_wait = gl_redis_link_needs_wait(l, op);
+    op->due = op->sent_wait ? 2 : 1;
     op->verb->encode(op, &l->out);
-    if (op->asked_replicas) {
-        gl_redis_say(&l->out, gl_arg_c("WAIT"), gl_arg_i64(gl_redis_wait_n(s)),
-                     gl_arg_i64(s->url.wait_ms));
+    if (op->sent_wait) {
+        gl_redis_command(&l->out, gl_arg_c("WAIT"), gl_arg_i64(gl_redis_replicas_wanted(s)),
+                         gl_arg_i64(s->url.wait_ms));
     }
     gl_list_remove(&op->call.link);
     gl_list_push(&l->sent, &op->call.link);
@@ -94,10 +94,10 @@ void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms no
     GL_ASSERT(l->sent_n > 0);
 }
 
-void gl_redis_link_kick(struct gl_redis_link *l)
+void gl_redis_link_send_waiting(struct gl_redis_link *l)
 {
     struct gl_redis_op *op = gl_redis_first(&l->waiting);
-    if (op == NULL || l->state != GL_REDIS_READY || !gl_list_empty(&l->held) || l->reload) {
+    if (op == NULL || l->state != GL_REDIS_READY || !gl_list_empty(&l->deferred) || l->reload) {
         return;
     }
     gl_ms now = gl_calls_now(&l->store->calls);
@@ -116,9 +116,9 @@ static void flush(struct gl_loop_task *t)
 
     GL_ASSERT(l->flushing);
     l->flushing = false;
-    gl_redis_link_kick(l);
+    gl_redis_link_send_waiting(l);
     if (l->store->calls.closing) {
-        gl_redis_wake_up(l->store, 0); /* it may have waited for us only */
+        gl_redis_schedule_tick(l->store, 0); /* it may have waited for us only */
     }
 }
 
@@ -127,11 +127,11 @@ void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
     GL_ASSERT(gl_list_empty(&op->call.link));
     gl_list_push(&l->waiting, &op->call.link);
     if (l->store->refusal.code != 0) {
-        gl_redis_wake_up(l->store, 0);
+        gl_redis_schedule_tick(l->store, 0);
         return;
     }
-    if (l->role != GL_REDIS_WRITES || (l->sent_n == 0 && !l->flushing)) {
-        gl_redis_link_kick(l);
+    if (l->role != GL_REDIS_WRITER || (l->sent_n == 0 && !l->flushing)) {
+        gl_redis_link_send_waiting(l);
     } else if (!l->flushing) { /* what comes in the same turn of the loop goes with it */
         l->flushing = true;
         l->flush = (struct gl_loop_task){.run = flush, .owner = l};
@@ -149,21 +149,21 @@ static bool has_left(const struct gl_redis_link *l, const struct gl_redis_op *op
 
 /* What was under way goes back to wait, but for transactions that may have arrived. These are put
  * into `lost`. */
-static void take_back(struct gl_redis_link *l, struct gl_link *lost)
+static void requeue_sent(struct gl_redis_link *l, struct gl_link *lost)
 {
     struct gl_link again;
     gl_list_init(&again);
-    put_before(&again, &l->held);
+    splice_front(&again, &l->deferred);
     struct gl_redis_op *op;
     while ((op = gl_redis_first(&l->sent)) != NULL) {
-        bool gone = op->verb->once && !op->hold && has_left(l, op);
+        bool gone = op->verb->once && !op->deferred && has_left(l, op);
         gl_list_remove(&op->call.link);
         gl_list_push(gone ? lost : &again, &op->call.link);
     }
     l->sent_n = 0;
-    put_before(&l->waiting, &again);
+    splice_front(&l->waiting, &again);
     GL_ASSERT(gl_list_empty(&l->sent));
-    GL_ASSERT(gl_list_empty(&l->held));
+    GL_ASSERT(gl_list_empty(&l->deferred));
 }
 
 static gl_ms backoff(struct gl_redis_link *l)
@@ -181,14 +181,14 @@ static void drop(struct gl_redis_link *l, const struct gl_why *why)
     struct gl_link lost;
     gl_list_init(&lost);
     if (l->conn != NULL) {
-        take_back(l, &lost);
+        requeue_sent(l, &lost);
     }
     disconnect(l);
     gl_ms now = gl_calls_now(&l->store->calls);
     l->since = now;
     l->retry_at = now + backoff(l);
     l->failures++;
-    gl_redis_wake_up(l->store, l->retry_at - now);
+    gl_redis_schedule_tick(l->store, l->retry_at - now);
     struct gl_redis_op *op;
     while ((op = gl_redis_first(&lost)) != NULL) {
         gl_list_remove(&op->call.link);
@@ -205,12 +205,12 @@ void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why)
     struct gl_why copy = *why; /* it may stand in what is freed here */
     s->last_loss = copy;
     drop(l, &copy);
-    if (l->role != GL_REDIS_WRITES) {
+    if (l->role != GL_REDIS_WRITER) {
         return;
     }
     /* Who writes decides which server is the right one: the others must follow it. */
     for (int i = 0; i < GL_REDIS_ROLES_N; i++) {
-        if (i != GL_REDIS_WRITES && s->links[i].state != GL_REDIS_DOWN) {
+        if (i != GL_REDIS_WRITER && s->links[i].state != GL_REDIS_DOWN) {
             drop(&s->links[i], &copy);
         }
     }
@@ -218,24 +218,24 @@ void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why)
 
 void gl_redis_link_ready(struct gl_redis_link *l)
 {
-    GL_ASSERT(l->state == GL_REDIS_GREETING);
+    GL_ASSERT(l->state == GL_REDIS_HANDSHAKE);
     l->state = GL_REDIS_READY;
     l->failures = 0;
     l->retry_at = 0;
     l->reload = false;
     l->was_ready = true;
-    gl_redis_link_kick(l);
+    gl_redis_link_send_waiting(l);
 }
 
 /* ---- answers ---- */
 
 /* Those that were held back cannot be done any more before one that was called later has been done:
  * nothing of them was written. */
-static void give_up_held(struct gl_redis_link *l)
+static void fail_deferred(struct gl_redis_link *l)
 {
-    struct gl_redis_op *op, *next = gl_redis_first(&l->held);
+    struct gl_redis_op *op, *next = gl_redis_first(&l->deferred);
     while ((op = next) != NULL) {
-        next = gl_redis_next(&l->held, op);
+        next = gl_redis_next(&l->deferred, op);
         if (op->verb->once) {
             gl_list_remove(&op->call.link);
             gl_redis_fail(l->store, op, GL_E_UNAVAILABLE,
@@ -244,16 +244,16 @@ static void give_up_held(struct gl_redis_link *l)
     }
 }
 
-static void hold(struct gl_redis_link *l, struct gl_redis_op *op)
+static void defer(struct gl_redis_link *l, struct gl_redis_op *op)
 {
-    GL_ASSERT(op->hold);
-    gl_list_push(&l->held, &op->call.link);
+    GL_ASSERT(op->deferred);
+    gl_list_push(&l->deferred, &op->call.link);
 }
 
 /* Everything that was sent has been answered: what was held may be sent again. */
-static void release_held(struct gl_redis_link *l)
+static void resend_deferred(struct gl_redis_link *l)
 {
-    if (l->state != GL_REDIS_READY || gl_list_empty(&l->held) || !gl_list_empty(&l->sent)) {
+    if (l->state != GL_REDIS_READY || gl_list_empty(&l->deferred) || !gl_list_empty(&l->sent)) {
         return;
     }
     if (l->moved) {
@@ -263,36 +263,36 @@ static void release_held(struct gl_redis_link *l)
         gl_redis_link_lost(l, &why);
         return;
     }
-    put_before(&l->waiting, &l->held);
+    splice_front(&l->waiting, &l->deferred);
     if (l->reload) {
-        gl_redis_greet_reload(l);
+        gl_redis_handshake_reload(l);
         return;
     }
     l->retry_at = gl_calls_now(&l->store->calls) + PAUSE_MS;
-    gl_redis_wake_up(l->store, PAUSE_MS);
+    gl_redis_schedule_tick(l->store, PAUSE_MS);
 }
 
 static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str error)
 {
     struct gl_store_req *req = op->call.req;
-    switch (gl_redis_judge(error)) {
+    switch (gl_redis_error_classify(error)) {
     case GL_REDIS_RELOAD:
         l->reload = true;
-        op->hold = true;
+        op->deferred = true;
         return;
     case GL_REDIS_MOVED:
         l->moved = true;
-        op->hold = true;
+        op->deferred = true;
         (void)gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
         return;
-    case GL_REDIS_LATER:
-        op->hold = true;
+    case GL_REDIS_RETRY:
+        op->deferred = true;
         (void)gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
         return;
     case GL_REDIS_REFUSED:
         req->status = gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
         return;
-    case GL_REDIS_CONFUSED:
+    case GL_REDIS_UNKNOWN:
         break;
     }
     req->status =
@@ -301,10 +301,10 @@ static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str err
 
 /* Not one replica follows this server. Perhaps it was given up while it stood still, and goes on
  * without knowing. The link that hears asks the sentinels again; if it meets another server, all
- * links go there (redis_greet.c). If not, only words may be lost. */
-static void doubt(struct gl_redis *s)
+ * links go there (redis_handshake.c). If not, only words may be lost. */
+static void recheck_primary(struct gl_redis *s)
 {
-    struct gl_redis_link *hears = &s->links[GL_REDIS_HEARS];
+    struct gl_redis_link *hears = &s->links[GL_REDIS_SUBSCRIBER];
     struct gl_why why;
     if (s->url.sentinel && hears->state == GL_REDIS_READY) {
         (void)gl_why(&why, GL_E_UNAVAILABLE, "no replica follows the server: is it the primary?");
@@ -317,14 +317,14 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
                          const struct gl_redis_reply *reply)
 {
     int64_t n = 0;
-    unsigned want = gl_redis_wait_n(s);
+    unsigned want = gl_redis_replicas_wanted(s);
     bool ok = gl_redis_i64(reply, &n) && n >= (int64_t)want;
 
-    GL_ASSERT(op->asked_replicas);
+    GL_ASSERT(op->sent_wait);
     if (n <= 0) {
-        doubt(s);
+        recheck_primary(s);
     }
-    if (ok || op->hold || op->call.req->status != 0) {
+    if (ok || op->deferred || op->call.req->status != 0) {
         return;
     }
     op->call.req->status =
@@ -341,17 +341,17 @@ static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
     GL_ASSERT(op->due == 0);
     gl_list_remove(&op->call.link);
     l->sent_n--;
-    if (op->hold) {
-        hold(l, op);
+    if (op->deferred) {
+        defer(l, op);
         return;
     }
-    if (op->verb->once && !gl_list_empty(&l->held)) {
-        give_up_held(l);
+    if (op->verb->once && !gl_list_empty(&l->deferred)) {
+        fail_deferred(l);
     }
     gl_redis_complete(l->store, op);
 }
 
-void gl_redis_link_stray(struct gl_redis_link *l)
+void gl_redis_link_unexpected(struct gl_redis_link *l)
 {
     struct gl_why why;
     (void)gl_why(&why, GL_E_UNAVAILABLE, "the server answered what nobody had asked");
@@ -364,7 +364,7 @@ void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
     GL_ASSERT(op->due > 0);
     GL_ASSERT(l->sent_n > 0);
     op->due--;
-    if (op->asked_replicas && op->due == 0) {
+    if (op->sent_wait && op->due == 0) {
         on_confirmed(l->store, op, reply);
         finish(l, op);
         return;
@@ -392,7 +392,7 @@ static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *repl
 {
     struct gl_redis_op *op = gl_redis_first(&l->sent);
     if (op == NULL) {
-        gl_redis_link_stray(l);
+        gl_redis_link_unexpected(l);
     } else if (op->group_n > 0) {
         gl_redis_group_reply(l, op->group_n, reply);
     } else {
@@ -402,10 +402,10 @@ static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *repl
 
 static void on_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
-    if (l->state == GL_REDIS_GREETING) {
-        gl_redis_greet_reply(l, reply);
-    } else if (l->role == GL_REDIS_HEARS) {
-        gl_redis_heard(l, reply);
+    if (l->state == GL_REDIS_HANDSHAKE) {
+        gl_redis_handshake_reply(l, reply);
+    } else if (l->role == GL_REDIS_SUBSCRIBER) {
+        gl_redis_handshake_message(l, reply);
     } else {
         on_answer(l, reply);
     }
@@ -418,10 +418,10 @@ static void on_opened(void *owner)
     struct gl_redis_link *l = owner;
 
     GL_ASSERT(l->state == GL_REDIS_CONNECTING);
-    l->state = GL_REDIS_GREETING;
+    l->state = GL_REDIS_HANDSHAKE;
     l->since = gl_calls_now(&l->store->calls);
     l->step = 0;
-    gl_redis_greet(l);
+    gl_redis_handshake(l);
 }
 
 static void on_received(void *owner, gl_str bytes)
@@ -446,8 +446,8 @@ static void on_received(void *owner, gl_str bytes)
         gl_redis_link_lost(l, &why);
         return;
     }
-    release_held(l);
-    gl_redis_link_kick(l);
+    resend_deferred(l);
+    gl_redis_link_send_waiting(l);
 }
 
 static void on_ended(void *owner, const struct gl_why *why)
@@ -459,13 +459,13 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
 {
     struct gl_redis *s = l->store;
 
-    GL_ASSERT(l->state == GL_REDIS_FINDING);
+    GL_ASSERT(l->state == GL_REDIS_DISCOVERY);
     l->state = GL_REDIS_CONNECTING;
     l->since = gl_calls_now(&s->calls);
     l->sent_bytes = 0;
     l->reload = l->moved = false;
     l->group_seen = 0;
-    gl_buf_reset(&l->group_no);
+    gl_buf_reset(&l->group_error);
     gl_buf_reset(&l->out);
     l->reader = gl_redis_reader_new();
     l->conn = gl_conn_open(
@@ -503,7 +503,7 @@ static void check_silence(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis *s = l->store;
     struct gl_redis_op *op = gl_redis_first(&l->sent);
-    gl_ms since = op != NULL ? op->sent_at : l->state == GL_REDIS_GREETING ? l->since : now;
+    gl_ms since = op != NULL ? op->sent_at : l->state == GL_REDIS_HANDSHAKE ? l->since : now;
     since = since > l->heard_at ? since : l->heard_at; /* others before it may wait for replicas */
     if (now - since < s->url.timeout_ms) {
         return;
@@ -517,26 +517,26 @@ static void check_silence(struct gl_redis_link *l, gl_ms now)
 /* The other links follow the one that writes. */
 static bool may_connect(const struct gl_redis_link *l)
 {
-    return l->role == GL_REDIS_WRITES || l->store->links[GL_REDIS_WRITES].state == GL_REDIS_READY;
+    return l->role == GL_REDIS_WRITER || l->store->links[GL_REDIS_WRITER].state == GL_REDIS_READY;
 }
 
 void gl_redis_link_tick(struct gl_redis_link *l, gl_ms now)
 {
     sweep_waiting(l, now);
     if (l->state == GL_REDIS_DOWN && now >= l->retry_at && may_connect(l)) {
-        l->state = GL_REDIS_FINDING;
+        l->state = GL_REDIS_DISCOVERY;
         l->since = now;
-        gl_redis_find(l);
-    } else if (l->state == GL_REDIS_GREETING || l->state == GL_REDIS_READY) {
+        gl_redis_discovery_start(l);
+    } else if (l->state == GL_REDIS_HANDSHAKE || l->state == GL_REDIS_READY) {
         check_silence(l, now);
-    } else if (l->state == GL_REDIS_FINDING) {
-        gl_redis_find_tick(l, now);
+    } else if (l->state == GL_REDIS_DISCOVERY) {
+        gl_redis_discovery_tick(l, now);
     }
-    gl_redis_link_kick(l);
+    gl_redis_link_send_waiting(l);
 }
 
 bool gl_redis_link_idle(const struct gl_redis_link *l)
 {
     return l->state == GL_REDIS_READY && gl_list_empty(&l->sent) && gl_list_empty(&l->waiting) &&
-           gl_list_empty(&l->held);
+           gl_list_empty(&l->deferred);
 }

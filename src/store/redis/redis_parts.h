@@ -19,7 +19,7 @@
 struct event;
 struct gl_redis;
 struct gl_redis_op;
-struct gl_redis_finder;
+struct gl_redis_discovery;
 struct gl_redis_plan;
 
 /* ---- requests ---- */
@@ -40,8 +40,8 @@ struct gl_redis_op {
     uint64_t offset;        /* of its first byte in what its link has sent */
     bool confirm;           /* replicas must have it, too: a WAIT goes behind it */
     unsigned due;           /* answers that are still to come */
-    bool asked_replicas;    /* the last of them is that of a WAIT */
-    bool hold;              /* its answer was one that allows to try again */
+    bool sent_wait;         /* the last of them is that of a WAIT */
+    bool deferred;          /* its answer was one that allows to try again */
     bool again;             /* it has another question */
     size_t group_n;         /* it is the first of so many that one EXEC carries out; 0: it is not */
     char *kept;             /* what must outlive the answer; on the heap, or NULL */
@@ -64,13 +64,13 @@ static inline struct gl_redis_op *gl_redis_next(struct gl_link *list, const stru
 
 /* ---- links ---- */
 
-enum gl_redis_role { GL_REDIS_WRITES, GL_REDIS_READS, GL_REDIS_HEARS, GL_REDIS_ROLES_N };
+enum gl_redis_role { GL_REDIS_WRITER, GL_REDIS_READER, GL_REDIS_SUBSCRIBER, GL_REDIS_ROLES_N };
 
 enum gl_redis_state {
     GL_REDIS_DOWN,
-    GL_REDIS_FINDING,
+    GL_REDIS_DISCOVERY,
     GL_REDIS_CONNECTING,
-    GL_REDIS_GREETING,
+    GL_REDIS_HANDSHAKE,
     GL_REDIS_READY,
 };
 
@@ -82,13 +82,13 @@ struct gl_redis_link {
     enum gl_redis_state state;
     struct gl_conn *conn;
     struct gl_redis_reader *reader;
-    struct gl_redis_finder *finder; /* asks the sentinels */
-    struct gl_link waiting;         /* not sent yet */
-    struct gl_link sent;            /* oldest first: that is how answers come */
-    struct gl_link held;            /* answered with "not now" */
+    struct gl_redis_discovery *discovery; /* asks the sentinels */
+    struct gl_link waiting;               /* not sent yet */
+    struct gl_link sent;                  /* oldest first: that is how answers come */
+    struct gl_link deferred;              /* answered with "not now" */
     size_t sent_n;
-    size_t group_seen;      /* answers of a group, before that to its EXEC */
-    struct gl_buf group_no; /* why the server did not take one of them; empty: it took them */
+    size_t group_seen;         /* answers of a group, before that to its EXEC */
+    struct gl_buf group_error; /* why the server did not take one of them; empty: it took them */
     struct gl_loop_task flush;
     bool flushing;
     uint64_t sent_bytes;
@@ -108,7 +108,7 @@ struct gl_redis_link {
 
 /* ---- the store ---- */
 
-struct gl_redis_facts { /* what a server says about itself */
+struct gl_redis_info { /* what a server says about itself */
     unsigned version_major, version_minor;
     char version[32];
     char run_id[64];
@@ -128,11 +128,11 @@ struct gl_redis {
     struct gl_redis_url url;
     struct gl_conn_tls *tls;
     bool allow_loss, read_only;
-    bool only_look;     /* for gl_redis_check(): make nothing, refuse nothing ... */
-    char found[64];     /* ... the identity that was found; "" : none ... */
-    struct gl_why look; /* ... and what is wrong with it */
+    bool check_only;         /* for gl_redis_check(): make nothing, refuse nothing ... */
+    char found_identity[64]; /* ... the identity that was found; "" : none ... */
+    struct gl_why check_why; /* ... and what is wrong with it */
     char identity[64];
-    bool met;
+    bool identified;
     bool probed;    /* we may do all we need to do */
     bool no_groups; /* but not MULTI */
     struct gl_redis_link links[GL_REDIS_ROLES_N];
@@ -140,7 +140,7 @@ struct gl_redis {
     gl_ms tick_at;           /* INT64_MAX: it is not set */
     struct gl_why refusal;   /* code != 0: no request can be served, and why */
     struct gl_why last_loss; /* why there is no connection */
-    struct gl_redis_facts facts;
+    struct gl_redis_info info;
     bool had_replicas;
     unsigned sentinel_at;       /* whom to ask first */
     struct gl_redis_plan *plan; /* of the export under way */
@@ -151,8 +151,8 @@ void gl_redis_link_init(struct gl_redis_link *l, struct gl_redis *s, enum gl_red
 void gl_redis_link_done(struct gl_redis_link *l); /* no op may be left */
 void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op);
 void gl_redis_link_tick(struct gl_redis_link *l, gl_ms now);
-bool gl_redis_link_idle(const struct gl_redis_link *l); /* nothing to look after */
-void gl_redis_link_kick(struct gl_redis_link *l);       /* send what can be sent */
+bool gl_redis_link_idle(const struct gl_redis_link *l);   /* nothing to look after */
+void gl_redis_link_send_waiting(struct gl_redis_link *l); /* send what can be sent */
 void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port);
 void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why);
 void gl_redis_link_ready(struct gl_redis_link *l);
@@ -160,10 +160,11 @@ void gl_redis_link_write(struct gl_redis_link *l); /* what is in l->out */
 /* A request that waits goes into l->out and is taken for sent. */
 void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now);
 /* Will a WAIT go behind it? */
-bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op);
+bool gl_redis_link_needs_wait(const struct gl_redis_link *l, const struct gl_redis_op *op);
 void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
                           const struct gl_redis_reply *reply);
-void gl_redis_link_stray(struct gl_redis_link *l); /* an answer that makes no sense: give it up */
+void gl_redis_link_unexpected(
+    struct gl_redis_link *l); /* an answer that makes no sense: give it up */
 
 /* redis_group.c */
 /* The first that waits, with those behind it that may go with it. */
@@ -172,36 +173,36 @@ void gl_redis_group_send(struct gl_redis_link *l, gl_ms now);
  * out, or none. */
 void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_redis_reply *reply);
 
-/* redis_greet.c */
-void gl_redis_greet(struct gl_redis_link *l);
-void gl_redis_greet_reload(struct gl_redis_link *l); /* only the scripts */
-void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply);
-void gl_redis_heard(struct gl_redis_link *l, const struct gl_redis_reply *reply);
+/* redis_handshake.c */
+void gl_redis_handshake(struct gl_redis_link *l);
+void gl_redis_handshake_reload(struct gl_redis_link *l); /* only the scripts */
+void gl_redis_handshake_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply);
+void gl_redis_handshake_message(struct gl_redis_link *l, const struct gl_redis_reply *reply);
 
 /* redis_error.c */
-enum gl_redis_verdict {
-    GL_REDIS_RELOAD,   /* its script is not there */
-    GL_REDIS_LATER,    /* not now; nothing was done */
-    GL_REDIS_MOVED,    /* this is not the primary any more; nothing was done */
-    GL_REDIS_REFUSED,  /* nothing was done, and trying again does not help */
-    GL_REDIS_CONFUSED, /* nobody knows what was done */
+enum gl_redis_error_class {
+    GL_REDIS_RELOAD,  /* its script is not there */
+    GL_REDIS_RETRY,   /* not now; nothing was done */
+    GL_REDIS_MOVED,   /* this is not the primary any more; nothing was done */
+    GL_REDIS_REFUSED, /* nothing was done, and trying again does not help */
+    GL_REDIS_UNKNOWN, /* nobody knows what was done */
 };
-enum gl_redis_verdict gl_redis_judge(gl_str error);
+enum gl_redis_error_class gl_redis_error_classify(gl_str error);
 /* The sentence for people. */
 int gl_redis_error_why(struct gl_why *why, int code, gl_str error);
 
-/* redis_facts.c */
-void gl_redis_facts_info(struct gl_redis_facts *f, gl_str info);
-void gl_redis_facts_config(struct gl_redis_facts *f, const struct gl_redis_reply *reply);
+/* redis_info.c */
+void gl_redis_info_parse(struct gl_redis_info *f, gl_str info);
+void gl_redis_info_parse_config(struct gl_redis_info *f, const struct gl_redis_reply *reply);
 /* GL_E_VERSION, GL_E_UNAVAILABLE: this server cannot be used at all. */
-int gl_redis_facts_check(const struct gl_redis_facts *f, struct gl_why *reterr_why);
-void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
-                             struct gl_findings *ret);
+int gl_redis_info_check(const struct gl_redis_info *f, struct gl_why *reterr_why);
+void gl_redis_info_diagnose(const struct gl_redis_info *f, struct gl_arena *a,
+                            struct gl_findings *ret);
 
-/* redis_find.c */
-void gl_redis_find(struct gl_redis_link *l);
-void gl_redis_find_stop(struct gl_redis_link *l);
-void gl_redis_find_tick(struct gl_redis_link *l, gl_ms now);
+/* redis_discovery.c */
+void gl_redis_discovery_start(struct gl_redis_link *l);
+void gl_redis_discovery_stop(struct gl_redis_link *l);
+void gl_redis_discovery_tick(struct gl_redis_link *l, gl_ms now);
 
 /* redis_export.c */
 void gl_redis_plan_free(struct gl_redis_plan *p); /* NULL is fine */
@@ -230,25 +231,26 @@ void gl_redis_eval_n(const struct gl_redis_op *op, enum gl_redis_script script, 
                      const struct gl_arg *args, size_t n);
 /* A name as a part of a key: ':' would end it. Kinds, indexes and queues are usually as they are.
  */
-gl_str gl_redis_name(gl_str name, struct gl_buf *scratch);
+gl_str gl_redis_name_encode(gl_str name, struct gl_buf *scratch);
 void gl_redis_name_arg(struct gl_buf *out, gl_str name);
 void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id); /* "name:id" */
-gl_str gl_redis_unname(gl_str name, struct gl_arena *a);
+gl_str gl_redis_name_decode(gl_str name, struct gl_arena *a);
 enum { GL_REDIS_SCORE_BYTES = 16 };
-void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES]); /* in order as text */
+void gl_redis_score_encode(int64_t score,
+                           char ret[static GL_REDIS_SCORE_BYTES]); /* in order as text */
 /* An argument: `mark`, the score, `end`, `id`. */
 void gl_redis_score_arg(struct gl_buf *out, const char *mark, int64_t score, const char *end,
                         gl_str id);
-bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id);
-void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bool whole);
+bool gl_redis_score_decode(gl_str member, int64_t *ret_score, gl_str *ret_id);
+void gl_redis_record_decode(struct gl_record *r, const struct gl_redis_reply *reply, bool whole);
 /* An entry of a log; false: it is none of ours. */
-bool gl_redis_log_entry(struct gl_log_entry *ret, const struct gl_redis_reply *reply);
+bool gl_redis_log_entry_decode(struct gl_log_entry *ret, const struct gl_redis_reply *reply);
 
 /* redis.c */
 void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op);
 void gl_redis_fail(struct gl_redis *s, struct gl_redis_op *op, int code, const char *text);
 void gl_redis_refuse(struct gl_redis *s, const struct gl_why *why);
-void gl_redis_wake_up(struct gl_redis *s, gl_ms in_ms); /* tick then, at the latest */
-unsigned gl_redis_wait_n(const struct gl_redis *s);
+void gl_redis_schedule_tick(struct gl_redis *s, gl_ms in_ms); /* tick then, at the latest */
+unsigned gl_redis_replicas_wanted(const struct gl_redis *s);
 
 #endif

@@ -26,7 +26,7 @@ static void decode_get(struct gl_redis_op *op, const struct gl_redis_reply *repl
 
     GL_ASSERT(op->call.type == GL_CALL_GET);
     for (size_t i = 0; i < op->call.get.n; i++) {
-        gl_redis_record(&all[i], gl_redis_item(reply, i), true);
+        gl_redis_record_decode(&all[i], gl_redis_item(reply, i), true);
     }
 }
 
@@ -60,12 +60,12 @@ static bool read_item(struct page *p, const struct gl_redis_reply *r, void *item
     switch (call->type) {
     case GL_CALL_LIST:
         *record = (struct gl_record){.kind = call->listing->kind, .id = gl_redis_text(r)};
-        gl_redis_record(record, gl_redis_item(p->reply, p->at++), !call->listing->ids_only);
+        gl_redis_record_decode(record, gl_redis_item(p->reply, p->at++), !call->listing->ids_only);
         return true;
     case GL_CALL_RANGE:
-        return gl_redis_unscore(gl_redis_text(r), &entry->score, &entry->id);
+        return gl_redis_score_decode(gl_redis_text(r), &entry->score, &entry->id);
     case GL_CALL_LOG_READ:
-        return gl_redis_log_entry(item, r);
+        return gl_redis_log_entry_decode(item, r);
     case GL_CALL_SESSION_LIST:
         read_session(item, r);
         return true;
@@ -100,7 +100,7 @@ static void bound_above(struct gl_buf *out, gl_str prefix)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
     gl_str above;
-    if (gl_answer_bump(prefix, &scratch, &above)) {
+    if (gl_answer_upper_bound(prefix, &scratch, &above)) {
         gl_redis_joined(out, gl_arg_c("("), gl_arg_text(above));
     } else {
         gl_redis_arg_char(out, '+');

@@ -14,7 +14,7 @@ static void add_number(struct gl_buf *b, char mark, uint64_t n)
     gl_buf_add(b, "\r\n", 2);
 }
 
-void gl_redis_command(struct gl_buf *b, size_t n)
+void gl_redis_command_open(struct gl_buf *b, size_t n)
 {
     GL_ASSERT(n > 0);
     add_number(b, '*', n);
@@ -84,10 +84,10 @@ void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n)
     }
 }
 
-void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
+void gl_redis_command_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
 {
     GL_ASSERT(n > 0);
-    gl_redis_command(b, n);
+    gl_redis_command_open(b, n);
     gl_redis_args(b, args, n);
 }
 
@@ -110,9 +110,9 @@ void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password)
 {
     GL_ASSERT(password.n > 0 || user.n > 0);
     if (user.n > 0) {
-        gl_redis_say(b, gl_arg_c("AUTH"), gl_arg_text(user), gl_arg_text(password));
+        gl_redis_command(b, gl_arg_c("AUTH"), gl_arg_text(user), gl_arg_text(password));
     } else {
-        gl_redis_say(b, gl_arg_c("AUTH"), gl_arg_text(password));
+        gl_redis_command(b, gl_arg_c("AUTH"), gl_arg_text(password));
     }
 }
 

@@ -12,15 +12,15 @@
 /* ---- commands ---- */
 
 /* A command of `n` arguments; they must follow. */
-void gl_redis_command(struct gl_buf *b, size_t n);
+void gl_redis_command_open(struct gl_buf *b, size_t n);
 void gl_redis_arg(struct gl_buf *b, gl_str s);
 void gl_redis_arg_c(struct gl_buf *b, const char *s);
 void gl_redis_arg_char(struct gl_buf *b, char c);
 void gl_redis_arg_u64(struct gl_buf *b, uint64_t v);
 void gl_redis_arg_i64(struct gl_buf *b, int64_t v);
-/* A whole command: gl_redis_say(b, gl_arg_c("SELECT"), gl_arg_i64(1)). */
-#define gl_redis_say(b, ...) gl_redis_say_n((b), GL_ARGS(__VA_ARGS__))
-void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n);
+/* A whole command: gl_redis_command(b, gl_arg_c("SELECT"), gl_arg_i64(1)). */
+#define gl_redis_command(b, ...) gl_redis_command_n((b), GL_ARGS(__VA_ARGS__))
+void gl_redis_command_n(struct gl_buf *b, const struct gl_arg *args, size_t n);
 void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n);
 /* AUTH; `user` may be empty. */
 void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password);

@@ -412,7 +412,7 @@ const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
     [GL_REDIS_SCRIPT_RESOLVE] = {WRITES, names, memory, resolve},
     [GL_REDIS_SCRIPT_SESSION] = {WRITES, names, clock, memory, session},
     /* A server that cannot write can still be asked who lives. */
-    [GL_REDIS_SCRIPT_LIVES] = {READS, names, clock, memory, session},
+    [GL_REDIS_SCRIPT_SESSION_READ] = {READS, names, clock, memory, session},
     [GL_REDIS_SCRIPT_GET] = {READS, names, enter, get},
     [GL_REDIS_SCRIPT_LIST] = {READS, names, enter, list},
     [GL_REDIS_SCRIPT_RANGE] = {READS, names, enter, range},

@@ -10,7 +10,8 @@ enum gl_redis_script {
     GL_REDIS_SCRIPT_COMMIT,
     GL_REDIS_SCRIPT_RESOLVE,
     GL_REDIS_SCRIPT_SESSION,
-    GL_REDIS_SCRIPT_LIVES, /* its questions: "list", "dead". The last on the link that writes */
+    GL_REDIS_SCRIPT_SESSION_READ, /* its questions: "list", "dead". The last on the link that writes
+                                   */
     GL_REDIS_SCRIPT_GET,
     GL_REDIS_SCRIPT_LIST,
     GL_REDIS_SCRIPT_RANGE,

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "store/redis/redis_parts.h"
 
-static int make_no_sense(struct gl_store_req *req)
+static int unexpected_reply(struct gl_store_req *req)
 {
     req->status = gl_why(&req->why, GL_E_UNAVAILABLE, "the server's answer makes no sense");
     return req->status;
@@ -24,7 +24,7 @@ static void decode_open(struct gl_redis_op *op, const struct gl_redis_reply *rep
     struct gl_store_req *req = op->call.req;
     gl_str id = gl_redis_text(gl_redis_item(reply, 0));
     if (id.n == 0 || !gl_redis_u64(gl_redis_item(reply, 1), &req->session.incarnation)) {
-        (void)make_no_sense(req);
+        (void)unexpected_reply(req);
         return;
     }
     gl_mem_free(op->kept);
@@ -49,7 +49,7 @@ static void encode_end(const struct gl_redis_op *op, struct gl_buf *out)
 static void encode_dead(const struct gl_redis_op *op, struct gl_buf *out)
 {
     bool declare = op->call.session.declare;
-    gl_redis_eval(op, declare ? GL_REDIS_SCRIPT_SESSION : GL_REDIS_SCRIPT_LIVES, out,
+    gl_redis_eval(op, declare ? GL_REDIS_SCRIPT_SESSION : GL_REDIS_SCRIPT_SESSION_READ, out,
                   gl_arg_c(declare ? "declare" : "dead"), gl_arg_text(op->call.session.id));
 }
 
@@ -83,7 +83,8 @@ static void decode_dead(struct gl_redis_op *op, const struct gl_redis_reply *rep
 
 static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(op, GL_REDIS_SCRIPT_LIVES, out, gl_arg_c("list"), gl_arg_i64(GL_SESSIONS_LISTED));
+    gl_redis_eval(op, GL_REDIS_SCRIPT_SESSION_READ, out, gl_arg_c("list"),
+                  gl_arg_i64(GL_SESSIONS_LISTED));
 }
 
 /* All of them by the link that writes, also the questions: they come behind what was called before.
@@ -105,7 +106,7 @@ static void encode_time(const struct gl_redis_op *op, struct gl_buf *out)
 {
     (void)op;
     (void)op;
-    gl_redis_say(out, gl_arg_c("TIME"));
+    gl_redis_command(out, gl_arg_c("TIME"));
 }
 
 static void decode_time(struct gl_redis_op *op, const struct gl_redis_reply *reply)
@@ -115,7 +116,7 @@ static void decode_time(struct gl_redis_op *op, const struct gl_redis_reply *rep
         gl_redis_i64(gl_redis_item(reply, 1), &usec)) {
         op->call.req->time = sec * 1000 + usec / 1000;
     } else {
-        (void)make_no_sense(op->call.req);
+        (void)unexpected_reply(op->call.req);
     }
 }
 

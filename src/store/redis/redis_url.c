@@ -160,7 +160,7 @@ static bool has_at(gl_str s)
 
 /* A '/' or '?' in a password ends the hosts too early: what seems to be a host is a part of it, and
  * must not be shown. */
-static int torn_why(struct gl_why *why)
+static int split_password_why(struct gl_why *why)
 {
     return gl_why(why, GL_E_INVALID,
                   "the store's address cannot be read: write a '/' in user or password as '%%2F', "
@@ -189,7 +189,7 @@ int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a
     err = err < 0 ? err : parse_hosts(&u, rest, a, reterr_why);
     err = err < 0 ? err : parse_path(&u, path, a, reterr_why);
     if (err < 0 && is_torn) {
-        return torn_why(reterr_why);
+        return split_password_why(reterr_why);
     }
     err = err < 0 ? err : parse_options(&u, options, a, reterr_why);
     if (err == 0) {

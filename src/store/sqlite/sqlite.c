@@ -17,7 +17,7 @@ static const enum gl_sqlite_role roles[GL_CALLS_N] = {
     [GL_CALL_MEASURE] = GL_SQLITE_ROLE_R,
 };
 
-static void tell_time(struct gl_store_req *req)
+static void read_clock(struct gl_store_req *req)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now); /* Cannot fail with a clock that exists. */
@@ -34,11 +34,11 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
         return;
     }
     if (call->type == GL_CALL_TIME) {
-        tell_time(call->req);
+        read_clock(call->req);
     }
-    struct gl_sqlite_batch *batch = gl_sqlite_batch_new(s);
+    struct gl_sqlite_completion *batch = gl_sqlite_completion_new(s);
     gl_list_push(&batch->calls, &call->link);
-    gl_sqlite_batch_post(batch);
+    gl_sqlite_completion_post(batch);
 }
 
 /* ---- closing ---- */
@@ -65,7 +65,7 @@ static void free_store(struct gl_calls *calls)
         gl_sqlite_queue_done(&w->queue);
         gl_buf_done(&w->session);
         gl_buf_done(&w->about);
-        gl_buf_done(&w->barred);
+        gl_buf_done(&w->barrier_session);
         gl_buf_done(&w->text);
     }
     gl_calls_done(calls);
@@ -73,7 +73,7 @@ static void free_store(struct gl_calls *calls)
     gl_mem_free(s);
 }
 
-void gl_sqlite_settle(struct gl_sqlite *s)
+void gl_sqlite_finish_close(struct gl_sqlite *s)
 {
     GL_ASSERT(s->threads_n >= 0);
     if (s->calls.closing && s->threads_n == 0 && s->calls.pending_n == 0) {
@@ -88,7 +88,7 @@ static void on_ended(struct gl_loop_task *t)
     GL_ASSERT(w->store->threads_n > 0);
     (void)pthread_join(w->thread, NULL);
     w->store->threads_n--;
-    gl_sqlite_settle(w->store);
+    gl_sqlite_finish_close(w->store);
 }
 
 /* ---- opening ---- */
@@ -171,7 +171,7 @@ int gl_sqlite_open(struct gl_store **ret, const struct gl_sqlite_config *cfg, st
     }
     if (err < 0) {
         s->calls.port.ops->close(&s->calls.port, NULL, NULL);
-        gl_sqlite_settle(s); /* Now, or by the end of the thread that did start. */
+        gl_sqlite_finish_close(s); /* Now, or by the end of the thread that did start. */
         return err;
     }
     *ret = &s->calls.port;

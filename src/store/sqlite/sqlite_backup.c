@@ -5,24 +5,24 @@
 
 #include "base/check.h"
 #include "model/job.h"
-#include "store/sqlite/sqlite_bare.h"
+#include "store/sqlite/sqlite_checksum.h"
 #include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_schema.h"
-#include "store/sqlite/sqlite_sum.h"
 #include "store/sqlite/sqlite_synced.h"
 
-enum { PATIENCE_MS = 10000, PAUSE_MS = 50 }; /* with a stranger who holds the lock */
+enum { BUSY_WAIT_MS = 10000, BUSY_POLL_MS = 50 }; /* with a stranger who holds the lock */
 
 static int count_jobs(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished)
 {
     int64_t jobs = 0, live = 0;
     int rc =
-        gl_sqlite_bare_number(db->conn, "SELECT count(*) FROM record WHERE kind = 'job'", &jobs);
+        gl_sqlite_query_number(db->conn, "SELECT count(*) FROM record WHERE kind = 'job'", &jobs);
     if (rc == SQLITE_OK) {
-        rc = gl_sqlite_bare_number(db->conn,
-                                   "SELECT count(*) FROM record INDEXED BY record_live"
-                                   " WHERE kind = 'job' AND live",
-                                   &live);
+        rc = gl_sqlite_query_number(db->conn,
+                                    "SELECT count(*) FROM record INDEXED BY record_live"
+                                    " WHERE kind = 'job' AND live",
+                                    &live);
     }
     *ret_jobs = (uint64_t)jobs;
     *ret_unfinished = (uint64_t)live;
@@ -31,16 +31,16 @@ static int count_jobs(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret
 
 /* Is it ours, of a version we know, and whole? One of an older release is brought up to date, so
  * that it can be read at once. */
-static int look_over(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished,
-                     struct gl_why *reterr_why)
+static int verify(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished,
+                  struct gl_why *reterr_why)
 {
     char found[256] = "";
-    int err = gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, false,
-                                     reterr_why);
+    int err = gl_sqlite_schema_upgrade(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, false,
+                                       reterr_why);
     if (err < 0) {
         return err;
     }
-    int rc = gl_sqlite_bare_ask(db->conn, "PRAGMA quick_check(1)", found, sizeof(found));
+    int rc = gl_sqlite_query_text(db->conn, "PRAGMA quick_check(1)", found, sizeof(found));
     if (rc == SQLITE_OK && strcmp(found, "ok") != 0) {
         return gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", db->path, found);
     }
@@ -57,11 +57,11 @@ static int copy_pages(struct gl_sqlite_db *from, struct gl_sqlite_db *to)
     }
     int rc, waited = 0;
     while ((rc = sqlite3_backup_step(b, -1)) == SQLITE_BUSY || rc == SQLITE_LOCKED) {
-        if (waited >= PATIENCE_MS) {
+        if (waited >= BUSY_WAIT_MS) {
             break;
         }
-        (void)sqlite3_sleep(PAUSE_MS);
-        waited += PAUSE_MS;
+        (void)sqlite3_sleep(BUSY_POLL_MS);
+        waited += BUSY_POLL_MS;
     }
     int last = sqlite3_backup_finish(b);
     return rc == SQLITE_DONE ? last : rc;
@@ -73,32 +73,32 @@ static int make(struct gl_sqlite_db *from, struct gl_sqlite_db *to, uint64_t *re
     char mode[32] = "";
     int rc = copy_pages(from, to);
     if (rc == SQLITE_OK) { /* so that it is one file; a node sets it back */
-        rc = gl_sqlite_bare_ask(to->conn, "PRAGMA journal_mode = DELETE", mode, sizeof(mode));
+        rc = gl_sqlite_query_text(to->conn, "PRAGMA journal_mode = DELETE", mode, sizeof(mode));
     }
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(to, rc, reterr_why);
     }
-    return look_over(to, ret_jobs, ret_unfinished, reterr_why);
+    return verify(to, ret_jobs, ret_unfinished, reterr_why);
 }
 
 int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                           uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_sqlite_bare_closep) struct gl_sqlite_db source = {0}, target = {0};
+    GL_CLEANUP(gl_sqlite_query_closep) struct gl_sqlite_db source = {0}, target = {0};
     if (access(from, F_OK) != 0) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s: nothing has run here yet", from);
     }
     struct gl_sqlite_wal_mark mark = {0};
     int err = salvage ? 0 : gl_sqlite_synced_check(from, false, &mark, reterr_why);
     if (err == 0) {
-        err = gl_sqlite_bare_open(&source, from, SQLITE_OPEN_READONLY, PATIENCE_MS, reterr_why);
+        err = gl_sqlite_query_open(&source, from, SQLITE_OPEN_READONLY, BUSY_WAIT_MS, reterr_why);
     }
     if (err == 0) {
         err = gl_sqlite_synced_check_group(source.conn, from, &mark, reterr_why);
     }
     if (err == 0) {
-        err = gl_sqlite_bare_open(&target, to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
-                                  PATIENCE_MS, reterr_why);
+        err = gl_sqlite_query_open(&target, to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                   BUSY_WAIT_MS, reterr_why);
     }
     return err < 0 ? err : make(&source, &target, ret_jobs, ret_unfinished, reterr_why);
 }
@@ -107,39 +107,39 @@ int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64
 
 /* In an UPDATE the columns on the right are the old ones: a record that was sound gets its new sum
  * at the end, one that was damaged stays so. */
-#define SUM_LATER ", sum = iif(sum IN (0, " GL_SQLITE_SUM "), 0, sum)"
-static const char sums_sql[] =
-    "UPDATE record SET sum = " GL_SQLITE_SUM " WHERE kind IN ('job', 'step') AND live AND sum = 0;";
+#define KEEP_SUM ", sum = iif(sum IN (0, " GL_SQLITE_CHECKSUM "), 0, sum)"
+static const char sums_sql[] = "UPDATE record SET sum = " GL_SQLITE_CHECKSUM
+                               " WHERE kind IN ('job', 'step') AND live AND sum = 0;";
 
 /* What a node would have written for a pause, as far as it needs no knowledge of processes. A step
  * that waited for slots must wait anew. */
-static const char hold_sql[] =
+static const char pause_sql[] =
     "UPDATE record SET rev = rev + 1, value = json_set(value, '$.status', '%s', '$.hold',"
-    " 'person', '$.reason', %Q)" SUM_LATER
+    " 'person', '$.reason', %Q)" KEEP_SUM
     " WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s';"
-    "UPDATE record SET value = json_set(value, '$.status', '%s')" SUM_LATER
+    "UPDATE record SET value = json_set(value, '$.status', '%s')" KEEP_SUM
     " WHERE kind = 'step' AND live AND json_extract(value, '$.status') = '%s';";
 
 /* One without running attempts has nothing to wait for: it is paused at once, and nobody need look
  * at it before a person does. */
-static const char rest_sql[] =
+static const char pause_idle_sql[] =
     "UPDATE entry SET score = %lld WHERE name = 'wake' AND score != %d AND id IN (SELECT id FROM"
     " record WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
     " AND json_extract(value, '$.verdict') IS NULL);"
-    "UPDATE record SET value = json_set(value, '$.status', '%s', '$.wake', %lld)" SUM_LATER
+    "UPDATE record SET value = json_set(value, '$.status', '%s', '$.wake', %lld)" KEEP_SUM
     " WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
     " AND json_extract(value, '$.wake') != %d AND json_extract(value, '$.verdict') IS NULL;";
 
-static int hold(sqlite3 *conn, const char *reason)
+static int pause_jobs(sqlite3 *conn, const char *reason)
 {
     const char *pausing = gl_job_status_words[GL_JOB_PAUSING];
     char *first =
-        sqlite3_mprintf(hold_sql, pausing, reason, gl_job_status_words[GL_JOB_RUNNING],
+        sqlite3_mprintf(pause_sql, pausing, reason, gl_job_status_words[GL_JOB_RUNNING],
                         gl_step_status_words[GL_STEP_READY], gl_step_status_words[GL_STEP_QUEUED]);
-    char *second = sqlite3_mprintf(rest_sql, (long long)GL_WAKE_NEVER, GL_WAKE_RUNNING, pausing,
-                                   gl_job_status_words[GL_JOB_PAUSED], (long long)GL_WAKE_NEVER,
-                                   pausing, GL_WAKE_RUNNING);
-    int rc = gl_sqlite_sum_teach(conn);
+    char *second = sqlite3_mprintf(pause_idle_sql, (long long)GL_WAKE_NEVER, GL_WAKE_RUNNING,
+                                   pausing, gl_job_status_words[GL_JOB_PAUSED],
+                                   (long long)GL_WAKE_NEVER, pausing, GL_WAKE_RUNNING);
+    int rc = gl_sqlite_checksum_register(conn);
 
     rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, first, NULL, NULL, NULL);
@@ -151,17 +151,17 @@ static int hold(sqlite3 *conn, const char *reason)
     return rc;
 }
 
-int gl_sqlite_backup_hold(const char *path, const char *reason, uint64_t *ret_jobs,
-                          uint64_t *ret_unfinished, struct gl_why *reterr_why)
+int gl_sqlite_backup_pause(const char *path, const char *reason, uint64_t *ret_jobs,
+                           uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_sqlite_bare_closep) struct gl_sqlite_db db = {0};
-    int err = gl_sqlite_bare_open(&db, path, SQLITE_OPEN_READWRITE, PATIENCE_MS, reterr_why);
+    GL_CLEANUP(gl_sqlite_query_closep) struct gl_sqlite_db db = {0};
+    int err = gl_sqlite_query_open(&db, path, SQLITE_OPEN_READWRITE, BUSY_WAIT_MS, reterr_why);
     if (err == 0) {
-        err = look_over(&db, ret_jobs, ret_unfinished, reterr_why);
+        err = verify(&db, ret_jobs, ret_unfinished, reterr_why);
     }
     if (err < 0 || reason == NULL) {
         return err;
     }
-    int rc = hold(db.conn, reason);
+    int rc = pause_jobs(db.conn, reason);
     return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(&db, rc, reterr_why);
 }

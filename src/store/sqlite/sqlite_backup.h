@@ -17,7 +17,7 @@ int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64
 /* In a database that nobody uses: every job that runs is on its way to a pause, by `reason`, before
  * any node sees it. Steps that ran are left as they are: it is for the next node to find out what
  * became of them. */
-int gl_sqlite_backup_hold(const char *path, const char *reason, uint64_t *ret_jobs,
-                          uint64_t *ret_unfinished, struct gl_why *reterr_why);
+int gl_sqlite_backup_pause(const char *path, const char *reason, uint64_t *ret_jobs,
+                           uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
 #endif

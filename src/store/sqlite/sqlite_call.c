@@ -7,7 +7,7 @@
 
 /* Leave a transaction that failed. Whether its COMMIT has come to be does not matter to any call
  * here: each may be repeated. But the file must be certain before it is used again. */
-static int give_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
+static int abandon(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
     int err = gl_sqlite_error_why(db, rc, why);
 
@@ -74,7 +74,7 @@ static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
     gl_buf_reset(&w->text);
     int rc = begin_session(db, call, &w->text, &req->session.incarnation);
     if (rc != SQLITE_OK) {
-        return give_up(w, db, rc, &req->why);
+        return abandon(w, db, rc, &req->why);
     }
     set_text(&w->session, gl_buf_view(&w->text));
     set_text(&w->about, call->wish->about);
@@ -105,7 +105,7 @@ static int find_session(struct gl_sqlite_worker *w, struct gl_call *call, struct
     return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(*ret, rc, &call->req->why);
 }
 
-static int gone(const struct gl_call *call, bool known)
+static int gone_why(const struct gl_call *call, bool known)
 {
     return gl_why(&call->req->why, GL_E_GONE, "session %.*s is %s", GL_STR_ARG(call->session.id),
                   known ? "dead" : "not known");
@@ -120,7 +120,7 @@ static int change_session(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
     GL_ASSERT(st == GL_SQLITE_SESSION_ABOUT || st == GL_SQLITE_SESSION_END);
     gl_sqlite_db_bind_n(db, st, args, st == GL_SQLITE_SESSION_ABOUT ? 2 : 1);
     int rc = gl_sqlite_db_run(db, st);
-    return rc == SQLITE_OK ? 0 : give_up(w, db, rc, &call->req->why);
+    return rc == SQLITE_OK ? 0 : abandon(w, db, rc, &call->req->why);
 }
 
 /* There is no deadline to move: only another session_open, which needs the folder's lock, ends a
@@ -142,7 +142,7 @@ static int session_renew(struct gl_sqlite_worker *w, struct gl_call *call)
         return err;
     }
     if (!known || dead) {
-        return gone(call, known);
+        return gone_why(call, known);
     }
     err = change_session(w, db, GL_SQLITE_SESSION_ABOUT, call);
     if (err == 0 && current) {
@@ -162,7 +162,7 @@ static int session_end(struct gl_sqlite_worker *w, struct gl_call *call)
         return err;
     }
     if (!known) {
-        return gone(call, known);
+        return gone_why(call, known);
     }
     if (is_current(w, call->session.id)) {
         /* Also if it cannot be written now: its holder wants to leave, and the row decides. */
@@ -187,13 +187,13 @@ static int session_dead(struct gl_sqlite_worker *w, struct gl_call *call)
 
 /* It never came, and never will: one of this session that comes with this number, or a lower one,
  * is refused. In memory only: what has not been called yet does not outlive the process. */
-static void bar(struct gl_sqlite_worker *w, gl_str session, uint64_t tx_id)
+static void raise_barrier(struct gl_sqlite_worker *w, gl_str session, uint64_t tx_id)
 {
-    bool same = gl_str_eq(session, gl_buf_view(&w->barred));
+    bool same = gl_str_eq(session, gl_buf_view(&w->barrier_session));
     if (same && tx_id <= w->barrier) {
         return;
     }
-    set_text(&w->barred, session);
+    set_text(&w->barrier_session, session);
     w->barrier = tx_id;
     GL_ASSERT(w->barrier == tx_id);
 }
@@ -224,7 +224,7 @@ static int resolve(struct gl_sqlite_worker *w, struct gl_call *call)
         return err;
     }
     if (status == GL_E_CONFLICT) {
-        bar(w, call->resolve.session, call->resolve.tx_id);
+        raise_barrier(w, call->resolve.session, call->resolve.tx_id);
         return gl_why(why, status, "the transaction was refused, or never arrived");
     }
     if (status == GL_E_UNKNOWN) {

@@ -6,7 +6,7 @@
 
 struct slot {
     struct gl_sqlite_db *db; /* NULL: closed */
-    bool doubt;              /* a COMMIT failed, and nothing has made its outcome certain yet */
+    bool in_doubt;           /* a COMMIT failed, and nothing has made its outcome certain yet */
     size_t name_n;
     char name[]; /* the key of the map */
 };
@@ -35,7 +35,7 @@ void gl_sqlite_contexts_done(struct gl_sqlite_contexts *c)
  * the log, and start a new one with a synced commit. Frames of the old log that come back after a
  * power cut then belong to no log, and frames that the failed sync has left in memory only are
  * written once more. */
-static int make_certain(struct gl_sqlite_db *db)
+static int recover_commit(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->context.n > 0);
     GL_FAILPOINT("sqlite.before_recovery");
@@ -47,7 +47,7 @@ static int make_certain(struct gl_sqlite_db *db)
     return rc;
 }
 
-static int open_db(struct gl_sqlite_contexts *c, gl_str context, bool doubt,
+static int open_db(struct gl_sqlite_contexts *c, gl_str context, bool in_doubt,
                    struct gl_sqlite_db **ret, struct gl_why *reterr_why)
 {
     struct gl_sqlite_db *db = NULL;
@@ -55,7 +55,7 @@ static int open_db(struct gl_sqlite_contexts *c, gl_str context, bool doubt,
     if (err < 0) {
         return err;
     }
-    int rc = doubt ? make_certain(db) : SQLITE_OK;
+    int rc = in_doubt ? recover_commit(db) : SQLITE_OK;
     if (rc != SQLITE_OK) {
         err = gl_sqlite_error_why(db, rc, reterr_why);
         gl_sqlite_db_free(db);
@@ -93,7 +93,7 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
         return 0;
     }
     struct gl_sqlite_db *db = NULL;
-    int err = open_db(c, context, slot != NULL && slot->doubt, &db, reterr_why);
+    int err = open_db(c, context, slot != NULL && slot->in_doubt, &db, reterr_why);
     if (err < 0) {
         return err;
     }
@@ -101,8 +101,8 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
         slot = add_slot(c, context);
     }
     slot->db = *ret = db;
-    slot->doubt = false;
-    GL_ASSERT(!slot->doubt);
+    slot->in_doubt = false;
+    GL_ASSERT(!slot->in_doubt);
     return 0;
 }
 
@@ -112,13 +112,13 @@ struct gl_sqlite_db *gl_sqlite_contexts_find(struct gl_sqlite_contexts *c, gl_st
     return slot != NULL ? slot->db : NULL;
 }
 
-void gl_sqlite_contexts_drop(struct gl_sqlite_contexts *c, struct gl_sqlite_db *db, bool doubt)
+void gl_sqlite_contexts_drop(struct gl_sqlite_contexts *c, struct gl_sqlite_db *db, bool in_doubt)
 {
     struct slot *slot = gl_map_find(&c->slots, db->context);
     GL_ASSERT(slot != NULL);
     GL_ASSERT(slot->db == db);
     slot->db = NULL;
-    slot->doubt = slot->doubt || doubt;
+    slot->in_doubt = slot->in_doubt || in_doubt;
     gl_sqlite_db_free(db);
 }
 

@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 #include "os/fs.h"
-#include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/sqlite_parts.h"
+#include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_schema.h"
 
 /* Measured, see docs/store-sqlite.md. There is no automatic checkpoint: the writer makes them when
@@ -92,7 +92,7 @@ static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
 static int require_wal(struct gl_sqlite_db *db, struct gl_why *reterr_why)
 {
     char mode[16];
-    if (gl_sqlite_bare_ask(db->conn, "PRAGMA journal_mode", mode, sizeof(mode)) != SQLITE_OK ||
+    if (gl_sqlite_query_text(db->conn, "PRAGMA journal_mode", mode, sizeof(mode)) != SQLITE_OK ||
         strcmp(mode, "wal") != 0) {
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "store unavailable: the file system of %s does not support shared memory, "
@@ -173,8 +173,8 @@ static int set_up(struct gl_sqlite_db *db, const struct gl_sqlite *s, enum gl_sq
         err = gl_sqlite_synced_check_group(db->conn, db->path, &mark, reterr_why);
     }
     if (err == 0) {
-        err = gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, !writer,
-                                     reterr_why);
+        err = gl_sqlite_schema_upgrade(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n,
+                                       !writer, reterr_why);
     }
     if (err == 0) {
         err = prepare(db, role, reterr_why);

@@ -55,7 +55,7 @@ static bool is_read_only(const struct gl_sqlite_db *db, int rc)
     return primary(rc) == SQLITE_READONLY || primary(rc) == SQLITE_PERM;
 }
 
-bool gl_sqlite_error_refused(const struct gl_sqlite_db *db, int rc)
+bool gl_sqlite_error_is_refusal(const struct gl_sqlite_db *db, int rc)
 {
     return is_full(db, rc) || is_read_only(db, rc);
 }
@@ -70,7 +70,7 @@ static int io_why(const struct gl_sqlite_db *db, struct gl_why *why)
 
 static int refused_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
-    GL_ASSERT(gl_sqlite_error_refused(db, rc));
+    GL_ASSERT(gl_sqlite_error_is_refusal(db, rc));
     if (is_full(db, rc)) {
         (void)gl_why(why, GL_E_UNAVAILABLE,
                      "store unavailable: disk full while writing %s; free some space and the store "
@@ -92,7 +92,7 @@ static int refused_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why
 int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
     GL_ASSERT(rc != SQLITE_OK);
-    if (gl_sqlite_error_refused(db, rc)) {
+    if (gl_sqlite_error_is_refusal(db, rc)) {
         return refused_why(db, rc, why);
     }
     switch (primary(rc)) {

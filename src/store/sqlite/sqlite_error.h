@@ -14,6 +14,6 @@ int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *wh
 
 /* Was a write refused for a reason that proves it did not happen: no space or quota, read-only? A
  * failed sync proves nothing, and neither does an error that a network file system reports late. */
-bool gl_sqlite_error_refused(const struct gl_sqlite_db *db, int rc);
+bool gl_sqlite_error_is_refusal(const struct gl_sqlite_db *db, int rc);
 
 #endif

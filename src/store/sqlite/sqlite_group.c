@@ -23,7 +23,8 @@ static void fail(struct gl_call *first, size_t n, int status, const struct gl_wh
 /* Has `resolve` said that it will never be committed? */
 static bool is_barred(const struct gl_sqlite_worker *w, const struct gl_tx *tx)
 {
-    return tx->id != 0 && tx->id <= w->barrier && gl_str_eq(tx->session, gl_buf_view(&w->barred));
+    return tx->id != 0 && tx->id <= w->barrier &&
+           gl_str_eq(tx->session, gl_buf_view(&w->barrier_session));
 }
 
 static int apply(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_call *call)
@@ -41,7 +42,7 @@ static int apply(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_
 static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_call *first,
                      size_t n)
 {
-    int rc = gl_sqlite_session_introduce(w, db);
+    int rc = gl_sqlite_session_propagate(w, db);
     size_t applied_n = 0;
     struct gl_call *call = first;
 
@@ -64,7 +65,7 @@ static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct
 static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
 {
     GL_ASSERT(rc != SQLITE_OK);
-    return gl_sqlite_error_refused(db, rc) ? ROLLED_BACK : IN_DOUBT;
+    return gl_sqlite_error_is_refusal(db, rc) ? ROLLED_BACK : IN_DOUBT;
 }
 
 static enum outcome try_group(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
@@ -103,7 +104,7 @@ static bool is_poison(int rc)
 
 /* May the connection go on when the cause is gone? One that met an I/O error may have seen half of
  * something. */
-static bool is_passing(int rc)
+static bool is_transient(int rc)
 {
     int primary = rc & 0xff;
     return primary == SQLITE_FULL || primary == SQLITE_BUSY || is_poison(rc);
@@ -113,7 +114,7 @@ static void clean_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, enum o
                      int rc)
 {
     GL_ASSERT(outcome != COMMITTED);
-    if (outcome == IN_DOUBT || !is_passing(rc)) {
+    if (outcome == IN_DOUBT || !is_transient(rc)) {
         gl_sqlite_contexts_drop(&w->contexts, db, outcome == IN_DOUBT);
     } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
         (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK); /* Without COMMIT nothing lasts anyway. */

@@ -33,9 +33,9 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
                            struct gl_why *reterr_why);
 /* The same if it is open, else NULL. */
 struct gl_sqlite_db *gl_sqlite_contexts_find(struct gl_sqlite_contexts *c, gl_str context);
-/* Something went wrong on this connection: close it, the next call opens another. With `doubt`: it
- * was a COMMIT, and nobody knows what the file holds. */
-void gl_sqlite_contexts_drop(struct gl_sqlite_contexts *c, struct gl_sqlite_db *db, bool doubt);
+/* Something went wrong on this connection: close it, the next call opens another. With `in_doubt`:
+ * it was a COMMIT, and nobody knows what the file holds. */
+void gl_sqlite_contexts_drop(struct gl_sqlite_contexts *c, struct gl_sqlite_db *db, bool in_doubt);
 
 /* Call `each` for every open database. */
 void gl_sqlite_contexts_each(struct gl_sqlite_contexts *c, void (*each)(struct gl_sqlite_db *db));
@@ -71,13 +71,13 @@ struct gl_sqlite_worker {
     struct gl_sqlite_contexts contexts;
 
     /* The writer's. */
-    struct gl_arena *arena; /* of the batch: for results */
-    struct gl_buf session;  /* the id of the session opened last; empty before */
-    struct gl_buf about;    /* the text in its row */
-    bool session_over;      /* it was ended */
-    struct gl_buf barred;   /* the session whose transactions ... */
-    uint64_t barrier;       /* ... up to this number are refused: `resolve` answered "never" */
-    struct gl_buf text;     /* scratch */
+    struct gl_arena *arena;        /* of the batch: for results */
+    struct gl_buf session;         /* the id of the session opened last; empty before */
+    struct gl_buf about;           /* the text in its row */
+    bool session_over;             /* it was ended */
+    struct gl_buf barrier_session; /* the session whose transactions ... */
+    uint64_t barrier;   /* ... up to this number are refused: `resolve` answered "never" */
+    struct gl_buf text; /* scratch */
 };
 
 struct gl_sqlite {
@@ -95,24 +95,24 @@ struct gl_sqlite {
 };
 
 /* On the control thread: if the store is closing and nothing is left to do, end it. */
-void gl_sqlite_settle(struct gl_sqlite *s);
+void gl_sqlite_finish_close(struct gl_sqlite *s);
 
 /* The threads. They end when their queue is closed and empty, and then post `ended`. */
 void *gl_sqlite_writer_main(void *worker);
 void *gl_sqlite_reader_main(void *worker);
 
-/* sqlite_batch.c: the way back: finished calls, with the memory their results stand in, handed to
- * the control thread by one post. */
+/* sqlite_completion.c: the way back: finished calls, with the memory their results stand in, handed
+ * to the control thread by one post. */
 
-struct gl_sqlite_batch {
+struct gl_sqlite_completion {
     struct gl_loop_task task;
     struct gl_sqlite *store;
     struct gl_link calls;
     struct gl_arena arena; /* lives until the last `done` of the batch has run */
 };
 
-struct gl_sqlite_batch *gl_sqlite_batch_new(struct gl_sqlite *s);
-void gl_sqlite_batch_post(struct gl_sqlite_batch *b); /* taken; must not be empty */
+struct gl_sqlite_completion *gl_sqlite_completion_new(struct gl_sqlite *s);
+void gl_sqlite_completion_post(struct gl_sqlite_completion *b); /* taken; must not be empty */
 
 /* sqlite_group.c: a group of transactions: one SQL transaction, one sync. */
 
@@ -145,7 +145,7 @@ int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, 
                             struct gl_buf *id, uint64_t *ret_incarnation);
 /* Tell a database, unless it knows, about the writer's session, which was begun in another one:
  * that it is there and every other one dead, or that it is over. */
-int gl_sqlite_session_introduce(struct gl_sqlite_worker *w, struct gl_sqlite_db *db);
+int gl_sqlite_session_propagate(struct gl_sqlite_worker *w, struct gl_sqlite_db *db);
 /* *ret_known: it has a row. */
 int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead);
 

@@ -97,7 +97,7 @@ static enum gl_sqlite_statement statement_of(const struct gl_call *call)
 int gl_sqlite_read(struct gl_sqlite_db *db, struct gl_call *call, struct gl_arena *arena)
 {
     struct gl_sql_args args;
-    call->req->status = gl_sql_ask(call, arena, &args, &call->req->why);
+    call->req->status = gl_sql_parameters(call, arena, &args, &call->req->why);
     if (call->req->status < 0) {
         return SQLITE_OK;
     }
@@ -111,12 +111,12 @@ int gl_sqlite_read(struct gl_sqlite_db *db, struct gl_call *call, struct gl_aren
                      .st = statement_of(call),
                      .rc = SQLITE_DONE};
     if (db == NULL) {
-        gl_sql_fill(&r.sql);
+        gl_sql_read_rows(&r.sql);
         return SQLITE_OK;
     }
     GL_ASSERT(args.n <= GL_SQL_ARGS_MAX);
     gl_sqlite_db_bind_n(db, r.st, args.at, args.n);
-    gl_sql_fill(&r.sql);
+    gl_sql_read_rows(&r.sql);
     gl_sqlite_db_reset(db, r.st);
     return r.rc == SQLITE_DONE || r.rc == SQLITE_ROW ? SQLITE_OK : r.rc;
 }

@@ -38,7 +38,7 @@ static int answer(struct gl_sqlite_db *db, struct gl_call *call, struct gl_arena
     return rc == SQLITE_OK ? call->req->status : gl_sqlite_error_why(db, rc, &call->req->why);
 }
 
-static bool goes_with(const struct gl_call *call, struct gl_sqlite_batch *batch)
+static bool same_context(const struct gl_call *call, struct gl_sqlite_completion *batch)
 {
     const struct gl_call *first = gl_call_first(&batch->calls);
     return call != NULL && (first == NULL || gl_str_eq(call->context, first->context));
@@ -46,7 +46,7 @@ static bool goes_with(const struct gl_call *call, struct gl_sqlite_batch *batch)
 
 static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
 {
-    struct gl_sqlite_batch *batch = gl_sqlite_batch_new(r->store);
+    struct gl_sqlite_completion *batch = gl_sqlite_completion_new(r->store);
 
     GL_ASSERT(!gl_list_empty(waiting));
     batch->task.is_urgent = true;
@@ -55,7 +55,7 @@ static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
     int err = begin(r, gl_call_first(waiting)->context, &db, &why);
     bool bad = false;
     for (size_t n = 0; n < ROUND_MAX && batch->arena.used_bytes < ROUND_BYTES; n++) {
-        if (!goes_with(gl_call_first(waiting), batch)) {
+        if (!same_context(gl_call_first(waiting), batch)) {
             break;
         }
         struct gl_call *call = gl_call_pop(waiting);
@@ -74,7 +74,7 @@ static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
     if (bad) {
         gl_sqlite_contexts_drop(&r->contexts, db, false);
     }
-    gl_sqlite_batch_post(batch);
+    gl_sqlite_completion_post(batch);
     GL_ASSERT(!bad || err == 0);
 }
 

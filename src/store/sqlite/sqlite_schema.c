@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/sqlite_query.h"
 
 #ifndef GL_VERSION
 #define GL_VERSION "0"
@@ -87,7 +87,7 @@ static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_ste
 
     GL_ASSERT(steps_n > 0);
     /* Now nobody else can: another connection may have just done it. */
-    rc = rc != SQLITE_OK ? rc : gl_sqlite_bare_number(db->conn, "PRAGMA user_version", &version);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_query_number(db->conn, "PRAGMA user_version", &version);
     for (size_t i = 0; i < steps_n && rc == SQLITE_OK; i++) {
         rc = steps[i].to > version ? take_step(db, &steps[i]) : SQLITE_OK;
     }
@@ -99,27 +99,27 @@ struct found {
     int64_t version, application, tables;
 };
 
-static int look(struct gl_sqlite_db *db, struct found *ret)
+static int read_version(struct gl_sqlite_db *db, struct found *ret)
 {
     int rc = sqlite3_exec(db->conn, "BEGIN", NULL, NULL, NULL);
     rc = rc != SQLITE_OK ? rc
-                         : gl_sqlite_bare_number(db->conn, "PRAGMA user_version", &ret->version);
+                         : gl_sqlite_query_number(db->conn, "PRAGMA user_version", &ret->version);
     rc = rc != SQLITE_OK
              ? rc
-             : gl_sqlite_bare_number(db->conn, "PRAGMA application_id", &ret->application);
+             : gl_sqlite_query_number(db->conn, "PRAGMA application_id", &ret->application);
     rc = rc != SQLITE_OK
              ? rc
-             : gl_sqlite_bare_number(db->conn, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+             : gl_sqlite_query_number(db->conn, "SELECT count(*) FROM sqlite_schema", &ret->tables);
     return end_transaction(db, rc);
 }
 
-int gl_sqlite_schema_bring(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
-                           size_t steps_n, bool read_only, struct gl_why *reterr_why)
+int gl_sqlite_schema_upgrade(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
+                             size_t steps_n, bool read_only, struct gl_why *reterr_why)
 {
     GL_ASSERT(steps_n > 0);
     struct found found = {0};
     int newest = steps[steps_n - 1].to;
-    int rc = look(db, &found);
+    int rc = read_version(db, &found);
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(db, rc, reterr_why);
     }

@@ -45,7 +45,7 @@ int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, 
     return add(db, gl_buf_view(id), node, incarnation, about);
 }
 
-static int register_it(struct gl_sqlite_db *db, gl_str id)
+static int register_session(struct gl_sqlite_db *db, gl_str id)
 {
     gl_str rest;
     gl_str node = gl_str_cut(id, '#', &rest);
@@ -57,12 +57,12 @@ static int register_it(struct gl_sqlite_db *db, gl_str id)
     return add(db, id, node, incarnation, (gl_str){0}); /* the first database has the rest */
 }
 
-int gl_sqlite_session_introduce(struct gl_sqlite_worker *w, struct gl_sqlite_db *db)
+int gl_sqlite_session_propagate(struct gl_sqlite_worker *w, struct gl_sqlite_db *db)
 {
     if (db->session_known || w->session.n == 0) {
         return SQLITE_OK;
     }
-    int rc = register_it(db, gl_buf_view(&w->session));
+    int rc = register_session(db, gl_buf_view(&w->session));
     if (rc != SQLITE_OK || !w->session_over) {
         return rc;
     }

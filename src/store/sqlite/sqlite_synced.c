@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "os/fs.h"
-#include "store/sqlite/sqlite_bare.h"
+#include "store/sqlite/sqlite_query.h"
 
 enum {
     SLOTS = 2, /* written in turn: one that is torn leaves the other */
@@ -236,8 +236,8 @@ static bool is_same(const struct gl_sqlite_wal_scan *a, const struct gl_sqlite_w
 /* Beside a living node a frame may be read half-written, or the log begins anew while it is read.
  * When commits after a frame have been seen, the frame has been written: so damage is what a
  * second look finds at the same place of the same log. */
-static int judge(int log, int note, const char *path, struct gl_sqlite_wal_mark *ret,
-                 struct gl_why *why)
+static int check_log(int log, int note, const char *path, struct gl_sqlite_wal_mark *ret,
+                     struct gl_why *why)
 {
     struct gl_sqlite_wal_scan now = {0}, before = {0};
     char *page = gl_mem_alloc(PAGE_BYTES_MAX);
@@ -278,7 +278,7 @@ int gl_sqlite_synced_check(const char *path, bool sync, struct gl_sqlite_wal_mar
     if (sync && fdatasync(log) < 0) {
         return gl_fs_why(reterr_why, errno, "sync the write-ahead log of", path);
     }
-    return judge(log, note, path, ret, reterr_why);
+    return check_log(log, note, path, ret, reterr_why);
 }
 
 int gl_sqlite_synced_check_group(sqlite3 *conn, const char *path,
@@ -290,7 +290,7 @@ int gl_sqlite_synced_check_group(sqlite3 *conn, const char *path,
     }
     /* A database that lost its log while it was young has no tables. What else cannot be read now
      * is reported by the next statement. */
-    int rc = gl_sqlite_bare_number(conn, "SELECT max(n) FROM txgroup", &group);
+    int rc = gl_sqlite_query_number(conn, "SELECT max(n) FROM txgroup", &group);
     if ((rc != SQLITE_OK && rc != SQLITE_ERROR) || (uint64_t)group >= mark->group) {
         return 0;
     }

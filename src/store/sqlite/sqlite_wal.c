@@ -102,7 +102,7 @@ static bool is_of_mark(const struct gl_sqlite_wal_scan *s)
 }
 
 /* At or after the break. */
-static void weigh(struct gl_sqlite_wal_scan *s, bool good, bool commit)
+static void scan_after_break(struct gl_sqlite_wal_scan *s, bool good, bool commit)
 {
     GL_ASSERT(s->broken_at != 0);
     s->is_proven |= good && s->after_commit;
@@ -122,9 +122,9 @@ void gl_sqlite_wal_frame(struct gl_sqlite_wal_scan *s, const char *head, const c
     }
     if (s->broken_at == 0 && commit) {
         s->committed = s->frames;
-        s->mark_met |= s->frames == s->mark.frames && is_pair(s->mark.sum, head + FRAME_SUM);
+        s->mark_found |= s->frames == s->mark.frames && is_pair(s->mark.sum, head + FRAME_SUM);
     } else if (s->broken_at != 0) {
-        weigh(s, good, commit);
+        scan_after_break(s, good, commit);
     }
     get_pair(s->seed, head + FRAME_SUM);
     GL_ASSERT(s->committed <= s->frames);
@@ -133,7 +133,7 @@ void gl_sqlite_wal_frame(struct gl_sqlite_wal_scan *s, const char *head, const c
 
 bool gl_sqlite_wal_end(const struct gl_sqlite_wal_scan *s, uint32_t *ret_at)
 {
-    bool is_short = s->has_header && is_of_mark(s) && !s->mark_met;
+    bool is_short = s->has_header && is_of_mark(s) && !s->mark_found;
 
     GL_ASSERT(s->committed <= s->frames);
     if (!s->is_proven && !is_short) {

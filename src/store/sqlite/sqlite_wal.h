@@ -52,7 +52,7 @@ struct gl_sqlite_wal_scan {
     uint32_t frames;
     uint32_t committed; /* the last frame SQLite's recovery will use */
     uint32_t broken_at; /* the first bad frame; 0: none yet */
-    bool mark_met;      /* the frame of the mark is as it was */
+    bool mark_found;    /* the frame of the mark is as it was */
     bool after_commit;  /* after the break: the frame before is a good commit frame */
     bool linked;        /* ... good frames lead here from one marked as a commit */
     bool is_proven;     /* that acknowledged commits follow the break */

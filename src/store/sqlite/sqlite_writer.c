@@ -31,7 +31,7 @@ static size_t bytes_of(const struct gl_tx *tx)
     return bytes;
 }
 
-static bool goes_with(const struct gl_call *call, const struct gl_call *first)
+static bool same_group(const struct gl_call *call, const struct gl_call *first)
 {
     return call != NULL && call->type == GL_CALL_COMMIT &&
            gl_str_eq(call->context, first->context) &&
@@ -51,7 +51,7 @@ static size_t cut_group(struct gl_link *from, struct gl_link *to, size_t group_m
     }
     size_t n = 1, bytes = bytes_of(first->tx);
     while (n < group_max && bytes < GL_SQLITE_GROUP_BYTES &&
-           goes_with(gl_call_first(from), first)) {
+           same_group(gl_call_first(from), first)) {
         struct gl_call *call = gl_call_pop(from);
         bytes += bytes_of(call->tx);
         gl_list_push(to, &call->link);
@@ -81,7 +81,7 @@ static void checkpoint(struct gl_sqlite_db *db)
 
 static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
 {
-    struct gl_sqlite_batch *batch = gl_sqlite_batch_new(w->store);
+    struct gl_sqlite_completion *batch = gl_sqlite_completion_new(w->store);
     size_t n = cut_group(waiting, &batch->calls, w->store->group_max);
     struct gl_call *first = gl_call_first(&batch->calls);
 
@@ -94,7 +94,7 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
     struct gl_sqlite_db *db = gl_sqlite_contexts_find(&w->contexts, first->context);
     GL_ASSERT(n > 0);
     GL_ASSERT(n <= w->store->group_max);
-    gl_sqlite_batch_post(batch);
+    gl_sqlite_completion_post(batch);
     GL_FAILPOINT("sqlite.after_post");
     if (db != NULL) {
         checkpoint(db);
@@ -103,7 +103,7 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
 
 /* Nobody waits: move everything into the database and empty the log, so that nothing depends on it
  * while the store rests. A reader in the way is not waited for: commits may come. */
-static void empty_log(struct gl_sqlite_db *db)
+static void truncate_log(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->wal_pages >= 0);
     if (db->wal_pages == 0) {
@@ -129,7 +129,7 @@ void *gl_sqlite_writer_main(void *worker)
     for (;;) {
         if (has_written && gl_list_empty(&waiting) &&
             !gl_sqlite_queue_wait(&w->queue, w->store->idle_ms)) {
-            gl_sqlite_contexts_each(&w->contexts, empty_log);
+            gl_sqlite_contexts_each(&w->contexts, truncate_log);
             has_written = false;
         }
         if (!gl_sqlite_queue_take(&w->queue, &waiting)) {

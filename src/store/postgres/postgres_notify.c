@@ -16,21 +16,21 @@ struct word {
 static void clear(struct gl_postgres *s)
 {
     struct word *w;
-    for (size_t i = 0; (w = gl_map_next(&s->wakes, &i)) != NULL;) {
+    for (size_t i = 0; (w = gl_map_next(&s->notifications, &i)) != NULL;) {
         gl_mem_free(w);
     }
-    gl_map_done(&s->wakes);
-    gl_map_init(&s->wakes);
-    GL_ASSERT(gl_map_count(&s->wakes) == 0);
+    gl_map_done(&s->notifications);
+    gl_map_init(&s->notifications);
+    GL_ASSERT(gl_map_count(&s->notifications) == 0);
 }
 
-void gl_postgres_wake_done(struct gl_postgres *s)
+void gl_postgres_notify_done(struct gl_postgres *s)
 {
     clear(s);
-    gl_map_done(&s->wakes);
+    gl_map_done(&s->notifications);
 }
 
-void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word)
+void gl_postgres_notify_add(struct gl_postgres *s, gl_str context, gl_str word)
 {
     struct word *w = gl_mem_alloc(sizeof(*w) + context.n + 1 + word.n);
 
@@ -41,24 +41,25 @@ void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word)
     memcpy(w->text + context.n + 1, word.p, word.n);
     w->n = context.n + 1 + word.n;
     gl_str key = {w->text, w->n};
-    if (gl_map_find(&s->wakes, key) != NULL || gl_map_count(&s->wakes) >= WORDS_MAX) {
+    if (gl_map_find(&s->notifications, key) != NULL ||
+        gl_map_count(&s->notifications) >= WORDS_MAX) {
         gl_mem_free(w);
         return;
     }
-    gl_map_add(&s->wakes, key, w);
+    gl_map_add(&s->notifications, key, w);
 }
 
-void gl_postgres_wake_flush(struct gl_postgres *s)
+void gl_postgres_notify_flush(struct gl_postgres *s)
 {
     struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LISTENER];
-    if (gl_map_count(&s->wakes) == 0 || c->state != GL_POSTGRES_READY || s->wake_sent ||
-        s->wake_waits) {
+    if (gl_map_count(&s->notifications) == 0 || c->state != GL_POSTGRES_READY || s->notify_sent ||
+        s->notify_pausing) {
         return;
     }
     gl_postgres_args_reset(&s->args);
     int words = gl_postgres_args_array(&s->args, GL_POSTGRES_TEXT);
     struct word *w;
-    for (size_t i = 0; (w = gl_map_next(&s->wakes, &i)) != NULL;) {
+    for (size_t i = 0; (w = gl_map_next(&s->notifications, &i)) != NULL;) {
         gl_postgres_args_add(&s->args, words, &(struct gl_arg){.text = {w->text, w->n}});
     }
     clear(s);
@@ -70,22 +71,22 @@ void gl_postgres_wake_flush(struct gl_postgres *s)
         gl_postgres_conn_drop(c, s->lib.PQerrorMessage(c->pg));
         return;
     }
-    GL_ASSERT(!s->wake_sent);
-    s->wake_sent = true;
+    GL_ASSERT(!s->notify_sent);
+    s->notify_sent = true;
     c->until = gl_calls_now(&s->calls) + s->url.timeout_ms;
-    s->wake_waits = true;
-    (void)event_add(s->wake_timer, &(struct timeval){.tv_usec = PAUSE_US});
+    s->notify_pausing = true;
+    (void)event_add(s->notify_timer, &(struct timeval){.tv_usec = PAUSE_US});
 }
 
-void gl_postgres_wake_readable(struct gl_postgres_conn *c)
+void gl_postgres_notify_readable(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
 
     GL_ASSERT(c->number == GL_POSTGRES_LISTENER);
     PGnotify *n;
-    while (s->wake_sent && s->lib.PQisBusy(c->pg) == 0) {
+    while (s->notify_sent && s->lib.PQisBusy(c->pg) == 0) {
         PGresult *r = s->lib.PQgetResult(c->pg);
-        s->wake_sent = r != NULL; /* What it says does not matter: words may be lost. */
+        s->notify_sent = r != NULL; /* What it says does not matter: words may be lost. */
         s->lib.PQclear(r);
     }
     while ((n = s->lib.PQnotifies(c->pg)) != NULL) {

@@ -23,12 +23,12 @@ enum step {
  * back by the link whose requests were refused, behind all of them. */
 static unsigned first_script(const struct gl_redis_link *l)
 {
-    return l->role == GL_REDIS_WRITES ? 0 : GL_REDIS_SCRIPT_GET;
+    return l->role == GL_REDIS_WRITER ? 0 : GL_REDIS_SCRIPT_GET;
 }
 
 static unsigned last_script(const struct gl_redis_link *l)
 {
-    return l->role == GL_REDIS_WRITES ? GL_REDIS_SCRIPT_LIVES : GL_REDIS_SCRIPTS_N - 1;
+    return l->role == GL_REDIS_WRITER ? GL_REDIS_SCRIPT_SESSION_READ : GL_REDIS_SCRIPTS_N - 1;
 }
 
 static bool is_due(const struct gl_redis_link *l)
@@ -38,13 +38,13 @@ static bool is_due(const struct gl_redis_link *l)
     case STEP_AUTH:
         return l->store->url.password.n > 0 || l->store->url.user.n > 0;
     case STEP_CONFIG:
-        return l->role == GL_REDIS_WRITES;
+        return l->role == GL_REDIS_WRITER;
     case STEP_PROBE:
-        return l->role == GL_REDIS_WRITES && !l->store->probed && !l->store->only_look;
+        return l->role == GL_REDIS_WRITER && !l->store->probed && !l->store->check_only;
     case STEP_SCRIPTS:
-        return l->role != GL_REDIS_HEARS && !l->store->only_look;
+        return l->role != GL_REDIS_SUBSCRIBER && !l->store->check_only;
     case STEP_SUBSCRIBE:
-        return l->role == GL_REDIS_HEARS;
+        return l->role == GL_REDIS_SUBSCRIBER;
     default:
         return true;
     }
@@ -52,21 +52,21 @@ static bool is_due(const struct gl_redis_link *l)
 
 /* ---- asking ---- */
 
-static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
+static void send_identity(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_redis *s = l->store;
     /* A look is enough, and possible also when nothing can be written. */
-    if (s->only_look || s->read_only || s->identity[0] != '\0' || l->role != GL_REDIS_WRITES) {
-        gl_redis_say(b, gl_arg_c("HMGET"), gl_arg_c("glia:store"), gl_arg_c("id"),
-                     gl_arg_c("schema"), gl_arg_c("context"));
+    if (s->check_only || s->read_only || s->identity[0] != '\0' || l->role != GL_REDIS_WRITER) {
+        gl_redis_command(b, gl_arg_c("HMGET"), gl_arg_c("glia:store"), gl_arg_c("id"),
+                         gl_arg_c("schema"), gl_arg_c("context"));
         return;
     }
-    struct gl_ulid fresh = gl_calls_fresh_id(&s->calls);
-    gl_redis_say(b, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_identity), gl_arg_i64(0),
-                 gl_arg_c(fresh.text), gl_arg_i64(GL_REDIS_SCHEMA));
+    struct gl_ulid fresh = gl_calls_new_id(&s->calls);
+    gl_redis_command(b, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_identity), gl_arg_i64(0),
+                     gl_arg_c(fresh.text), gl_arg_i64(GL_REDIS_SCHEMA));
 }
 
-static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
+static void send_script(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_arg pieces[GL_REDIS_PIECES];
     size_t n = 0;
@@ -75,12 +75,12 @@ static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
     for (; n < GL_REDIS_PIECES && gl_redis_scripts[l->script][n] != NULL; n++) {
         pieces[n] = gl_arg_c(gl_redis_scripts[l->script][n]);
     }
-    gl_redis_command(b, 3);
+    gl_redis_command_open(b, 3);
     gl_redis_args(b, GL_ARGS(gl_arg_c("SCRIPT"), gl_arg_c("LOAD")));
     gl_redis_joined_n(b, pieces, n);
 }
 
-static void ask(struct gl_redis_link *l)
+static void send_step(struct gl_redis_link *l)
 {
     static const char *const names[] = {"glia-writes", "glia-reads", "glia-hears"};
     struct gl_redis *s = l->store;
@@ -92,31 +92,32 @@ static void ask(struct gl_redis_link *l)
         gl_redis_auth(&l->out, s->url.user, s->url.password);
         break;
     case STEP_NAME:
-        gl_redis_say(&l->out, gl_arg_c("CLIENT"), gl_arg_c("SETNAME"), gl_arg_c(names[l->role]));
+        gl_redis_command(&l->out, gl_arg_c("CLIENT"), gl_arg_c("SETNAME"),
+                         gl_arg_c(names[l->role]));
         break;
     case STEP_SELECT:
-        gl_redis_say(&l->out, gl_arg_c("SELECT"), gl_arg_i64(s->url.database));
+        gl_redis_command(&l->out, gl_arg_c("SELECT"), gl_arg_i64(s->url.database));
         break;
     case STEP_INFO:
-        gl_redis_say(&l->out, gl_arg_c("INFO"));
+        gl_redis_command(&l->out, gl_arg_c("INFO"));
         break;
     case STEP_CONFIG:
-        gl_redis_say(&l->out, gl_arg_c("CONFIG"), gl_arg_c("GET"), gl_arg_c("appendfsync"),
-                     gl_arg_c("min-replicas-to-write"), gl_arg_c("no-appendfsync-on-rewrite"));
+        gl_redis_command(&l->out, gl_arg_c("CONFIG"), gl_arg_c("GET"), gl_arg_c("appendfsync"),
+                         gl_arg_c("min-replicas-to-write"), gl_arg_c("no-appendfsync-on-rewrite"));
         break;
     case STEP_IDENTITY:
-        ask_identity(l, &l->out);
+        send_identity(l, &l->out);
         break;
     case STEP_PROBE:
-        gl_redis_say(&l->out, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_probe), gl_arg_i64(0),
-                     gl_arg_i64(s->url.database));
+        gl_redis_command(&l->out, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_probe), gl_arg_i64(0),
+                         gl_arg_i64(s->url.database));
         break;
     case STEP_SCRIPTS:
-        ask_script(l, &l->out);
+        send_script(l, &l->out);
         break;
     case STEP_SUBSCRIBE:
         (void)snprintf(text, sizeof(text), "glia:wake:%u", s->url.database);
-        gl_redis_say(&l->out, gl_arg_c("SUBSCRIBE"), gl_arg_c(text));
+        gl_redis_command(&l->out, gl_arg_c("SUBSCRIBE"), gl_arg_c(text));
         break;
     case STEP_READY:
         GL_UNREACHABLE();
@@ -124,47 +125,47 @@ static void ask(struct gl_redis_link *l)
     gl_redis_link_write(l);
 }
 
-static void met(struct gl_redis *s)
+static void report_connected(struct gl_redis *s)
 {
-    if (s->only_look) {
+    if (s->check_only) {
         return;
     }
-    if (!s->met) {
-        s->met = true;
-        gl_calls_met(&s->calls, gl_str_of(s->identity));
+    if (!s->identified) {
+        s->identified = true;
+        gl_calls_identified(&s->calls, gl_str_of(s->identity));
         return;
     }
     gl_calls_changed(&s->calls, s->last_loss.code != 0 ? s->last_loss.text : "connected again");
 }
 
-void gl_redis_greet(struct gl_redis_link *l)
+void gl_redis_handshake(struct gl_redis_link *l)
 {
     bool again = l->reload; /* only the scripts were missing */
 
-    GL_ASSERT(l->state == GL_REDIS_GREETING);
+    GL_ASSERT(l->state == GL_REDIS_HANDSHAKE);
     while (!is_due(l)) {
         l->step++;
     }
     if (l->step < STEP_READY) {
-        ask(l);
+        send_step(l);
         return;
     }
     gl_redis_link_ready(l);
-    if (l->role == GL_REDIS_WRITES && !again) {
-        met(l->store);
-        gl_redis_wake_up(l->store, 0); /* the others may connect now */
+    if (l->role == GL_REDIS_WRITER && !again) {
+        report_connected(l->store);
+        gl_redis_schedule_tick(l->store, 0); /* the others may connect now */
     }
 }
 
-void gl_redis_greet_reload(struct gl_redis_link *l)
+void gl_redis_handshake_reload(struct gl_redis_link *l)
 {
-    GL_ASSERT(l->role != GL_REDIS_HEARS);
+    GL_ASSERT(l->role != GL_REDIS_SUBSCRIBER);
     GL_ASSERT(l->reload);
-    l->state = GL_REDIS_GREETING;
+    l->state = GL_REDIS_HANDSHAKE;
     l->since = gl_calls_now(&l->store->calls);
     l->step = STEP_SCRIPTS;
     l->script = first_script(l);
-    ask(l);
+    send_step(l);
 }
 
 /* ---- answers ---- */
@@ -177,14 +178,14 @@ static void refuse(struct gl_redis_link *l, const struct gl_why *why)
 }
 
 /* Can it be used at all, and is what it has been told safe? False: no more of this connection. */
-static bool on_facts(struct gl_redis_link *l)
+static bool on_server_info(struct gl_redis_link *l)
 {
     struct gl_redis *s = l->store;
     struct gl_why why;
-    if (s->only_look) {
+    if (s->check_only) {
         return true;
     }
-    int err = gl_redis_facts_check(&s->facts, &why);
+    int err = gl_redis_info_check(&s->info, &why);
     if (err == GL_E_UNAVAILABLE) {
         gl_redis_link_lost(l, &why); /* That may pass. */
         return false;
@@ -193,13 +194,13 @@ static bool on_facts(struct gl_redis_link *l)
         refuse(l, &why);
         return false;
     }
-    s->had_replicas = s->had_replicas || s->facts.replicas > 0;
+    s->had_replicas = s->had_replicas || s->info.replicas > 0;
     if (s->allow_loss) {
         return true;
     }
     struct gl_arena a = {0};
     struct gl_findings found = {0};
-    gl_redis_facts_findings(&s->facts, &a, &found);
+    gl_redis_info_diagnose(&s->info, &a, &found);
     const struct gl_finding *bad = NULL;
     for (size_t i = 0; i < found.n && bad == NULL; i++) {
         bad = found.items[i].level == GL_FINDING_BAD ? &found.items[i] : NULL;
@@ -218,19 +219,19 @@ static bool on_facts(struct gl_redis_link *l)
 static bool on_info(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     struct gl_redis *s = l->store;
-    struct gl_redis_facts facts;
+    struct gl_redis_info info;
 
     GL_ASSERT(l->step == STEP_INFO);
-    gl_redis_facts_info(&facts, gl_redis_text(reply));
-    (void)snprintf(l->run_id, sizeof(l->run_id), "%s", facts.run_id);
-    if (l->role == GL_REDIS_WRITES) {
-        s->facts = facts;
+    gl_redis_info_parse(&info, gl_redis_text(reply));
+    (void)snprintf(l->run_id, sizeof(l->run_id), "%s", info.run_id);
+    if (l->role == GL_REDIS_WRITER) {
+        s->info = info;
         return true;
     }
-    if (strcmp(l->run_id, s->links[GL_REDIS_WRITES].run_id) != 0) {
+    if (strcmp(l->run_id, s->links[GL_REDIS_WRITER].run_id) != 0) {
         struct gl_why why;
         (void)gl_why(&why, GL_E_UNAVAILABLE, "another server answers at the store's address now");
-        gl_redis_link_lost(&s->links[GL_REDIS_WRITES], &why);
+        gl_redis_link_lost(&s->links[GL_REDIS_WRITER], &why);
         return false;
     }
     return true;
@@ -281,9 +282,9 @@ static bool on_identity(struct gl_redis_link *l, const struct gl_redis_reply *re
     struct gl_why why;
 
     GL_ASSERT(l->step == STEP_IDENTITY);
-    if (s->only_look) {
-        s->look = check_identity(s, reply, &why) < 0 ? why : (struct gl_why){0};
-        (void)snprintf(s->found, sizeof(s->found), "%.*s",
+    if (s->check_only) {
+        s->check_why = check_identity(s, reply, &why) < 0 ? why : (struct gl_why){0};
+        (void)snprintf(s->found_identity, sizeof(s->found_identity), "%.*s",
                        GL_STR_ARG(gl_redis_text(gl_redis_item(reply, 0))));
         return true;
     }
@@ -306,8 +307,8 @@ static bool on_step(struct gl_redis_link *l, const struct gl_redis_reply *reply)
     case STEP_INFO:
         return on_info(l, reply);
     case STEP_CONFIG:
-        gl_redis_facts_config(&l->store->facts, reply);
-        return on_facts(l);
+        gl_redis_info_parse_config(&l->store->info, reply);
+        return on_server_info(l);
     case STEP_IDENTITY:
         return on_identity(l, reply);
     case STEP_PROBE:
@@ -329,12 +330,12 @@ static void on_refusal(struct gl_redis_link *l, gl_str error)
     gl_redis_link_lost(l, &why);
 }
 
-void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+void gl_redis_handshake_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     struct gl_conn *conn = l->conn;
     bool optional = l->step == STEP_CONFIG || l->step == STEP_NAME;
 
-    GL_ASSERT(l->state == GL_REDIS_GREETING);
+    GL_ASSERT(l->state == GL_REDIS_HANDSHAKE);
     GL_ASSERT(l->step < STEP_READY);
     if (reply->type == GL_REDIS_ERROR && !optional) {
         on_refusal(l, reply->text);
@@ -349,14 +350,14 @@ void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *
         l->step = l->reload ? STEP_READY : l->step + 1;
         l->script = first_script(l);
     }
-    gl_redis_greet(l);
+    gl_redis_handshake(l);
 }
 
 /* ---- wake-ups ---- */
 
-void gl_redis_heard(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+void gl_redis_handshake_message(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
-    GL_ASSERT(l->role == GL_REDIS_HEARS);
+    GL_ASSERT(l->role == GL_REDIS_SUBSCRIBER);
     if (gl_str_is(gl_redis_text(gl_redis_item(reply, 0)), "message")) {
         gl_str word, context = gl_str_cut(gl_redis_text(gl_redis_item(reply, 2)), ' ', &word);
         gl_calls_woken(&l->store->calls, context.n > 0 ? context : GL_CONTEXT_DEFAULT, word);

@@ -15,7 +15,7 @@ static uint64_t number(gl_str s)
     return gl_str_u64(s, &n) ? n : 0;
 }
 
-static void take_version(struct gl_redis_facts *f, gl_str value)
+static void take_version(struct gl_redis_info *f, gl_str value)
 {
     gl_str rest, major = gl_str_cut(value, '.', &rest);
     copy(f->version, sizeof(f->version), value);
@@ -23,7 +23,7 @@ static void take_version(struct gl_redis_facts *f, gl_str value)
     f->version_minor = (unsigned)number(gl_str_cut(rest, '.', &rest));
 }
 
-static void take_line(struct gl_redis_facts *f, gl_str name, gl_str value)
+static void take_line(struct gl_redis_info *f, gl_str name, gl_str value)
 {
     if (gl_str_is(name, "redis_version")) {
         take_version(f, value);
@@ -46,9 +46,9 @@ static void take_line(struct gl_redis_facts *f, gl_str name, gl_str value)
     }
 }
 
-void gl_redis_facts_info(struct gl_redis_facts *f, gl_str info)
+void gl_redis_info_parse(struct gl_redis_info *f, gl_str info)
 {
-    *f = (struct gl_redis_facts){0};
+    *f = (struct gl_redis_info){0};
     while (info.n > 0) {
         gl_str value, line = gl_str_trim(gl_str_cut(info, '\n', &info));
         gl_str name = gl_str_cut(line, ':', &value);
@@ -57,7 +57,7 @@ void gl_redis_facts_info(struct gl_redis_facts *f, gl_str info)
     f->evicts = f->maxmemory > 0 && strcmp(f->policy, "noeviction") != 0;
 }
 
-void gl_redis_facts_config(struct gl_redis_facts *f, const struct gl_redis_reply *reply)
+void gl_redis_info_parse_config(struct gl_redis_info *f, const struct gl_redis_reply *reply)
 {
     f->config_known = reply->type == GL_REDIS_ARRAY && reply->items_n > 0;
     for (size_t i = 0; i + 1 < reply->items_n && f->config_known; i += 2) {
@@ -73,7 +73,7 @@ void gl_redis_facts_config(struct gl_redis_facts *f, const struct gl_redis_reply
     }
 }
 
-int gl_redis_facts_check(const struct gl_redis_facts *f, struct gl_why *reterr_why)
+int gl_redis_info_check(const struct gl_redis_info *f, struct gl_why *reterr_why)
 {
     if (f->version_major < 7) {
         return gl_why(reterr_why, GL_E_VERSION,
@@ -93,7 +93,8 @@ int gl_redis_facts_check(const struct gl_redis_facts *f, struct gl_why *reterr_w
     return 0;
 }
 
-static void find_fsync(const struct gl_redis_facts *f, struct gl_arena *a, struct gl_findings *ret)
+static void diagnose_fsync(const struct gl_redis_info *f, struct gl_arena *a,
+                           struct gl_findings *ret)
 {
     if (!f->config_known) {
         gl_findings_add(
@@ -120,8 +121,8 @@ static void find_fsync(const struct gl_redis_facts *f, struct gl_arena *a, struc
     }
 }
 
-static void find_replication(const struct gl_redis_facts *f, struct gl_arena *a,
-                             struct gl_findings *ret)
+static void diagnose_replication(const struct gl_redis_info *f, struct gl_arena *a,
+                                 struct gl_findings *ret)
 {
     if (f->replicas == 0) {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
@@ -141,7 +142,8 @@ static void find_replication(const struct gl_redis_facts *f, struct gl_arena *a,
 }
 
 /* Full means: not even a session can be renewed, nor anything removed. */
-static void find_memory(const struct gl_redis_facts *f, struct gl_arena *a, struct gl_findings *ret)
+static void diagnose_memory(const struct gl_redis_info *f, struct gl_arena *a,
+                            struct gl_findings *ret)
 {
     if (f->evicts) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
@@ -159,22 +161,22 @@ static void find_memory(const struct gl_redis_facts *f, struct gl_arena *a, stru
     }
 }
 
-void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
-                             struct gl_findings *ret)
+void gl_redis_info_diagnose(const struct gl_redis_info *f, struct gl_arena *a,
+                            struct gl_findings *ret)
 {
     struct gl_why why;
-    if (gl_redis_facts_check(f, &why) < 0) {
+    if (gl_redis_info_check(f, &why) < 0) {
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", why.text);
     } else {
         gl_findings_add(ret, a, GL_FINDING_GOOD, "Redis %s", f->version);
     }
-    find_memory(f, a, ret);
+    diagnose_memory(f, a, ret);
     if (!f->aof) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
                         "the server keeps no log of its writes (appendonly no): a restart loses "
                         "everything since its last snapshot; set appendonly to 'yes'");
     } else {
-        find_fsync(f, a, ret);
+        diagnose_fsync(f, a, ret);
     }
-    find_replication(f, a, ret);
+    diagnose_replication(f, a, ret);
 }

@@ -1,25 +1,25 @@
-#include "store/sqlite/sqlite_bare.h"
+#include "store/sqlite/sqlite_query.h"
 
 #include <stdio.h>
 
 #include "base/check.h"
 #include "store/sqlite/sqlite_error.h"
 
-int gl_sqlite_bare_open(struct gl_sqlite_db *db, const char *path, int flags, int patience_ms,
-                        struct gl_why *reterr_why)
+int gl_sqlite_query_open(struct gl_sqlite_db *db, const char *path, int flags, int busy_ms,
+                         struct gl_why *reterr_why)
 {
-    GL_ASSERT(patience_ms >= 0);
+    GL_ASSERT(busy_ms >= 0);
     *db = (struct gl_sqlite_db){.path = path};
     int rc = sqlite3_open_v2(path, &db->conn, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(db, rc, reterr_why);
     }
     (void)sqlite3_extended_result_codes(db->conn, 1);
-    (void)sqlite3_busy_timeout(db->conn, patience_ms);
+    (void)sqlite3_busy_timeout(db->conn, busy_ms);
     return 0;
 }
 
-void gl_sqlite_bare_closep(struct gl_sqlite_db *db)
+void gl_sqlite_query_closep(struct gl_sqlite_db *db)
 {
     int rc = sqlite3_close(db->conn);
     GL_ASSERT(rc == SQLITE_OK); /* else a statement is left */
@@ -31,7 +31,7 @@ static int first_row(sqlite3 *conn, const char *sql, sqlite3_stmt **ret)
     return rc != SQLITE_OK ? rc : sqlite3_step(*ret);
 }
 
-int gl_sqlite_bare_ask(sqlite3 *conn, const char *sql, char *ret, size_t bytes)
+int gl_sqlite_query_text(sqlite3 *conn, const char *sql, char *ret, size_t bytes)
 {
     sqlite3_stmt *st = NULL;
     int rc = first_row(conn, sql, &st);
@@ -43,7 +43,7 @@ int gl_sqlite_bare_ask(sqlite3 *conn, const char *sql, char *ret, size_t bytes)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-int gl_sqlite_bare_number(sqlite3 *conn, const char *sql, int64_t *ret)
+int gl_sqlite_query_number(sqlite3 *conn, const char *sql, int64_t *ret)
 {
     sqlite3_stmt *st = NULL;
     int rc = first_row(conn, sql, &st);

@@ -4,7 +4,7 @@
 
 static void run(struct gl_loop_task *t)
 {
-    struct gl_sqlite_batch *b = GL_CONTAINER(t, struct gl_sqlite_batch, task);
+    struct gl_sqlite_completion *b = GL_CONTAINER(t, struct gl_sqlite_completion, task);
     struct gl_sqlite *s = b->store;
     struct gl_call *call;
 
@@ -14,12 +14,12 @@ static void run(struct gl_loop_task *t)
     }
     gl_arena_done(&b->arena);
     gl_mem_free(b);
-    gl_sqlite_settle(s);
+    gl_sqlite_finish_close(s);
 }
 
-struct gl_sqlite_batch *gl_sqlite_batch_new(struct gl_sqlite *s)
+struct gl_sqlite_completion *gl_sqlite_completion_new(struct gl_sqlite *s)
 {
-    struct gl_sqlite_batch *b = gl_mem_alloc(sizeof(*b));
+    struct gl_sqlite_completion *b = gl_mem_alloc(sizeof(*b));
     b->task.run = run;
     b->store = s;
     gl_list_init(&b->calls);
@@ -28,7 +28,7 @@ struct gl_sqlite_batch *gl_sqlite_batch_new(struct gl_sqlite *s)
     return b;
 }
 
-void gl_sqlite_batch_post(struct gl_sqlite_batch *b)
+void gl_sqlite_completion_post(struct gl_sqlite_completion *b)
 {
     GL_ASSERT(!gl_list_empty(&b->calls));
     gl_loop_post(b->store->calls.loop, &b->task);

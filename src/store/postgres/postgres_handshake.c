@@ -42,27 +42,27 @@ static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
                   "SET plan_cache_mode = force_generic_plan");
 }
 
-static bool ask(struct gl_postgres_conn *c, enum gl_postgres_hello what)
+static bool send_question(struct gl_postgres_conn *c, enum gl_postgres_handshake what)
 {
     struct gl_postgres *s = c->store;
     struct gl_buf *b = &s->text;
     gl_buf_reset(b);
-    c->hello = what;
+    c->handshake = what;
     switch (what) {
-    case GL_POSTGRES_HELLO_LOOK:
-        gl_buf_c(b, gl_postgres_check_question);
+    case GL_POSTGRES_HANDSHAKE_SERVER:
+        gl_buf_c(b, gl_postgres_check_query);
         break;
-    case GL_POSTGRES_HELLO_IDENTITY:
+    case GL_POSTGRES_HANDSHAKE_IDENTITY:
         gl_buf_c(b, ask_identity);
         break;
-    case GL_POSTGRES_HELLO_MAKE:
+    case GL_POSTGRES_HANDSHAKE_MAKE:
         c->made = true;
-        gl_postgres_schema_store(b, gl_str_of(gl_calls_fresh_id(&s->calls).text));
+        gl_postgres_schema_store(b, gl_str_of(gl_calls_new_id(&s->calls).text));
         break;
-    case GL_POSTGRES_HELLO_SETTINGS:
+    case GL_POSTGRES_HANDSHAKE_SETTINGS:
         settings(c, b);
         break;
-    case GL_POSTGRES_HELLO_DONE:
+    case GL_POSTGRES_HANDSHAKE_DONE:
         if (c->number != GL_POSTGRES_LISTENER && s->lib.PQenterPipelineMode(c->pg) == 0) {
             return false;
         }
@@ -72,66 +72,66 @@ static bool ask(struct gl_postgres_conn *c, enum gl_postgres_hello what)
     return s->lib.PQsendQuery(c->pg, b->p) != 0;
 }
 
-bool gl_postgres_hello_begin(struct gl_postgres_conn *c)
+bool gl_postgres_handshake_begin(struct gl_postgres_conn *c)
 {
     c->made = false;
-    return ask(c, GL_POSTGRES_HELLO_LOOK);
+    return send_question(c, GL_POSTGRES_HANDSHAKE_SERVER);
 }
 
 /* The server is not what it should be: everybody hears why, until it is. */
-static void condemn(struct gl_postgres_conn *c, const struct gl_why *why)
+static void reject_server(struct gl_postgres_conn *c, const struct gl_why *why)
 {
     struct gl_postgres *s = c->store;
-    s->verdict = why->code;
-    s->verdict_why = *why;
+    s->rejection = why->code;
+    s->rejection_why = *why;
     gl_postgres_conn_drop(c, why->text);
 }
 
-static void acquit(struct gl_postgres *s)
+static void accept_server(struct gl_postgres *s)
 {
-    s->verdict = 0;
+    s->rejection = 0;
 }
 
 /* ---- answers ---- */
 
-static void on_look(struct gl_postgres_conn *c, const PGresult *r)
+static void on_server(struct gl_postgres_conn *c, const PGresult *r)
 {
     struct gl_postgres *s = c->store;
-    struct gl_postgres_look look;
+    struct gl_postgres_server look;
     gl_postgres_check_read(&look, &s->lib, r);
     bool is_lost = !look.has_store && s->identity.n > 0;
     if (s->findings != NULL) {
-        gl_postgres_check_findings(&look, s->findings_arena, s->findings);
+        gl_postgres_check_diagnose(&look, s->findings_arena, s->findings);
         if (!is_lost) { /* Else that is the finding, and nobody may make one in its place. */
-            gl_postgres_check_place(&look, s->findings_arena, s->findings);
+            gl_postgres_check_diagnose_store(&look, s->findings_arena, s->findings);
         }
     }
     struct gl_why why;
-    if (gl_postgres_check_judge(&look, s->allow_loss || s->check_only, &why) < 0) {
-        condemn(c, &why);
+    if (gl_postgres_check_server(&look, s->allow_loss || s->check_only, &why) < 0) {
+        reject_server(c, &why);
         return;
     }
     if (look.has_store) {
-        (void)ask(c, GL_POSTGRES_HELLO_IDENTITY);
+        (void)send_question(c, GL_POSTGRES_HANDSHAKE_IDENTITY);
     } else if (is_lost) {
         (void)gl_why(&why, GL_E_GONE,
                      "the database %s is not the store %.*s that was used before: it has no store "
                      "at all. Restore it from a backup, correct the URL, or start with a new data "
                      "folder",
-                     s->url.seen, GL_STR_ARG(gl_buf_view(&s->identity)));
-        condemn(c, &why);
+                     s->url.display, GL_STR_ARG(gl_buf_view(&s->identity)));
+        reject_server(c, &why);
     } else if (s->check_only) {
-        (void)ask(c, GL_POSTGRES_HELLO_SETTINGS);
+        (void)send_question(c, GL_POSTGRES_HANDSHAKE_SETTINGS);
     } else {
-        (void)ask(c, GL_POSTGRES_HELLO_MAKE);
+        (void)send_question(c, GL_POSTGRES_HANDSHAKE_MAKE);
     }
 }
 
-static void meet(struct gl_postgres *s, gl_str identity)
+static void set_identity(struct gl_postgres *s, gl_str identity)
 {
     if (s->identity.n == 0) {
         gl_buf_str(&s->identity, identity);
-        gl_calls_met(&s->calls, identity);
+        gl_calls_identified(&s->calls, identity);
     }
 }
 
@@ -142,8 +142,8 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
     if (s->lib.PQntuples(r) !=
         1) { /* A script that was cut off cannot be: it is one transaction. */
         (void)gl_why(&why, GL_E_DAMAGED, "the table glia.store of %s is empty: restore a backup",
-                     s->url.seen);
-        condemn(c, &why);
+                     s->url.display);
+        reject_server(c, &why);
         return;
     }
     gl_str identity = gl_postgres_args_get_text(&s->lib, r, 0, 0);
@@ -152,8 +152,8 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
         (void)gl_why(&why, GL_E_VERSION,
                      "the store in %s has schema version %d, written by a newer release of glia; "
                      "this one knows up to version %d: use the newer release",
-                     s->url.seen, version, (int)GL_POSTGRES_STORE_VERSION);
-        condemn(c, &why);
+                     s->url.display, version, (int)GL_POSTGRES_STORE_VERSION);
+        reject_server(c, &why);
         return;
     }
     if (s->identity.n > 0 && !gl_str_eq(identity, gl_buf_view(&s->identity))) {
@@ -161,15 +161,15 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
                      "the database %s holds the store %.*s, not the store %.*s that was used "
                      "before: correct the URL, restore the right database, or start with a new "
                      "data folder",
-                     s->url.seen, GL_STR_ARG(identity), GL_STR_ARG(gl_buf_view(&s->identity)));
-        condemn(c, &why);
+                     s->url.display, GL_STR_ARG(identity), GL_STR_ARG(gl_buf_view(&s->identity)));
+        reject_server(c, &why);
         return;
     }
-    meet(s, identity);
+    set_identity(s, identity);
     if (version < GL_POSTGRES_STORE_VERSION && c->number == GL_POSTGRES_CONTROL && !c->made) {
-        (void)ask(c, GL_POSTGRES_HELLO_MAKE);
+        (void)send_question(c, GL_POSTGRES_HANDSHAKE_MAKE);
     } else {
-        (void)ask(c, GL_POSTGRES_HELLO_SETTINGS);
+        (void)send_question(c, GL_POSTGRES_HANDSHAKE_SETTINGS);
     }
 }
 
@@ -178,7 +178,7 @@ static void on_failed(struct gl_postgres_conn *c, const PGresult *r)
     struct gl_postgres_outcome o;
     gl_postgres_error_outcome(c->store, r, &o);
     if (o.status == GL_E_DENIED || o.status == GL_E_DAMAGED) {
-        condemn(c, &o.why);
+        reject_server(c, &o.why);
         return;
     }
     gl_postgres_conn_drop(c, o.why.text);
@@ -190,40 +190,41 @@ static bool is_failed(struct gl_postgres *s, const PGresult *r)
     return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
 }
 
-static void go_on(struct gl_postgres_conn *c, const PGresult *last)
+static void on_answer(struct gl_postgres_conn *c, const PGresult *last)
 {
-    switch (c->hello) {
-    case GL_POSTGRES_HELLO_LOOK:
-        on_look(c, last);
+    switch (c->handshake) {
+    case GL_POSTGRES_HANDSHAKE_SERVER:
+        on_server(c, last);
         return;
-    case GL_POSTGRES_HELLO_IDENTITY:
+    case GL_POSTGRES_HANDSHAKE_IDENTITY:
         on_identity(c, last);
         return;
-    case GL_POSTGRES_HELLO_MAKE:
-        (void)ask(c, GL_POSTGRES_HELLO_IDENTITY); /* somebody else may have been first */
+    case GL_POSTGRES_HANDSHAKE_MAKE:
+        (void)send_question(c,
+                            GL_POSTGRES_HANDSHAKE_IDENTITY); /* somebody else may have been first */
         return;
-    case GL_POSTGRES_HELLO_SETTINGS:
-        acquit(c->store);
-        (void)ask(c, GL_POSTGRES_HELLO_DONE);
+    case GL_POSTGRES_HANDSHAKE_SETTINGS:
+        accept_server(c->store);
+        (void)send_question(c, GL_POSTGRES_HANDSHAKE_DONE);
         return;
-    case GL_POSTGRES_HELLO_DONE:
+    case GL_POSTGRES_HANDSHAKE_DONE:
         return;
     }
 }
 
 /* A script gives many results; what counts is the last, once nothing more comes. */
-bool gl_postgres_hello_readable(struct gl_postgres_conn *c)
+bool gl_postgres_handshake_readable(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
-    while (c->state == GL_POSTGRES_GREETING && c->hello != GL_POSTGRES_HELLO_DONE &&
+    while (c->state == GL_POSTGRES_IN_HANDSHAKE && c->handshake != GL_POSTGRES_HANDSHAKE_DONE &&
            s->lib.PQisBusy(c->pg) == 0) {
-        PGresult *r = s->lib.PQgetResult(c->pg), *last = c->hello_last;
-        c->hello_last = r;
+        PGresult *r = s->lib.PQgetResult(c->pg), *last = c->handshake_last;
+        c->handshake_last = r;
         if (r == NULL && last == NULL) {
             break;
         }
         if (r == NULL) {
-            go_on(c, last);
+            on_answer(c, last);
         } else if (is_failed(s, r)) {
             on_failed(c, r); /* clears it */
         }

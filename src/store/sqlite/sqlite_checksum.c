@@ -1,4 +1,4 @@
-#include "store/sqlite/sqlite_sum.h"
+#include "store/sqlite/sqlite_checksum.h"
 
 #include "base/check.h"
 #include "port/sum.h"
@@ -25,7 +25,7 @@ static void sum(sqlite3_context *context, int n, sqlite3_value **v)
     sqlite3_result_int64(context, gl_sum_record(&r));
 }
 
-int gl_sqlite_sum_teach(sqlite3 *conn)
+int gl_sqlite_checksum_register(sqlite3 *conn)
 {
     return sqlite3_create_function_v2(conn, "glia_sum", ARGUMENTS_N,
                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, sum, NULL, NULL,

@@ -28,7 +28,7 @@ enum group {               /* and the names of their arrays in commit_1 */
 
 enum { CLASS_PUT, CLASS_FRESH, CLASS_NEW };
 
-struct wave {
+struct batch {
     struct gl_postgres_args *args;
     int column; /* the first array */
     int32_t flags;
@@ -36,7 +36,7 @@ struct wave {
     struct gl_buf rows; /* struct row */
 };
 
-static void open_columns(struct wave *v)
+static void open_columns(struct batch *v)
 {
     const enum gl_postgres_type i4 = GL_POSTGRES_INT4, i8 = GL_POSTGRES_INT8, t = GL_POSTGRES_TEXT,
                                 b = GL_POSTGRES_BYTES, f = GL_POSTGRES_BOOL;
@@ -56,7 +56,7 @@ static void open_columns(struct wave *v)
     GL_ASSERT(v->args->n == v->column + COLUMNS);
 }
 
-static void add_row(struct wave *v, enum group group, const struct gl_arg *items, size_t n)
+static void add_row(struct batch *v, enum group group, const struct gl_arg *items, size_t n)
 {
     GL_ASSERT(n > 0);
     GL_ASSERT((int)group + (int)n <= COLUMNS);
@@ -93,10 +93,10 @@ static bool has_guard(const struct gl_tx *tx, enum gl_guard_type type, gl_str ki
 }
 
 /* A key that must stay absent until the end, while no insert of ours says so. */
-static void hold(struct wave *v, const struct gl_guard *g)
+static void hold_absent(struct batch *v, const struct gl_guard *g)
 {
     GL_ASSERT(g->kind.n > 0);
-    v->flags |= GL_POSTGRES_WAVE_HOLDS;
+    v->flags |= GL_POSTGRES_BATCH_HOLDS;
     add_row(v, HOLDS, GL_ARGS(gl_arg_text(g->kind), gl_arg_text(g->id)));
 }
 
@@ -116,22 +116,22 @@ static enum lock lock_of(const struct gl_tx *tx, const struct gl_guard *g)
     }
 }
 
-static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct gl_guard *g)
+static int32_t guard_flags(struct batch *v, const struct gl_tx *tx, const struct gl_guard *g)
 {
-    static const int32_t locks[] = {0, GL_POSTGRES_WAVE_PRESENT, GL_POSTGRES_WAVE_SHARES,
-                                    GL_POSTGRES_WAVE_LOCKS};
-    int32_t flags = GL_POSTGRES_WAVE_GUARDS | locks[lock_of(tx, g)];
+    static const int32_t locks[] = {0, GL_POSTGRES_BATCH_PRESENT, GL_POSTGRES_BATCH_SHARES,
+                                    GL_POSTGRES_BATCH_LOCKS};
+    int32_t flags = GL_POSTGRES_BATCH_GUARDS | locks[lock_of(tx, g)];
 
     GL_ASSERT((size_t)lock_of(tx, g) < GL_COUNT(locks));
     if (g->type == GL_GUARD_NOT_LIVE || (g->type == GL_GUARD_ABSENT && !writes_key(tx, g, true))) {
-        hold(v, g);
+        hold_absent(v, g);
     } else if (g->type == GL_GUARD_ALIVE && !gl_str_eq(g->owner, v->session)) {
-        flags |= GL_POSTGRES_WAVE_ALIVE;
+        flags |= GL_POSTGRES_BATCH_ALIVE;
     }
     return flags;
 }
 
-static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
+static void add_guards(struct batch *v, const struct gl_tx *tx, uint32_t number)
 {
     GL_ASSERT(number > 0);
     for (size_t i = 0; i < tx->guards_n; i++) {
@@ -183,10 +183,10 @@ static int compare_rows(const void *a, const void *b)
     return order != 0 ? order : x->place < y->place ? -1 : 1;
 }
 
-static void add_put(struct wave *v, const struct row *r, int class)
+static void add_put(struct batch *v, const struct row *r, int class)
 {
-    static const int32_t flags[] = {GL_POSTGRES_WAVE_PUTS, GL_POSTGRES_WAVE_FRESH,
-                                    GL_POSTGRES_WAVE_NEW};
+    static const int32_t flags[] = {GL_POSTGRES_BATCH_PUTS, GL_POSTGRES_BATCH_FRESH,
+                                    GL_POSTGRES_BATCH_NEW};
     const struct gl_write *w = r->w;
 
     GL_ASSERT(class == CLASS_PUT || class == CLASS_FRESH || class == CLASS_NEW);
@@ -199,7 +199,7 @@ static void add_put(struct wave *v, const struct row *r, int class)
 }
 
 /* The writes of one transaction to one record, as one. */
-static void fold_record(struct wave *v, const struct row *r, size_t n)
+static void fold_record(struct batch *v, const struct row *r, size_t n)
 {
     const struct row *last = NULL;
     int class = CLASS_PUT;
@@ -220,7 +220,7 @@ static void fold_record(struct wave *v, const struct row *r, size_t n)
         }
     }
     if (last == NULL) {
-        v->flags |= GL_POSTGRES_WAVE_DELETES;
+        v->flags |= GL_POSTGRES_BATCH_DELETES;
         add_row(v, DELETES,
                 GL_ARGS(gl_arg_i32((int32_t)r->number), gl_arg_text(r->w->kind),
                         gl_arg_text(r->w->id)));
@@ -231,14 +231,14 @@ static void fold_record(struct wave *v, const struct row *r, size_t n)
     add_put(v, last, fresh ? CLASS_FRESH : class);
 }
 
-static void fold_entry(struct wave *v, const struct row *r, size_t n)
+static void fold_entry(struct batch *v, const struct row *r, size_t n)
 {
     const struct row *last = &r[n - 1];
     bool is_in = last->w->type == GL_WRITE_INDEX;
 
     GL_ASSERT(n > 0);
     GL_ASSERT(table_of(r->w) == ENTRIES);
-    v->flags |= is_in ? GL_POSTGRES_WAVE_ENTRIES_IN : GL_POSTGRES_WAVE_ENTRIES_OUT;
+    v->flags |= is_in ? GL_POSTGRES_BATCH_ENTRIES_IN : GL_POSTGRES_BATCH_ENTRIES_OUT;
     add_row(v, ENTRIES,
             GL_ARGS(gl_arg_i32((int32_t)last->number), gl_arg_bool(is_in),
                     gl_arg_text(last->w->kind), gl_arg_i64(last->w->score),
@@ -259,7 +259,7 @@ static bool is_trimmed(const struct row *r, size_t i, size_t n)
 }
 
 /* The server trims first. */
-static void fold_log(struct wave *v, const struct row *r, size_t n)
+static void fold_log(struct batch *v, const struct row *r, size_t n)
 {
     const struct row *highest = NULL;
 
@@ -270,21 +270,21 @@ static void fold_log(struct wave *v, const struct row *r, size_t n)
         if (w->type == GL_WRITE_LOG_TRIM) {
             highest = highest == NULL || w->seq > highest->w->seq ? &r[i] : highest;
         } else if (!is_trimmed(r, i, n)) {
-            v->flags |= GL_POSTGRES_WAVE_LOG;
+            v->flags |= GL_POSTGRES_BATCH_LOG;
             add_row(v, LOGS,
                     GL_ARGS(gl_arg_i32((int32_t)r[i].number), gl_arg_text(w->kind),
                             gl_arg_text(w->id), gl_arg_i64(w->seq), gl_arg_text(w->value)));
         }
     }
     if (highest != NULL) {
-        v->flags |= GL_POSTGRES_WAVE_TRIMS;
+        v->flags |= GL_POSTGRES_BATCH_TRIMS;
         add_row(v, TRIMS,
                 GL_ARGS(gl_arg_i32((int32_t)highest->number), gl_arg_text(highest->w->kind),
                         gl_arg_text(highest->w->id), gl_arg_i64(highest->w->seq)));
     }
 }
 
-static void fold_rows(struct wave *v)
+static void fold_rows(struct batch *v)
 {
     struct row *rows = (struct row *)(void *)v->rows.p;
     size_t n = v->rows.n / sizeof(*rows);
@@ -309,7 +309,7 @@ static void fold_rows(struct wave *v)
     }
 }
 
-static void add_writes(struct wave *v, const struct gl_tx *tx, uint32_t number)
+static void add_writes(struct batch *v, const struct gl_tx *tx, uint32_t number)
 {
     GL_ASSERT(number > 0);
     for (size_t i = 0; i < tx->writes_n; i++) {
@@ -324,16 +324,16 @@ static void add_writes(struct wave *v, const struct gl_tx *tx, uint32_t number)
 /* ---- the call ---- */
 
 /* Flags, session, ids, forget: the flags are known at the end, so their place is kept. */
-static void add_head(struct wave *v, struct gl_postgres_group *g, size_t wave)
+static void add_head(struct batch *v, struct gl_postgres_group *g, size_t batch)
 {
-    GL_ASSERT(wave < g->waves_n);
+    GL_ASSERT(batch < g->batches_n);
     gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i32(0), gl_arg_text(v->session)));
     int ids = gl_postgres_args_array(v->args, GL_POSTGRES_INT8);
-    gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i64(wave == 0 ? g->forget : 0)));
+    gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i64(batch == 0 ? g->forget : 0)));
     uint32_t number = 0;
     for (struct gl_link *l = g->ops.next; l != &g->ops; l = l->next) {
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
-        if (op->wave == wave) {
+        if (op->batch == batch) {
             op->number = ++number;
             const struct gl_arg id = gl_arg_u64(op->call.tx->id);
             gl_postgres_args_add(v->args, ids, &id);
@@ -341,7 +341,7 @@ static void add_head(struct wave *v, struct gl_postgres_group *g, size_t wave)
     }
 }
 
-static void set_flags(struct wave *v)
+static void set_flags(struct batch *v)
 {
     char *at = v->args->args[0].buf.p;
     for (int i = 0; i < 4; i++) {
@@ -349,21 +349,21 @@ static void set_flags(struct wave *v)
     }
 }
 
-bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t wave)
+bool gl_postgres_batch_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t batch)
 {
     struct gl_postgres *s = c->store;
     struct gl_postgres_op *first =
         GL_CONTAINER(gl_list_first(&g->ops), struct gl_postgres_op, queue);
-    struct wave v = {.args = &s->args, .session = first->call.tx->session};
+    struct batch v = {.args = &s->args, .session = first->call.tx->session};
 
-    GL_ASSERT(wave < g->waves_n);
+    GL_ASSERT(batch < g->batches_n);
     GL_ASSERT(!gl_list_empty(&g->ops));
     gl_postgres_args_reset(&s->args);
-    add_head(&v, g, wave);
+    add_head(&v, g, batch);
     open_columns(&v);
     for (struct gl_link *l = g->ops.next; l != &g->ops; l = l->next) {
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
-        if (op->wave == wave) {
+        if (op->batch == batch) {
             add_guards(&v, op->call.tx, op->number);
             add_writes(&v, op->call.tx, op->number);
         }
