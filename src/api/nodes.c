@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "base/when.h"
+#include "base/times.h"
 
 const char *const gl_node_status_words[] = {
 #define X(name, word) word,
@@ -92,11 +92,11 @@ static bool read_about(const struct gl_session_info *s, struct gl_arena *a, stru
 /* As it is; but times are told as everywhere. */
 static void write_value(const struct gl_json *j, gl_str key, gl_jnode value, struct gl_jw *w)
 {
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
     int64_t time;
 
     if (gl_str_ends(key, GL_S("_at")) && gl_json_i64(j, value, &time)) {
-        gl_jw_str(w, gl_when_format(time, text));
+        gl_jw_str(w, gl_times_format(time, text));
     } else {
         gl_jw_raw(w, gl_json_raw(j, value));
     }

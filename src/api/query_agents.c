@@ -82,10 +82,10 @@ static void put_text(struct gl_jw *w, const char *name, gl_str text)
 
 static void put_time(struct gl_jw *w, const char *name, gl_ms time)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     if (time > 0) {
-        gl_jw_put_str(w, name, gl_when_format(time, when));
+        gl_jw_put_str(w, name, gl_times_format(time, when));
     }
 }
 

@@ -11,9 +11,9 @@ enum { NAMES_MAX = 3, PARENTS_MAX = 200 };
 
 static gl_str at(struct gl_arena *a, gl_ms t)
 {
-    char buf[GL_WHEN_BYTES];
+    char buf[GL_TIMES_BYTES];
 
-    return gl_str_dup(a, gl_when_format(t, buf));
+    return gl_str_dup(a, gl_times_format(t, buf));
 }
 
 /* "a", "a and b", "a, b, c and 4 more" */

@@ -11,10 +11,10 @@ void gl_reason_add_code(struct gl_because *b, enum gl_why_code code)
 
 static gl_str span(struct gl_arena *a, gl_ms ms)
 {
-    char buf[GL_WHEN_BYTES];
+    char buf[GL_TIMES_BYTES];
 
     /* Whole seconds: nobody counts the rest. */
-    return gl_str_dup(a, gl_when_span((ms + 999) / 1000 * 1000, buf));
+    return gl_str_dup(a, gl_times_format_span((ms + 999) / 1000 * 1000, buf));
 }
 
 bool gl_reason_is_elsewhere(const struct gl_view *v)

@@ -464,9 +464,9 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, const str
     gl_jw_put_c(w, "kind", gl_block_words[r.blocked_on]);
     gl_jw_put_str(w, "reason", r.last_error);
     if (r.due_at > 0) {
-        char when[GL_WHEN_BYTES];
+        char when[GL_TIMES_BYTES];
 
-        gl_jw_put_str(w, "due_at", gl_when_format(r.due_at, when));
+        gl_jw_put_str(w, "due_at", gl_times_format(r.due_at, when));
     }
     gl_jw_put_u64(w, "attempt", r.attempt_count);
     gl_jw_put_array(w, "decisions");

@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/schema.h"
 
 enum gl_verb {

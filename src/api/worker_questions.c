@@ -118,13 +118,13 @@ gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions)
 /* ", until 2026-...; then: reject" */
 static gl_str until(struct gl_arena *a, const struct gl_ask *r)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     bool has_default = r->default_decision.n > 0 && !r->is_refused;
 
     return r->expires_at == 0
                ? (gl_str){0}
                : gl_str_fmt(a, " (until %.*s%s%.*s)",
-                            GL_STR_ARG(gl_when_format(r->expires_at, when)),
+                            GL_STR_ARG(gl_times_format(r->expires_at, when)),
                             has_default ? "; then: " : "",
                             GL_STR_ARG(has_default ? r->default_decision : (gl_str){0}));
 }
@@ -182,7 +182,7 @@ static void write_decisions(struct gl_jw *w, const struct gl_ask *r)
 void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
                               bool listens)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     gl_jw_object(w);
     gl_jw_put_str(w, "job_id", job);
@@ -192,7 +192,7 @@ void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const 
     gl_jw_put_str(w, "reason", r->prompt);
     write_decisions(w, r);
     if (r->expires_at != 0) {
-        gl_jw_put_str(w, "expires_at", gl_when_format(r->expires_at, when));
+        gl_jw_put_str(w, "expires_at", gl_times_format(r->expires_at, when));
     }
     if (r->default_decision.n > 0) {
         gl_jw_put_str(w, "default_decision", r->default_decision);
@@ -207,11 +207,11 @@ void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const 
 static void write_elsewhere(const struct gl_view *v, struct gl_jw *w)
 {
     gl_ms since = working_since(v);
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     gl_jw_put_str(w, "requests_node", v->owner->node);
     if (since != INT64_MAX) {
-        gl_jw_put_str(w, "requests_since", gl_when_format(since, when));
+        gl_jw_put_str(w, "requests_since", gl_times_format(since, when));
     }
 }
 

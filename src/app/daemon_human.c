@@ -45,7 +45,7 @@ struct gl_daemon_human {
     bool is_heard;           /* then: the report was */
     enum gl_human_run run;
     char job[GL_ULID_BYTES + 1]; /* then: the run's */
-    char since[GL_WHEN_BYTES];   /* GL_HUMAN_RUN_REMOTE: see gl_human_file_is_current() */
+    char since[GL_TIMES_BYTES];  /* GL_HUMAN_RUN_REMOTE: see gl_human_file_is_current() */
 };
 
 /* ---- asking ---- */
@@ -124,7 +124,7 @@ static enum gl_human_run ask(void *owner, gl_str run_id)
 {
     struct gl_daemon_human *h = owner;
     enum gl_human_run run = GL_HUMAN_RUN_UNKNOWN;
-    char job[GL_ULID_BYTES + 1] = "", since[GL_WHEN_BYTES] = "";
+    char job[GL_ULID_BYTES + 1] = "", since[GL_TIMES_BYTES] = "";
 
     if (run_id.n >= sizeof(h->run_text)) {
         return GL_HUMAN_RUN_FOREIGN;

@@ -549,13 +549,13 @@ static void refuse_now(struct gl_loop_task *t)
 static void refuse(struct gl_daemon *d, struct gl_request *rq)
 {
     struct refusal *r = gl_mem_alloc(sizeof(*r));
-    char since[GL_WHEN_BYTES];
+    char since[GL_TIMES_BYTES];
     struct gl_why why;
 
     (void)gl_daemon_is_ready(d, &why); /* it is not */
     if (d->unreachable_since > 0) {
         rq->code = gl_why(&rq->why, GL_R_STORE_SILENT, "%s has not answered since %.*s: %s",
-                          d->store_label, GL_STR_ARG(gl_when_format(d->unreachable_since, since)),
+                          d->store_label, GL_STR_ARG(gl_times_format(d->unreachable_since, since)),
                           why.text);
     } else {
         rq->code = gl_why(&rq->why, GL_R_NODE_STARTING, "this node %s%s%s",

@@ -29,13 +29,13 @@ static struct gl_arena_block *block_new(size_t bytes)
     struct gl_arena_block *b = gl_mem_realloc(NULL, sizeof(*b) + bytes);
     b->next = NULL;
     b->bytes = bytes;
-    GL_ASAN_HIDE(block_start(b), bytes);
+    GL_ASAN_POISON(block_start(b), bytes);
     return b;
 }
 
 static void block_free(struct gl_arena_block *b)
 {
-    GL_ASAN_SHOW(block_start(b), b->bytes);
+    GL_ASAN_UNPOISON(block_start(b), b->bytes);
     gl_mem_free(b);
 }
 
@@ -73,7 +73,7 @@ void gl_arena_reset(struct gl_arena *a)
         keep->next = NULL;
         a->at = block_start(keep);
         a->end = a->at + keep->bytes;
-        GL_ASAN_HIDE(a->at, keep->bytes);
+        GL_ASAN_POISON(a->at, keep->bytes);
     }
 }
 
@@ -115,7 +115,7 @@ static char *take(struct gl_arena *a, size_t bytes)
         p = take_slow(a, rounded);
     }
     a->used_bytes += rounded;
-    GL_ASAN_SHOW(p, bytes);
+    GL_ASAN_UNPOISON(p, bytes);
     return p;
 }
 

@@ -17,12 +17,12 @@
 #ifdef GL_ASAN
 void __asan_poison_memory_region(void const volatile *p, size_t n);
 void __asan_unpoison_memory_region(void const volatile *p, size_t n);
-#define GL_ASAN_HIDE(p, n) __asan_poison_memory_region((p), (n))
-#define GL_ASAN_SHOW(p, n) __asan_unpoison_memory_region((p), (n))
+#define GL_ASAN_POISON(p, n) __asan_poison_memory_region((p), (n))
+#define GL_ASAN_UNPOISON(p, n) __asan_unpoison_memory_region((p), (n))
 enum { GL_ASAN_GAP = 16 }; /* unused bytes behind each piece */
 #else
-#define GL_ASAN_HIDE(p, n) ((void)(p), (void)(n))
-#define GL_ASAN_SHOW(p, n) ((void)(p), (void)(n))
+#define GL_ASAN_POISON(p, n) ((void)(p), (void)(n))
+#define GL_ASAN_UNPOISON(p, n) ((void)(p), (void)(n))
 enum { GL_ASAN_GAP = 0 };
 #endif
 

@@ -9,7 +9,7 @@ _Noreturn void gl_check_failed(const char *what, const char *file, int line)
     abort();
 }
 
-_Noreturn void gl_check_memory(size_t bytes)
+_Noreturn void gl_check_out_of_memory(size_t bytes)
 {
     (void)fprintf(stderr,
                   "glia: out of memory: the system refused %zu bytes; give the process more (its "

@@ -19,6 +19,6 @@ _Noreturn void gl_check_failed(const char *what, const char *file, int line);
 
 /* The system refuses memory. No defect, and the sentence does not look like one: what is committed
  * is safe, and the next process goes on. */
-_Noreturn void gl_check_memory(size_t bytes);
+_Noreturn void gl_check_out_of_memory(size_t bytes);
 
 #endif

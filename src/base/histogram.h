@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/when.h"
+#include "base/times.h"
 
 enum { GL_HISTOGRAM_BUCKETS = 18 };
 

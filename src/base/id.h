@@ -4,7 +4,7 @@
 #define GL_BASE_ID_H
 
 #include "base/limits.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_ulid {
     char text[GL_ULID_BYTES + 1];

@@ -17,7 +17,7 @@ void *gl_mem_alloc(size_t bytes)
 {
     void *p = calloc(1, bytes ? bytes : 1);
     if (p == NULL) {
-        gl_check_memory(bytes);
+        gl_check_out_of_memory(bytes);
     }
     return p;
 }
@@ -26,7 +26,7 @@ void *gl_mem_realloc(void *p, size_t bytes)
 {
     void *q = realloc(p, bytes ? bytes : 1);
     if (q == NULL) {
-        gl_check_memory(bytes);
+        gl_check_out_of_memory(bytes);
     }
     return q;
 }
@@ -79,7 +79,7 @@ void gl_pool_done(struct gl_pool *p)
 {
     for (struct slab *s = p->slabs, *next; s; s = next) {
         next = s->next;
-        GL_ASAN_SHOW(s, SLAB_BYTES);
+        GL_ASAN_UNPOISON(s, SLAB_BYTES);
         gl_mem_free(s);
     }
     for (struct large *l = p->large, *next; l; l = next) {
@@ -126,7 +126,7 @@ static void slab_add(struct gl_pool *p)
     p->fresh = (char *)s + SLAB_HEAD;
     p->fresh_bytes = SLAB_BYTES - SLAB_HEAD;
     p->slab_bytes += SLAB_BYTES;
-    GL_ASAN_HIDE(p->fresh, p->fresh_bytes);
+    GL_ASAN_POISON(p->fresh, p->fresh_bytes);
 }
 
 void *gl_pool_alloc(struct gl_pool *p, size_t bytes)
@@ -138,7 +138,7 @@ void *gl_pool_alloc(struct gl_pool *p, size_t bytes)
     size_t size = class_bytes[c];
     void *piece = p->free_list[c];
     if (piece) {
-        GL_ASAN_SHOW(piece, size);
+        GL_ASAN_UNPOISON(piece, size);
         p->free_list[c] = ((struct free_piece *)piece)->next;
     } else {
         if (p->fresh_bytes < size + GL_ASAN_GAP) {
@@ -147,7 +147,7 @@ void *gl_pool_alloc(struct gl_pool *p, size_t bytes)
         piece = p->fresh;
         p->fresh += size + GL_ASAN_GAP;
         p->fresh_bytes -= size + GL_ASAN_GAP;
-        GL_ASAN_SHOW(piece, size);
+        GL_ASAN_UNPOISON(piece, size);
     }
     p->used_bytes += size;
     memset(piece, 0, size);
@@ -168,5 +168,5 @@ void gl_pool_free(struct gl_pool *p, void *ptr, size_t bytes)
     p->used_bytes -= class_bytes[c];
     ((struct free_piece *)ptr)->next = p->free_list[c];
     p->free_list[c] = ptr;
-    GL_ASAN_HIDE(ptr, class_bytes[c]);
+    GL_ASAN_POISON(ptr, class_bytes[c]);
 }

@@ -7,7 +7,7 @@
 #ifndef GL_BASE_TRACE_H
 #define GL_BASE_TRACE_H
 
-#include "base/when.h"
+#include "base/times.h"
 
 #define GL_TRACES(X)  \
     X(JOB, "job")     \

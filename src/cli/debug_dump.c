@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "build.h"
 #include "cli/mask.h"
 #include "cli/mask_data.h"
@@ -282,7 +282,7 @@ static void put_list(struct gl_jw *w, const char *key, const struct gl_strs *lis
 
 static void put_head(struct making *m, struct gl_buf *out)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     struct gl_jw w;
 
     gl_jw_init(&w, out);
@@ -296,7 +296,7 @@ static void put_head(struct making *m, struct gl_buf *out)
     gl_jw_key(&w, "build");
     gl_jw_c(&w, GL_BUILD);
     gl_jw_key(&w, "made_at");
-    gl_jw_str(&w, gl_when_format((gl_ms)time(NULL) * 1000, when));
+    gl_jw_str(&w, gl_times_format((gl_ms)time(NULL) * 1000, when));
     gl_jw_key(&w, "redacted");
     gl_jw_bool(&w, !m->b->with_values);
     put_list(&w, "facts_left_in", &m->b->kept);

@@ -175,7 +175,7 @@ struct gl_open_request *gl_human_files_find(struct gl_connection *connection, co
 
 gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     gl_str then = {0};
 
     if (r->is_refused) {
@@ -188,7 +188,7 @@ gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r)
                ? r->prompt
                : gl_str_fmt(&cli->arena, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
                             gl_human_file_is_expired(r, gl_term_now()) ? "expired" : "until",
-                            GL_STR_ARG(gl_when_format(r->expires_at, when)), GL_STR_ARG(then));
+                            GL_STR_ARG(gl_times_format(r->expires_at, when)), GL_STR_ARG(then));
 }
 
 /* ---- of a job that is followed ---- */

@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/bundle/agent.h"
 #include "model/bundle/route_parts.h"
 #include "model/bundle/worker_output.h"
@@ -176,7 +176,7 @@ static bool is_shown(const struct gl_mask_data *d, gl_str text)
     gl_ms when;
 
     return has(d->shown, text) || has(d->added, text) || has(gl_str_of(protocol), text) ||
-           gl_id_valid(text) || gl_when_parse(text, &when);
+           gl_id_valid(text) || gl_times_parse(text, &when);
 }
 
 static bool is_small(gl_str text)

@@ -1,7 +1,7 @@
 #include "cli/mask_facts.h"
 
 #include "base/limits.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/text/cond_tree.h"
 #include "model/text/ref.h"
 
@@ -163,8 +163,8 @@ static void decide_text(const struct masking *m, gl_str text, enum matter matter
         return;
     }
     if (gl_ref_expand(text, facts, m->a, &text, NULL) != 0 ||
-        (matter == SPAN && !gl_when_parse_span(gl_str_trim(text), &t)) ||
-        (matter == TIME && !gl_when_parse(gl_str_trim(text), &t))) {
+        (matter == SPAN && !gl_times_parse_span(gl_str_trim(text), &t)) ||
+        (matter == TIME && !gl_times_parse(gl_str_trim(text), &t))) {
         gl_buf_c(out, "fails\n");
         return;
     }

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/suggest.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/text/yaml.h"
 #include "os/fs.h"
 #include "os/pools.h"
@@ -310,14 +310,14 @@ static bool is_server(gl_str text)
 /* NULL: it is within its bounds. */
 static const char *span_rule(const struct gl_setting_spec *spec, struct gl_arena *a, gl_ms span)
 {
-    char least[GL_WHEN_BYTES], most[GL_WHEN_BYTES];
+    char least[GL_TIMES_BYTES], most[GL_TIMES_BYTES];
 
     if (spec->most == 0 || (span >= spec->least && span <= spec->most)) {
         return NULL;
     }
     return gl_str_fmt(a, "must be between %.*s and %.*s",
-                      GL_STR_ARG(gl_when_span(spec->least, least)),
-                      GL_STR_ARG(gl_when_span(spec->most, most)))
+                      GL_STR_ARG(gl_times_format_span(spec->least, least)),
+                      GL_STR_ARG(gl_times_format_span(spec->most, most)))
         .p;
 }
 
@@ -395,7 +395,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
                    : "must be a name of at most 40 letters, digits, '_', '.' or '-', beginning "
                      "with a letter or digit";
     case GL_KIND_SPAN:
-        if (!gl_when_parse_span(value, ret)) {
+        if (!gl_times_parse_span(value, ret)) {
             return "must be a time like 30s, 10m, 12h or 7d";
         }
         return span_rule(spec, a, *ret);

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 enum gl_setting_id {
     GL_SET_DATA_DIR,

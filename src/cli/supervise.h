@@ -22,7 +22,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_supervisor {
     pid_t pid;    /* of the supervisor */

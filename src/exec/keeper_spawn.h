@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/when.h"
+#include "base/times.h"
 
 /* Where the program is: beside our own, then in ../libexec/glia and ../libexec. */
 int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *reterr_why);

@@ -38,14 +38,14 @@ enum {
 
 void gl_keeper_say(const char *fmt, ...)
 {
-    char when[GL_WHEN_BYTES], text[1024];
+    char when[GL_TIMES_BYTES], text[1024];
     struct timespec t;
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     (void)clock_gettime(CLOCK_REALTIME, &t);
-    gl_str at = gl_when_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
+    gl_str at = gl_times_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
     (void)fprintf(stderr, "%.*s [%d] %s\n", GL_STR_ARG(at), (int)getpid(), text);
 }
 

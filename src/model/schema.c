@@ -83,13 +83,13 @@ static bool is_empty_object(const struct gl_field *f, const void *at)
 
 static void write_time(gl_ms t, struct gl_jw *w, enum gl_audience audience)
 {
-    char buf[GL_WHEN_BYTES];
+    char buf[GL_TIMES_BYTES];
     if (audience == GL_FOR_STORE) {
         gl_jw_i64(w, t);
     } else if (t == 0) {
         gl_jw_null(w);
     } else {
-        gl_jw_str(w, gl_when_format(t, buf));
+        gl_jw_str(w, gl_times_format(t, buf));
     }
 }
 
@@ -244,7 +244,7 @@ static int read_time(const struct schema_reading *r, gl_jnode n, const struct pa
     if (gl_json_is(n, GL_JSON_NULL) || gl_json_i64(r->j, n, ret)) {
         return 0;
     }
-    if (gl_json_is(n, GL_JSON_STRING) && gl_when_parse(gl_json_str(r->j, n, r->a), ret)) {
+    if (gl_json_is(n, GL_JSON_STRING) && gl_times_parse(gl_json_str(r->j, n, r->a), ret)) {
         return 0;
     }
     return expected(r, n, path, "a time like \"2026-11-15T10:55:49Z\" or milliseconds since 1970");
@@ -330,7 +330,7 @@ static int read_number(const struct schema_reading *r, gl_jnode n, const struct 
 static int read_duration(const struct schema_reading *r, gl_jnode n, const struct path *path,
                          gl_ms *ret)
 {
-    if (gl_json_is(n, GL_JSON_STRING) && gl_when_parse_span(gl_json_str(r->j, n, r->a), ret)) {
+    if (gl_json_is(n, GL_JSON_STRING) && gl_times_parse_span(gl_json_str(r->j, n, r->a), ret)) {
         return 0;
     }
     return fail(r, n, path, "expected a duration, as \"60s\" or \"7d\"");

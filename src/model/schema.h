@@ -7,7 +7,7 @@
 #define GL_MODEL_SCHEMA_H
 
 #include "base/json.h"
-#include "base/when.h"
+#include "base/times.h"
 
 enum gl_field_type {
     GL_F_BOOL,     /* bool */

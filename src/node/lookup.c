@@ -110,14 +110,14 @@ static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known 
 
 static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     GL_ASSERT(f->wish.job.n > 0);
     gl_jw_put_object(w, "job");
     gl_jw_put_str(w, "id", f->wish.job);
     gl_jw_put_str(w, "run_id", f->wish.run_id);
     gl_jw_put_str(w, "name", f->wish.spec->flow->name);
-    gl_jw_put_str(w, "submitted_at", gl_when_format(f->wish.submitted_at, when));
+    gl_jw_put_str(w, "submitted_at", gl_times_format(f->wish.submitted_at, when));
     if (item.n > 0) {
         gl_jw_put_raw(w, "item", item);
         gl_jw_put_i64(w, "index", f->wish.item);

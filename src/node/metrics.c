@@ -12,7 +12,7 @@ enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* on top of the renewal
 
 gl_str gl_metrics_store_read_only(const struct gl_node *n, struct gl_arena *a)
 {
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
     gl_ms since;
     gl_str why;
 
@@ -21,13 +21,13 @@ gl_str gl_metrics_store_read_only(const struct gl_node *n, struct gl_arena *a)
         return (gl_str){0};
     }
     return gl_str_fmt(a, "the store has accepted no commits since %.*s: %.*s",
-                      GL_STR_ARG(gl_when_format(since, text)), GL_STR_ARG(why));
+                      GL_STR_ARG(gl_times_format(since, text)), GL_STR_ARG(why));
 }
 
 /* Why the node is not ready; NULL: it is. */
 static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *ret_reason)
 {
-    char since[GL_WHEN_BYTES];
+    char since[GL_TIMES_BYTES];
 
     if (n->stopping) {
         *ret_reason = GL_R_NODE_STOPPING;
@@ -54,7 +54,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
                                                   : STORE_SILENT_MS)) {
         *ret_reason = GL_R_STORE_SILENT;
         return gl_str_fmt(a, "the store has accepted no writes since %.*s",
-                          GL_STR_ARG(gl_when_format(gl_sessions_renewed_at(n), since)))
+                          GL_STR_ARG(gl_times_format(gl_sessions_renewed_at(n), since)))
             .p;
     }
     return NULL;
@@ -95,13 +95,13 @@ void gl_metrics_write_node(struct gl_node *n, struct gl_buf *out)
     const char *reason = not_ready(n, &a, &code);
     struct gl_core_figures f;
     uint64_t removed;
-    char now[GL_WHEN_BYTES];
+    char now[GL_TIMES_BYTES];
     struct gl_jw w;
 
     gl_core_figures(n->core, &f);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    gl_jw_put_str(&w, "now", gl_when_format(n->ports.clock->now(n->ports.clock), now));
+    gl_jw_put_str(&w, "now", gl_times_format(n->ports.clock->now(n->ports.clock), now));
     gl_jw_put_str(&w, "name", n->config.name);
     gl_jw_put_str(&w, "session", n->session);
     gl_jw_put_str(&w, "store", n->config.store);

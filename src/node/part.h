@@ -22,7 +22,7 @@
 #include <stddef.h>
 
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_node;
 

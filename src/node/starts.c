@@ -96,7 +96,7 @@ static void add_env(struct start *s, const char *name, gl_str value)
 
 static int make_env(struct start *s, struct gl_why *why)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     gl_str *env = GL_NEW_ARRAY(&s->chain.arena, gl_str, s->step->env.n + 10);
     int rc = 0;
 
@@ -116,7 +116,7 @@ static int make_env(struct start *s, struct gl_why *why)
     add_env(s, "GLIA_ATTEMPT_ID", s->x.key.attempt);
     add_env(s, "GLIA_IDEMPOTENCY_KEY", s->idempotency_key);
     if (s->deadline_at > 0) {
-        add_env(s, "GLIA_DEADLINE_AT", gl_when_format(s->deadline_at, when));
+        add_env(s, "GLIA_DEADLINE_AT", gl_times_format(s->deadline_at, when));
     }
     if (s->item >= 0 && rc == 0) {
         gl_str item = {0};

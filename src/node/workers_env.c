@@ -71,9 +71,9 @@ static void put_pair(struct env *e, gl_str pair)
 
 gl_str gl_worker_time(gl_ms t, struct gl_arena *a)
 {
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
 
-    return t > 0 ? gl_str_dup(a, gl_when_format(t, text)) : (gl_str){0};
+    return t > 0 ? gl_str_dup(a, gl_times_format(t, text)) : (gl_str){0};
 }
 
 /* ---- from the node ---- */

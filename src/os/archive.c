@@ -145,7 +145,7 @@ static int check_empty(const char *folder, struct gl_why *reterr_why)
 int gl_archive_create(struct gl_archive *a, const char *folder, const char *release, gl_ms made_at,
                       struct gl_why *reterr_why)
 {
-    char made[GL_WHEN_BYTES];
+    char made[GL_TIMES_BYTES];
     int err = check_empty(folder, reterr_why);
     if (err == 0) {
         err = gl_fs_mkdirs(folder, reterr_why);
@@ -154,7 +154,7 @@ int gl_archive_create(struct gl_archive *a, const char *folder, const char *rele
         return err;
     }
     *a = (struct gl_archive){.folder = folder};
-    (void)gl_when_format(made_at, made);
+    (void)gl_times_format(made_at, made);
     gl_buf_fmt(&a->list, "glia-backup %d\nglia %s\nmade %s\n", (int)GL_ARCHIVE_VERSION, release,
                made);
     return 0;

@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 enum { GL_ARCHIVE_VERSION = 1 };
 
@@ -47,7 +47,7 @@ int gl_archive_finish(struct gl_archive *a, struct gl_why *reterr_why);
 /* ---- reading ---- */
 
 struct gl_archive_info {
-    char release[32], made[GL_WHEN_BYTES];
+    char release[32], made[GL_TIMES_BYTES];
     uint64_t files_n, bytes;
 };
 

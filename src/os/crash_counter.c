@@ -75,7 +75,7 @@ static void write_counts(const struct gl_crash_counter *m)
     gl_jw_key(&w, "suspects");
     gl_jw_array(&w);
     for (size_t i = 0; i < m->suspects_n; i++) {
-        char when[GL_WHEN_BYTES];
+        char when[GL_TIMES_BYTES];
 
         gl_jw_object(&w);
         gl_jw_key(&w, "job_id");
@@ -83,7 +83,7 @@ static void write_counts(const struct gl_crash_counter *m)
         gl_jw_key(&w, "crashes");
         gl_jw_u64(&w, m->suspects[i].crashes);
         gl_jw_key(&w, "last");
-        gl_jw_str(&w, gl_when_format(m->suspects[i].seen_at, when));
+        gl_jw_str(&w, gl_times_format(m->suspects[i].seen_at, when));
         gl_jw_end(&w);
     }
     gl_jw_end(&w);
@@ -116,7 +116,7 @@ static void read_counts(struct gl_crash_counter *m)
         }
         s = add(m, job);
         s->crashes = crashes > UINT32_MAX ? UINT32_MAX : (uint32_t)crashes;
-        (void)gl_when_parse(gl_json_str(&j, gl_json_get(&j, e, "last"), &a), &s->seen_at);
+        (void)gl_times_parse(gl_json_str(&j, gl_json_get(&j, e, "last"), &a), &s->seen_at);
     }
 }
 

@@ -22,7 +22,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 enum {
     GL_CRASH_COUNTER_CRASHES_MAX = 3,

@@ -67,12 +67,12 @@ static gl_ms end_of(struct human_file_reading *r, const struct gl_json *j, gl_jn
     gl_ms end = 0, asked = 0;
     uint64_t seconds = 0;
 
-    if (gl_when_parse(text_in(r, j, payload, "expires_at"), &end)) {
+    if (gl_times_parse(text_in(r, j, payload, "expires_at"), &end)) {
         return end;
     }
     if (gl_str_u64(gl_str_cut(text, '.', &fraction), &seconds) && seconds <= SECONDS_MAX &&
-        (gl_when_parse(text_in(r, j, root, "timestamp"), &asked) ||
-         gl_when_parse(text_in(r, j, payload, "requested_at"), &asked))) {
+        (gl_times_parse(text_in(r, j, root, "timestamp"), &asked) ||
+         gl_times_parse(text_in(r, j, payload, "requested_at"), &asked))) {
         return asked + (gl_ms)(seconds + (fraction.n > 0)) * 1000;
     }
     return 0;
@@ -269,7 +269,7 @@ bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since)
     struct stat st;
     gl_ms began;
 
-    return gl_when_parse(since, &began) &&
+    return gl_times_parse(since, &began) &&
            lstat(gl_str_fmt(&a, "%s/%.*s/" FILE_NAME, root, GL_STR_ARG(run_id)).p, &st) == 0 &&
            gl_ask_is_since((gl_ms)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000, began);
 }
@@ -331,14 +331,14 @@ static int check(const struct gl_human_file *f, const struct gl_human_file_answe
                       GL_STR_ARG(r->answered_at));
     }
     if (gl_human_file_is_expired(r, answer->now)) {
-        char when[GL_WHEN_BYTES];
+        char when[GL_TIMES_BYTES];
 
         return gl_why(reterr_why,
                       r->is_refused               ? GL_R_REQUEST_DEFAULT_REFUSED
                       : r->default_decision.n > 0 ? GL_R_REQUEST_DEFAULTED
                                                   : GL_R_REQUEST_TIMED_OUT,
                       "request '%.*s' awaited an answer until %.*s%s%.*s",
-                      GL_STR_ARG(r->request_id), GL_STR_ARG(gl_when_format(r->expires_at, when)),
+                      GL_STR_ARG(r->request_id), GL_STR_ARG(gl_times_format(r->expires_at, when)),
                       r->is_refused               ? "; nothing counts, because it does not allow "
                                                     "its own default, "
                       : r->default_decision.n > 0 ? "; what counts is its default, "
@@ -458,14 +458,14 @@ gl_ms gl_human_file_next_timeout(const struct gl_human_file *f)
 static void write_default(const struct gl_ask *r, gl_ms now, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    char when[GL_WHEN_BYTES], until[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES], until[GL_TIMES_BYTES];
     struct gl_human_file_answer answer = {
         .request_id = r->request_id,
         .decision = r->default_decision,
         .reviewer = GL_S(GL_HUMAN_FILE_TIMEOUT),
         .reason = gl_str_fmt(&a, "nobody answered until %.*s: its default decision",
-                             GL_STR_ARG(gl_when_format(r->expires_at, until))),
-        .at = gl_when_format(now, when),
+                             GL_STR_ARG(gl_times_format(r->expires_at, until))),
+        .at = gl_times_format(now, when),
     };
 
     gl_buf_c(out, out->n > 0 ? "\n" : "");

@@ -22,7 +22,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "port/asks.h"
 
 enum gl_human_run {

@@ -27,7 +27,7 @@ static struct gl_lock_holder read_holder(int fd)
     if (gl_str_i64(gl_str_cut(rest, '\n', &rest), &pid)) {
         h.pid = pid;
     }
-    (void)gl_when_parse(gl_str_cut(rest, '\n', &rest), &h.since);
+    (void)gl_times_parse(gl_str_cut(rest, '\n', &rest), &h.since);
     what = gl_str_cut(rest, '\n', &rest);
     if (gl_str_is_id(what) && what.n < sizeof(h.what)) {
         memcpy(h.what, what.p, what.n);
@@ -38,7 +38,7 @@ static struct gl_lock_holder read_holder(int fd)
 static int busy(int fd, const char *data, struct gl_why *reterr_why)
 {
     struct gl_lock_holder h = read_holder(fd);
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     if (h.pid == 0) {
         return gl_why(reterr_why, GL_R_FOLDER_IN_USE,
@@ -48,18 +48,18 @@ static int busy(int fd, const char *data, struct gl_why *reterr_why)
                   "the data folder %s is in use by process %lld%s%s%s%s%s", data, (long long)h.pid,
                   h.what[0] != '\0' ? " (glia " : "", h.what, h.what[0] != '\0' ? ")" : "",
                   h.since != 0 ? ", since " : "",
-                  h.since != 0 ? gl_when_format(h.since, when).p : "");
+                  h.since != 0 ? gl_times_format(h.since, when).p : "");
 }
 
 /* The folder is ours even if the disk is too full to say so. */
 static void sign(int fd, const char *what)
 {
-    char text[TEXT_BYTES], when[GL_WHEN_BYTES];
+    char text[TEXT_BYTES], when[GL_TIMES_BYTES];
     struct timespec t;
     int n;
 
     (void)clock_gettime(CLOCK_REALTIME, &t);
-    (void)gl_when_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
+    (void)gl_times_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
     n = snprintf(text, sizeof(text), "%ld\n%s\n%s\n", (long)getpid(), when, what);
     GL_ASSERT(n > 0 && n < TEXT_BYTES);
     /* Never empty, for whoever reads it just now. */

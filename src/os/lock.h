@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_lock {
     int fd; /* negative: not held */

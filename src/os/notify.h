@@ -8,7 +8,7 @@
 #define GL_OS_NOTIFY_H
 
 #include "base/err.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_notify {
     int fd;            /* connected; negative: no service manager */

@@ -246,7 +246,7 @@ int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_st
 
 static void write_file(struct gl_jw *w, const struct gl_run_file *f)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     gl_jw_object(w);
     gl_jw_key(w, "path");
@@ -262,7 +262,7 @@ static void write_file(struct gl_jw *w, const struct gl_run_file *f)
     gl_jw_key(w, "content_type");
     gl_jw_c(w, gl_run_files_type(f->path));
     gl_jw_key(w, "modified_at");
-    gl_jw_str(w, gl_when_format(f->modified_at, when));
+    gl_jw_str(w, gl_times_format(f->modified_at, when));
     gl_jw_end(w);
 }
 

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_run_file {
     gl_str path; /* below the folder */

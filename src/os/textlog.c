@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "os/fs.h"
 
 enum { LINE_BYTES_MAX = 2048 };
@@ -51,10 +51,10 @@ static void rotate(struct gl_textlog *l)
 
 static size_t format(char line[static LINE_BYTES_MAX], const char *fmt, va_list args)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     struct timespec t;
     (void)clock_gettime(CLOCK_REALTIME, &t);
-    gl_str now = gl_when_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
+    gl_str now = gl_times_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
     size_t n = (size_t)snprintf(line, LINE_BYTES_MAX, "%.*s ", GL_STR_ARG(now));
     int more = vsnprintf(line + n, LINE_BYTES_MAX - n - 1, fmt, args);
     size_t room = LINE_BYTES_MAX - n - 2;

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/schema.h"
 
 enum {

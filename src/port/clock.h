@@ -5,7 +5,7 @@
 #ifndef GL_PORT_CLOCK_H
 #define GL_PORT_CLOCK_H
 
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_clock {
     gl_ms (*now)(struct gl_clock *c);

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_exec;
 struct gl_exec_req;

@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 /* The context users have today. It is named where a request, a command or a node begins; everything
  * else is given its context. */

@@ -58,9 +58,9 @@ static void on_trace(struct gl_trace *t, const struct gl_trace_record *rec)
     (void)gl_trace_format(&copy, line, sizeof(line));
     gl_buf_fmt(&r->moves, "    %s\n", line + sizeof("t=0"));
     if (r->options->print != NULL && rec->job.n > 0 && gl_str_starts(rec->job, r->options->job)) {
-        char when[GL_WHEN_BYTES], out[LINE_BYTES + GL_WHEN_BYTES];
+        char when[GL_TIMES_BYTES], out[LINE_BYTES + GL_TIMES_BYTES];
 
-        (void)snprintf(out, sizeof(out), "%.*s   %s", GL_STR_ARG(gl_when_format(rec->now, when)),
+        (void)snprintf(out, sizeof(out), "%.*s   %s", GL_STR_ARG(gl_times_format(rec->now, when)),
                        line + sizeof("t=0"));
         r->options->print(r->options->owner, out);
     }
@@ -68,7 +68,7 @@ static void on_trace(struct gl_trace *t, const struct gl_trace_record *rec)
 
 static void tell_event(const struct replay *r, const struct gl_event *ev)
 {
-    char when[GL_WHEN_BYTES], line[LINE_BYTES];
+    char when[GL_TIMES_BYTES], line[LINE_BYTES];
     gl_str attempt = gl_event_attempt(ev);
     int64_t code = gl_event_code(ev);
     bool wanted =
@@ -78,7 +78,7 @@ static void tell_event(const struct replay *r, const struct gl_event *ev)
         return;
     }
     (void)snprintf(line, sizeof(line), "%.*s #%llu %s%s%.*s%s%.*s%s%s",
-                   GL_STR_ARG(gl_when_format(ev->now, when)),
+                   GL_STR_ARG(gl_times_format(ev->now, when)),
                    (unsigned long long)r->result->events_n, gl_event_schema(ev->type)->name,
                    ev->job.n > 0 ? " " : "", GL_STR_ARG(ev->job), attempt.n > 0 ? " " : "",
                    GL_STR_ARG(attempt), code != 0 ? " " : "",
@@ -271,7 +271,7 @@ static int on_event(struct replay *r, const struct gl_json *j, gl_jnode value)
 
 static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     uint64_t then;
 
     if (!read_hex(gl_json_str(j, value, &r->line), &then)) {
@@ -287,7 +287,7 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
         gl_buf_fmt(&r->result->difference, "event %llu, %s%s%s at %.*s (line %zu): ",
                    (unsigned long long)r->result->events_n, gl_event_schema(r->last.type)->name,
                    r->last_job[0] != 0 ? " of job " : "", r->last_job,
-                   GL_STR_ARG(gl_when_format(r->last.now, when)), r->number - 1);
+                   GL_STR_ARG(gl_times_format(r->last.now, when)), r->number - 1);
         gl_buf_fmt(&r->result->difference, "decided %016llx then and %016llx now; now it did:\n",
                    (unsigned long long)then, (unsigned long long)r->decided);
         gl_buf_str(&r->result->difference,

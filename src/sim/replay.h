@@ -13,7 +13,7 @@
 #define GL_SIM_REPLAY_H
 
 #include "base/err.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "node/flight_recorder.h"
 
 struct sim_replay_options {

@@ -48,7 +48,7 @@ static void put_step(struct sim_checks *c, const struct sim_fact_step *st, struc
 
 static void put_job(const struct sim_fact_job *j, int64_t index, gl_str item, struct gl_jw *w)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     gl_jw_key(w, "job");
     gl_jw_object(w);
     gl_jw_key(w, "id");
@@ -58,7 +58,7 @@ static void put_job(const struct sim_fact_job *j, int64_t index, gl_str item, st
     gl_jw_key(w, "name");
     gl_jw_str(w, j->flow->name);
     gl_jw_key(w, "submitted_at");
-    gl_jw_str(w, gl_when_format(j->r.submitted_at, when));
+    gl_jw_str(w, gl_times_format(j->r.submitted_at, when));
     if (index >= 0) {
         gl_jw_key(w, "index");
         gl_jw_i64(w, index);
@@ -135,9 +135,9 @@ bool sim_known_due(struct sim_checks *c, const struct sim_fact_step *st,
         return false;
     }
     if (st->spec->until.n > 0) {
-        return gl_when_parse(text, ret);
+        return gl_times_parse(text, ret);
     }
-    if (!gl_when_parse_span(text, &span)) {
+    if (!gl_times_parse_span(text, &span)) {
         return false;
     }
     *ret = now + span;

@@ -219,7 +219,7 @@ static void draw_foreach(struct wish *w)
 static void draw_sleep(struct wish *w)
 {
     static const char *const spans[] = {"0s", "30ms", "1s", "7s", "90s", "4m", "8m"};
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     uint64_t kind = gl_rng_below(w->r, 10);
     w->st->driver = GL_S("sleep");
     if (kind < 6) {
@@ -233,7 +233,7 @@ static void draw_sleep(struct wish *w)
         gl_ms at = SIM_EPOCH_MS + gl_rng_range(w->r, -60000, 12 * 60000);
         w->st->driver = GL_S("until");
         w->st->until =
-            kind < 9 ? gl_str_dup(w->a, gl_when_format(at, when)) : GL_S("${job.submitted_at}");
+            kind < 9 ? gl_str_dup(w->a, gl_times_format(at, when)) : GL_S("${job.submitted_at}");
     }
 }
 

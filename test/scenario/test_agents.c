@@ -462,7 +462,7 @@ static int64_t told(struct sim_story *s, const char *field)
     assert_non_null(at);
     gl_ms ret = 0;
     gl_str text = {.p = at + strlen(field), .n = 24};
-    assert_true(gl_when_parse(text, &ret));
+    assert_true(gl_times_parse(text, &ret));
     return ret;
 }
 

@@ -396,7 +396,7 @@ static void break_assertion(void)
 
 static void run_out_of_memory(void)
 {
-    gl_check_memory(4711);
+    gl_check_out_of_memory(4711);
 }
 
 /* What it says when it aborts. */

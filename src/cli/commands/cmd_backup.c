@@ -191,7 +191,7 @@ int gl_cmd_backup(struct gl_cli *cli)
 {
     struct backup b = {.cli = cli, .salvage = gl_cli_option(cli, "--salvage") != NULL};
     gl_ms now = gl_term_now();
-    char made[GL_WHEN_BYTES];
+    char made[GL_TIMES_BYTES];
     const char *store = cli->settings->values[GL_SET_STORE].text, *folder;
     int err = absolute(cli, cli->words[0], &folder, &b.why);
 
@@ -210,7 +210,7 @@ int gl_cmd_backup(struct gl_cli *cli)
         err = fill(&b, gl_cli_option(cli, "--logs") != NULL);
     }
     if (err == 0) {
-        (void)gl_when_format(now, made);
+        (void)gl_times_format(now, made);
         print_summary(cli, "backup", folder, made, b.archive.files_n, b.archive.bytes, b.jobs_n,
                       b.unfinished_n);
     }

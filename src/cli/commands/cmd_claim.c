@@ -31,7 +31,7 @@ static int read_span(struct gl_cli *cli, const char *option, gl_ms *ret)
 {
     const char *text = given_for(cli, option);
 
-    if (text != NULL && !gl_when_parse_span(gl_str_of(text), ret)) {
+    if (text != NULL && !gl_times_parse_span(gl_str_of(text), ret)) {
         return gl_cli_usage(cli, "%s needs a duration, like 60s or 5m, not '%s'", option, text);
     }
     return 0;

@@ -343,7 +343,7 @@ static int read_options(struct claim_run *r)
         const char *text = gl_cli_option(cli, spans[i].name);
 
         if (text != NULL &&
-            !gl_when_parse_span(gl_str_of(text), (gl_ms *)((char *)r + spans[i].at))) {
+            !gl_times_parse_span(gl_str_of(text), (gl_ms *)((char *)r + spans[i].at))) {
             code =
                 gl_cli_usage(cli, "%s needs a duration, like 30s, not '%s'", spans[i].name, text);
         }

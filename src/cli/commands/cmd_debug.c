@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "cli/cli.h"
 #include "cli/debug_dump.h"
 #include "os/fs.h"

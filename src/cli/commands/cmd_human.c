@@ -371,7 +371,7 @@ static int respond_in_file(struct gl_connection *connection, struct gl_api_reply
     struct gl_cli *cli = connection->cli;
     gl_str word = status != NULL ? gl_api_reply_text(status, status->root, "status") : (gl_str){0};
     const char *reviewer = gl_cli_option(cli, "--reviewer");
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     gl_ms now = gl_term_now();
     struct gl_human_file_answer answer = {
         .request_id = gl_str_of(cli->words[1]),
@@ -380,7 +380,7 @@ static int respond_in_file(struct gl_connection *connection, struct gl_api_reply
         .reason = gl_str_of(gl_cli_option(cli, "--reason")),
         .output = gl_str_trim(gl_str_of(gl_cli_option(cli, "--output"))),
         .now = now,
-        .at = gl_when_format(now, when),
+        .at = gl_times_format(now, when),
         .ended = has_ended(word) ? word : (gl_str){0},
     };
     struct gl_why why;

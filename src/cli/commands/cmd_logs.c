@@ -45,7 +45,7 @@ static gl_str agent_of(gl_str step)
 static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str time, gl_str stream,
                        gl_str text)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     int64_t ms = 0;
 
     (void)gl_str_i64(time, &ms);
@@ -55,7 +55,7 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
     gl_jw_key(&p->w, "attempt");
     gl_jw_u64(&p->w, attempt);
     gl_jw_key(&p->w, "timestamp");
-    gl_jw_str(&p->w, gl_when_format(ms, when));
+    gl_jw_str(&p->w, gl_times_format(ms, when));
     gl_jw_key(&p->w, "stream");
     gl_jw_c(&p->w, gl_str_is(stream, "e") ? "stderr" : "stdout");
     gl_jw_key(&p->w, "text");
@@ -74,11 +74,11 @@ static void print_front(struct paper *p, gl_str step, uint32_t attempt, gl_str t
 {
     FILE *out = p->cli->out.file;
     const char *end = p->cli->out.is_tty ? " | " : "\t";
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     int64_t ms = 0;
 
     if (p->with_times) {
-        gl_str text = gl_str_i64(time, &ms) ? gl_when_format(ms, when) : (gl_str){0};
+        gl_str text = gl_str_i64(time, &ms) ? gl_times_format(ms, when) : (gl_str){0};
 
         (void)fprintf(out, "%.*s%s", GL_STR_ARG(text), p->cli->out.is_tty ? " " : "\t");
     }

@@ -35,13 +35,14 @@ static bool flag(const struct gl_api_reply *p, gl_jnode n, const char *name)
 static gl_str deadline_of(struct gl_api_reply *p, gl_jnode node)
 {
     int64_t left;
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
 
     if (!gl_json_i64(&p->j, gl_json_get(&p->j, node, "deadline_in_ms"), &left)) {
         return (gl_str){0};
     }
-    return left >= 0 ? gl_str_dup(&p->arena, gl_when_span(left, text))
-                     : gl_str_fmt(&p->arena, "late by %.*s", GL_STR_ARG(gl_when_span(-left, text)));
+    return left >= 0 ? gl_str_dup(&p->arena, gl_times_format_span(left, text))
+                     : gl_str_fmt(&p->arena, "late by %.*s",
+                                  GL_STR_ARG(gl_times_format_span(-left, text)));
 }
 
 static gl_str number_of(struct gl_api_reply *p, gl_jnode node, const char *name)

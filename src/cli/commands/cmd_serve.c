@@ -273,7 +273,7 @@ static void drain(struct serve *s)
 {
     gl_ms grace = s->cli->settings->values[GL_SET_GRACE].number;
     gl_ms until = gl_term_now() + grace;
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
     uint64_t running = UINT64_MAX, reported_n = 0;
 
     gl_notify_send(&s->notify, "EXTEND_TIMEOUT_USEC=%lld", (long long)(grace + 30000) * 1000);
@@ -285,7 +285,7 @@ static void drain(struct serve *s)
         }
         if (running != UINT64_MAX && reported_n == 0 && running > 0) {
             gl_cli_note(s->cli, "waiting up to %.*s for %llu running step%s",
-                        GL_STR_ARG(gl_when_span(grace, text)), (unsigned long long)running,
+                        GL_STR_ARG(gl_times_format_span(grace, text)), (unsigned long long)running,
                         running == 1 ? "" : "s");
         }
         reported_n = running != UINT64_MAX ? running : reported_n;

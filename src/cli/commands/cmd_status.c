@@ -53,7 +53,7 @@ static bool is_shared(struct gl_cli *cli, struct gl_overview *o)
 /* "n1, serve, process 123 since ..." */
 static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     struct gl_lock_holder holder;
     bool is_here = !is_remote(cli) && gl_lock_find(cli->data, &holder);
     gl_str name = gl_api_reply_text(&o->node, o->node.root, "name");
@@ -68,7 +68,7 @@ static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
     }
     return gl_str_fmt(&cli->arena, "%.*s%s%s, process %lld since %.*s", GL_STR_ARG(name),
                       holder.what[0] != '\0' ? ", " : "", holder.what, (long long)holder.pid,
-                      GL_STR_ARG(gl_when_format(holder.since, when)));
+                      GL_STR_ARG(gl_times_format(holder.since, when)));
 }
 
 /* "1 step", "2 steps, 1 request" */

@@ -42,7 +42,7 @@ static int read_limits(struct gl_cli *cli, struct gl_request *ret)
     uint64_t jobs;
 
     gl_request_init(ret, GL_VERB_TRIM, cli->context);
-    if (keep_for != NULL && !gl_when_parse_span(gl_str_of(keep_for), &ret->trim.keep_for)) {
+    if (keep_for != NULL && !gl_times_parse_span(gl_str_of(keep_for), &ret->trim.keep_for)) {
         return gl_cli_usage(cli, "--keep-for needs a duration, like 7d or 12h, not '%s'", keep_for);
     }
     if (keep_jobs != NULL) {

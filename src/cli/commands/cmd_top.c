@@ -224,8 +224,8 @@ static void put_line(struct top *t, enum gl_color color, gl_str text)
 static void put_head(struct top *t)
 {
     struct gl_api_reply *n = &t->node;
-    char when[GL_WHEN_BYTES];
-    gl_str now = gl_when_format(gl_term_now(), when), asks = {0};
+    char when[GL_TIMES_BYTES];
+    gl_str now = gl_times_format(gl_term_now(), when), asks = {0};
 
     put_line(t, GL_BOLD,
              gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p,
@@ -444,7 +444,7 @@ int gl_cmd_top(struct gl_cli *cli)
                     .interval_ms = INTERVAL_MS};
     int code;
 
-    if (interval != NULL && (!gl_when_parse_span(gl_str_of(interval), &t.interval_ms) ||
+    if (interval != NULL && (!gl_times_parse_span(gl_str_of(interval), &t.interval_ms) ||
                              t.interval_ms < INTERVAL_MS_MIN || t.interval_ms > INTERVAL_MS_MAX)) {
         return gl_cli_usage(cli, "--interval takes a time from 100ms to 1h");
     }

@@ -105,7 +105,7 @@ static void check_clock(struct gl_doctor_check *c)
     const char *store =
         gl_paths_context(&c->cli->arena, c->cli->data, c->cli->context, GL_PATHS_STATE);
     gl_ms now = gl_term_now(), written = 0, ahead = node_clock_lead(c->cli);
-    char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES], span[GL_TIMES_BYTES];
     struct stat st;
 
     if (stat(store, &st) == 0) {
@@ -113,20 +113,20 @@ static void check_clock(struct gl_doctor_check *c)
     }
     if (now < clock_min) {
         gl_doctor_check_report(c, GL_DOCTOR_FAIL, "set the clock", "the clock says %.*s",
-                               GL_STR_ARG(gl_when_format(now, when)));
+                               GL_STR_ARG(gl_times_format(now, when)));
     } else if (ahead > CLOCK_SLACK_MS || ahead < -CLOCK_SLACK_MS) {
         gl_doctor_check_report(c, GL_DOCTOR_WARN,
                                "restart the node: it takes the time when it starts",
                                "the clock says %.*s, and the node's is %.*s %s it",
-                               GL_STR_ARG(gl_when_format(now, when)),
-                               GL_STR_ARG(gl_when_span(ahead > 0 ? ahead : -ahead, span)),
+                               GL_STR_ARG(gl_times_format(now, when)),
+                               GL_STR_ARG(gl_times_format_span(ahead > 0 ? ahead : -ahead, span)),
                                ahead > 0 ? "ahead of" : "behind");
     } else if (written > now + CLOCK_SLACK_MS) {
         gl_doctor_check_report(c, GL_DOCTOR_WARN, "see whether the clock was set back",
                                "the clock says %.*s, but the store was written later than that",
-                               GL_STR_ARG(gl_when_format(now, when)));
+                               GL_STR_ARG(gl_times_format(now, when)));
     } else {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%.*s", GL_STR_ARG(gl_when_format(now, when)));
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%.*s", GL_STR_ARG(gl_times_format(now, when)));
     }
 }
 

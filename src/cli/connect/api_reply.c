@@ -149,7 +149,7 @@ gl_ms gl_api_reply_time(struct gl_api_reply *p, gl_jnode n, const char *name)
 {
     gl_ms t = 0;
 
-    (void)gl_when_parse(gl_api_reply_text(p, n, name), &t);
+    (void)gl_times_parse(gl_api_reply_text(p, n, name), &t);
     return t;
 }
 
@@ -189,10 +189,10 @@ void gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connectio
 
 gl_str gl_api_reply_span(struct gl_api_reply *p, gl_ms since, gl_ms until)
 {
-    char span[GL_WHEN_BYTES];
+    char span[GL_TIMES_BYTES];
 
     if (since == 0 || until == 0 || until < since) {
         return (gl_str){0};
     }
-    return gl_str_dup(&p->arena, gl_when_span(until - since, span));
+    return gl_str_dup(&p->arena, gl_times_format_span(until - since, span));
 }

@@ -44,7 +44,7 @@ static gl_ms when(struct gl_progress *p, const struct gl_json *j, gl_jnode n, co
 {
     gl_ms t = 0;
 
-    (void)gl_when_parse(gl_json_str(j, gl_json_get(j, n, name), &p->arena), &t);
+    (void)gl_times_parse(gl_json_str(j, gl_json_get(j, n, name), &p->arena), &t);
     return t;
 }
 
@@ -203,16 +203,17 @@ void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode s
 
 static void add_times(struct gl_buf *line, const struct gl_progress_step *s, gl_ms now)
 {
-    char span[GL_WHEN_BYTES];
+    char span[GL_TIMES_BYTES];
     gl_ms until = s->ended_at != 0 ? s->ended_at : now;
 
     if (s->attempt > 1) {
         gl_buf_fmt(line, "  attempt %u", s->attempt);
     }
     if (gl_str_is(s->status, "retry_wait") && s->retry_at > now) {
-        gl_buf_fmt(line, "  again in %.*s", GL_STR_ARG(gl_when_span(s->retry_at - now, span)));
+        gl_buf_fmt(line, "  again in %.*s",
+                   GL_STR_ARG(gl_times_format_span(s->retry_at - now, span)));
     } else if (s->started_at != 0 && until > s->started_at && !gl_str_is(s->status, "ready")) {
-        gl_buf_fmt(line, "  %.*s", GL_STR_ARG(gl_when_span(until - s->started_at, span)));
+        gl_buf_fmt(line, "  %.*s", GL_STR_ARG(gl_times_format_span(until - s->started_at, span)));
     }
 }
 

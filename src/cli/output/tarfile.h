@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_tarfile {
     FILE *out;       /* borrowed */

@@ -202,7 +202,7 @@ gl_str gl_term_time(struct gl_arena *a, gl_str time)
 {
     gl_ms ms;
 
-    if (time.n != 24 || time.p[19] != '.' || !gl_when_parse(time, &ms)) {
+    if (time.n != 24 || time.p[19] != '.' || !gl_times_parse(time, &ms)) {
         return time;
     }
     return gl_str_fmt(a, "%.19sZ", time.p);

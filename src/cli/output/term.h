@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_term {
     FILE *file;

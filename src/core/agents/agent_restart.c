@@ -70,7 +70,7 @@ static gl_ms delay_after(const struct gl_restart *p, size_t earlier)
 static void write_policy_state(struct gl_core *c, struct gl_step *st, const gl_ms *history,
                                size_t n, gl_str why, const char *next, gl_ms next_at)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     struct gl_buf buf = {0};
     struct gl_jw w;
 
@@ -91,7 +91,7 @@ static void write_policy_state(struct gl_core *c, struct gl_step *st, const gl_m
     gl_jw_c(&w, next);
     if (next_at > 0) {
         gl_jw_key(&w, "next_eligible_at");
-        gl_jw_str(&w, gl_when_format(next_at, when));
+        gl_jw_str(&w, gl_times_format(next_at, when));
     }
     gl_jw_end(&w);
     gl_core_set(c, &st->r.policy_state, gl_str_dup(c->out->arena, gl_buf_view(&buf)));

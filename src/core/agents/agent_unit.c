@@ -514,7 +514,7 @@ static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_step *step = step_of(c, st);
     gl_str since = GL_S("null");
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     st->r.beacon_at = c->now;
     if (!a->beacons) {
@@ -538,7 +538,7 @@ static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status
                                                       : "started",
                    (long long)a->beacon_ms, (long long)a->beacon_timeout_ms,
                    (long long)(c->now - st->r.attempt_at), GL_STR_ARG(since),
-                   GL_STR_ARG(gl_when_format(c->now, when))));
+                   GL_STR_ARG(gl_times_format(c->now, when))));
     if (step != NULL && !a->beacon_required) {
         gl_agent_step_on_beacon(c, step, a->beacon_timeout_ms);
     }

@@ -165,7 +165,7 @@ static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *w
 static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
                    struct gl_claim *ret, struct gl_why *reterr_why)
 {
-    char span[GL_WHEN_BYTES];
+    char span[GL_TIMES_BYTES];
 
     GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
     if (found == NULL) {
@@ -179,7 +179,7 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wis
         }
         return gl_why(reterr_why, GL_R_CLAIM_HELD, "'%.*s' is claimed by '%.*s' for another %.*s",
                       GL_STR_ARG(wish->key), GL_STR_ARG(found->owner),
-                      GL_STR_ARG(gl_when_span(found->lease_until - now, span)));
+                      GL_STR_ARG(gl_times_format_span(found->lease_until - now, span)));
     }
     if (found->state == GL_CLAIM_DONE && wish->once) {
         return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' is done already, by '%.*s'",

@@ -9,7 +9,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 /* renewal.c: keeps our session alive. */
 struct gl_renewal_state {

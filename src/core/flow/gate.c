@@ -17,7 +17,7 @@ enum { FACTS_RETRY_MS = 250 };
 /* The due time is in the step's record, so a sleep survives the node. */
 static void sleep_until(struct gl_core *c, struct gl_step *st, gl_ms at)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     GL_ASSERT(st->r.status == GL_STEP_READY);
     if (at <= c->now) {
@@ -26,7 +26,7 @@ static void sleep_until(struct gl_core *c, struct gl_step *st, gl_ms at)
     }
     gl_ledger_block(
         c, st, GL_BLOCK_TIMER,
-        gl_str_fmt(c->out->arena, "sleeps until %.*s", GL_STR_ARG(gl_when_format(at, when))));
+        gl_str_fmt(c->out->arena, "sleeps until %.*s", GL_STR_ARG(gl_times_format(at, when))));
     st->r.due_at = at;
     gl_step_set_due(c, st);
 }
@@ -121,12 +121,12 @@ static int start_waiting(struct gl_core *c, struct gl_step *st, const struct gl_
     }
     st->r.started_at = c->now;
     if (spec->sleep.n > 0) {
-        if (!gl_when_parse_span(gl_str_trim(text), &t)) {
+        if (!gl_times_parse_span(gl_str_trim(text), &t)) {
             return gl_why(why, GL_E_INVALID, "sleep: '%.*s' is not a duration", GL_STR_ARG(text));
         }
         sleep_until(c, st, c->now + t);
     } else if (spec->until.n > 0) {
-        if (!gl_when_parse(gl_str_trim(text), &t)) {
+        if (!gl_times_parse(gl_str_trim(text), &t)) {
             return gl_why(why, GL_E_INVALID,
                           "until: '%.*s' is not a time such as 2026-12-01T06:00:00Z",
                           GL_STR_ARG(text));
@@ -185,8 +185,8 @@ void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_s
 static void on_timeout_passed(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
-    char span[GL_WHEN_BYTES];
-    gl_str within = gl_when_span(spec->timeout_ms, span);
+    char span[GL_TIMES_BYTES];
+    gl_str within = gl_times_format_span(spec->timeout_ms, span);
 
     GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
     GL_ASSERT(st->r.due_at == 0);

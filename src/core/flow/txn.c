@@ -50,7 +50,7 @@ static gl_str attempt_id(struct gl_core *c, const struct gl_step *st)
 void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, const char *type,
                 gl_str reason, gl_str raw)
 {
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
     struct gl_jw w;
 
     GL_ASSERT(st == NULL || st->job == j);
@@ -64,7 +64,7 @@ void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, c
     gl_jw_key(&w, "job_id");
     gl_jw_str(&w, j->id);
     gl_jw_key(&w, "timestamp");
-    gl_jw_str(&w, gl_when_format(c->now, when));
+    gl_jw_str(&w, gl_times_format(c->now, when));
     if (st != NULL) {
         gl_jw_key(&w, "step_id");
         gl_jw_str(&w, st->r.step_id);

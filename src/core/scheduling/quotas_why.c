@@ -16,13 +16,13 @@ static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, str
 
 static void explain_rate(const struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
 {
-    char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES], span[GL_TIMES_BYTES];
 
     gl_buf_fmt(out, "rate key '%.*s' (one start per ", GL_STR_ARG(gl_quotas_key(l)));
-    gl_buf_str(out, gl_when_span(l->every_ms, span));
+    gl_buf_str(out, gl_times_format_span(l->every_ms, span));
     if (l->next_at > c->now) {
         gl_buf_c(out, ", next at ");
-        gl_buf_str(out, gl_when_format(l->next_at, when));
+        gl_buf_str(out, gl_times_format(l->next_at, when));
     } else if (l->in_use > 0) {
         gl_buf_c(out, ", and one is starting");
     }

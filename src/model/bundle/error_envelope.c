@@ -138,7 +138,7 @@ void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena 
                              struct gl_jw *w)
 {
     gl_str message, desc, remedy = e->remediation;
-    char when[GL_WHEN_BYTES];
+    char when[GL_TIMES_BYTES];
 
     GL_ASSERT((size_t)e->failure < GL_COUNT(failures));
     message = gl_redaction_apply(without_nul(gl_str_trim(e->message), scratch), e->env, e->env_n,
@@ -160,7 +160,7 @@ void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena 
     gl_jw_key(w, "severity");
     gl_jw_c(w, e->is_handled ? "warning" : "error");
     gl_jw_key(w, "occurred_at");
-    gl_jw_str(w, gl_when_format(e->occurred_at, when));
+    gl_jw_str(w, gl_times_format(e->occurred_at, when));
     put(w, "event_id", cut_bytes(e->event_id, GL_ERROR_ENVELOPE_NAME_BYTES, scratch));
     put(w, "remediation", cut_bytes(remedy, GL_ERROR_ENVELOPE_MESSAGE_BYTES, scratch));
     gl_jw_key(w, "links");

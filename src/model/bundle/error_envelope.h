@@ -11,7 +11,7 @@
 #define GL_MODEL_BUNDLE_ERROR_ENVELOPE_H
 
 #include "base/json.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/text/redaction.h"
 
 enum {

@@ -244,7 +244,7 @@ bool gl_manifest_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, g
     if (n == NULL) {
         return false;
     }
-    if (!gl_json_is(n, GL_JSON_NUMBER) || !gl_when_parse_span(gl_json_raw(m->r.j, n), &v)) {
+    if (!gl_json_is(n, GL_JSON_NUMBER) || !gl_times_parse_span(gl_json_raw(m->r.j, n), &v)) {
         gl_manifest_error(m, n, NULL, GL_REASON_NOT_A_DURATION,
                           "expected a number of seconds, at most ten years");
         return false;

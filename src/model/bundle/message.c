@@ -28,10 +28,10 @@ static void put(struct gl_jw *w, const char *name, gl_str value)
 
 static void put_time(struct gl_jw *w, const char *name, gl_ms t)
 {
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
 
     gl_jw_name(w, name);
-    gl_jw_str(w, gl_when_format(t, text));
+    gl_jw_str(w, gl_times_format(t, text));
 }
 
 static void put_raw(struct gl_jw *w, const char *name, gl_str json, const char *fallback)
@@ -169,7 +169,7 @@ static int read_time(const struct message_reader *r, const struct part *p, gl_jn
     gl_str text = gl_json_str(r->j, n, r->a);
     gl_ms t;
 
-    if (!gl_json_is(n, GL_JSON_STRING) || !gl_when_parse(text, &t)) {
+    if (!gl_json_is(n, GL_JSON_STRING) || !gl_times_parse(text, &t)) {
         return gl_why(r->why, GL_E_INVALID,
                       "`%s%s` is not a time; write it like \"2026-11-15T10:55:49Z\"", r->where,
                       p->name);

@@ -7,7 +7,7 @@
 #define GL_MODEL_BUNDLE_MESSAGE_H
 
 #include "base/json.h"
-#include "base/when.h"
+#include "base/times.h"
 #include "model/schema.h"
 
 #define GL_MESSAGE_SPEC "mn-msg/1"

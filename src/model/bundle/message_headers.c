@@ -47,7 +47,7 @@ static void put_seconds(struct gl_jw *w, gl_ms ms)
 static void put_field(struct gl_jw *w, const struct field *f, const struct gl_message_ledger *l)
 {
     const void *at = (const char *)l + f->offset;
-    char text[GL_WHEN_BYTES];
+    char text[GL_TIMES_BYTES];
 
     if (f->kind == TEXT && ((const gl_str *)at)->n > 0) {
         gl_jw_key(w, f->name);
@@ -60,7 +60,7 @@ static void put_field(struct gl_jw *w, const struct field *f, const struct gl_me
         gl_jw_u64(w, l->attempt);
     } else if (f->kind == TIME && *(const gl_ms *)at > 0) {
         gl_jw_key(w, f->name);
-        gl_jw_str(w, gl_when_format(*(const gl_ms *)at, text));
+        gl_jw_str(w, gl_times_format(*(const gl_ms *)at, text));
     } else if (f->kind == SECONDS && *(const gl_ms *)at > 0) {
         gl_jw_key(w, f->name);
         put_seconds(w, *(const gl_ms *)at);
@@ -151,7 +151,7 @@ static void take_field(const struct gl_json *j, gl_jnode n, const struct field *
         l->graph_revision = v;
     } else if (f->kind == ATTEMPT && gl_json_u64(j, n, &v) && v <= UINT32_MAX) {
         l->attempt = (uint32_t)v;
-    } else if (f->kind == TIME && gl_when_parse(gl_json_str(j, n, a), &t)) {
+    } else if (f->kind == TIME && gl_times_parse(gl_json_str(j, n, a), &t)) {
         *(gl_ms *)at = t;
     } else if (f->kind == SECONDS && gl_json_is(n, GL_JSON_NUMBER) &&
                seconds_of(gl_json_raw(j, n), &t)) {

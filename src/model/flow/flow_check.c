@@ -4,7 +4,7 @@
 #include "model/bundle/agent.h"
 #include "model/text/ref.h"
 
-/* Ten years, as base/when.h reads them. */
+/* Ten years, as base/times.h reads them. */
 #define SPAN_MS_MAX ((gl_ms)3650 * 24 * 3600 * 1000)
 
 bool gl_flow_check_name(gl_str name)
@@ -213,10 +213,10 @@ static const char *check_driver(const struct gl_step_spec *s)
 static const char *check_waiting(const struct gl_step_spec *s)
 {
     gl_ms span;
-    if (s->sleep.n && !gl_ref_is_one(s->sleep) && !gl_when_parse_span(s->sleep, &span)) {
+    if (s->sleep.n && !gl_ref_is_one(s->sleep) && !gl_times_parse_span(s->sleep, &span)) {
         return "`sleep` is no duration";
     }
-    if (s->until.n && !gl_ref_is_one(s->until) && !gl_when_parse(s->until, &span)) {
+    if (s->until.n && !gl_ref_is_one(s->until) && !gl_times_parse(s->until, &span)) {
         return "`until` is no time";
     }
     if (s->signal.n && !gl_str_is_id(s->signal)) {

@@ -299,7 +299,7 @@ bool gl_flow_read_span(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
 {
     gl_ms v = -1;
     gl_str text = gl_json_is(n, GL_JSON_NUMBER) ? gl_json_raw(r->j, n) : gl_json_str(r->j, n, r->a);
-    if (!gl_when_parse_span(text, &v)) {
+    if (!gl_times_parse_span(text, &v)) {
         gl_flow_read_error(
             r, n, at, GL_REASON_NOT_A_DURATION,
             "expected a duration like 90s, 5m, 1.5h or 2m30s (a number means seconds), at most "

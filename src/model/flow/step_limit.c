@@ -178,7 +178,7 @@ static bool eat_unit(gl_str text, gl_ms *ret)
             return true;
         }
     }
-    return gl_when_parse_span(text, ret);
+    return gl_times_parse_span(text, ret);
 }
 
 /* "10/1m", "10/m", "10 per minute" */

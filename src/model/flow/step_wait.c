@@ -31,7 +31,7 @@ void gl_step_wait_until(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
     s->spec->driver = GL_S("until");
     if (gl_ref_is_one(text)) {
         s->spec->until = is_reference(r, s, n, AT(s, "until"), text) ? text : s->spec->until;
-    } else if (!gl_when_parse(text, &when)) {
+    } else if (!gl_times_parse(text, &when)) {
         gl_flow_read_error(r, n, AT(s, "until"), GL_REASON_NOT_A_TIME,
                            "expected a time with a UTC offset, like 2026-12-01T06:00:00Z or "
                            "2026-12-01T06:00:00+01:00, or one reference");

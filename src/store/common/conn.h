@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 struct gl_loop;
 struct gl_conn;

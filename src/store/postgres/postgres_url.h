@@ -8,7 +8,7 @@
 #ifndef GL_STORE_POSTGRES_URL_H
 #define GL_STORE_POSTGRES_URL_H
 
-#include "base/when.h"
+#include "base/times.h"
 #include "store/postgres/postgres_lib.h"
 
 enum {

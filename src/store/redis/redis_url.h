@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/when.h"
+#include "base/times.h"
 
 enum { GL_REDIS_HOSTS_MAX = 16 };
 

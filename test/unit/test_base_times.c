@@ -6,8 +6,8 @@
 #include "base/id.h"
 #include "base/rng.h"
 #include "base/sha256.h"
+#include "base/times.h"
 #include "base/trace.h"
-#include "base/when.h"
 
 /* Times. */
 
@@ -28,8 +28,8 @@ static void times_are_written_as_rfc_3339(void **state)
         {-1, "1970-01-01T00:00:00.000Z"},              /* clamped */
     };
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        char buf[GL_WHEN_BYTES];
-        assert_string_equal(gl_when_format(cases[i].t, buf).p, cases[i].text);
+        char buf[GL_TIMES_BYTES];
+        assert_string_equal(gl_times_format(cases[i].t, buf).p, cases[i].text);
     }
 }
 
@@ -40,8 +40,8 @@ static void a_time_that_was_written_is_read_back(void **state)
     gl_rng_init(&rng, 5);
     for (int i = 0; i < 20000; i++) {
         gl_ms t = gl_rng_range(&rng, 0, 253402300799999), back = -1;
-        char buf[GL_WHEN_BYTES];
-        assert_true(gl_when_parse(gl_when_format(t, buf), &back));
+        char buf[GL_TIMES_BYTES];
+        assert_true(gl_times_parse(gl_times_format(t, buf), &back));
         assert_true(back == t);
     }
 }
@@ -65,7 +65,7 @@ static void times_with_any_offset_are_read(void **state)
     };
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
         gl_ms t = 0;
-        assert_true(gl_when_parse(gl_str_of(cases[i].text), &t));
+        assert_true(gl_times_parse(gl_str_of(cases[i].text), &t));
         assert_true(t == cases[i].t);
     }
 }
@@ -94,7 +94,7 @@ static void what_is_no_time_is_refused(void **state)
     };
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
         gl_ms t = 77;
-        assert_false(gl_when_parse(gl_str_of(cases[i]), &t));
+        assert_false(gl_times_parse(gl_str_of(cases[i]), &t));
         assert_true(t == 77);
     }
 }
@@ -123,7 +123,7 @@ static void spans_are_read_as_people_write_them(void **state)
     };
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
         gl_ms span = -1;
-        assert_true(gl_when_parse_span(gl_str_of(cases[i].text), &span));
+        assert_true(gl_times_parse_span(gl_str_of(cases[i].text), &span));
         assert_true(span == cases[i].span);
     }
 }
@@ -156,7 +156,7 @@ static void what_is_no_span_is_refused(void **state)
     };
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
         gl_ms span = 77;
-        if (gl_when_parse_span(gl_str_of(cases[i]), &span)) {
+        if (gl_times_parse_span(gl_str_of(cases[i]), &span)) {
             fail_msg("\"%s\" was read as %lld ms", cases[i], (long long)span);
         }
         assert_true(span == 77);
@@ -176,8 +176,8 @@ static void spans_are_written_shortly(void **state)
         {90000000, "1d 1h"}, {-1500, "-1.5s"},   {INT64_MIN, "-106751991167d 7h"},
     };
     for (size_t i = 0; i < GL_COUNT(cases); i++) {
-        char buf[GL_WHEN_BYTES];
-        assert_string_equal(gl_when_span(cases[i].span, buf).p, cases[i].text);
+        char buf[GL_TIMES_BYTES];
+        assert_string_equal(gl_times_format_span(cases[i].span, buf).p, cases[i].text);
     }
 }
 

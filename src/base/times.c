@@ -1,4 +1,4 @@
-#include "base/when.h"
+#include "base/times.h"
 
 #include <stdio.h>
 
@@ -52,12 +52,12 @@ static void put_digits(char *at, unsigned width, int64_t v)
     }
 }
 
-gl_str gl_when_format(gl_ms t, char buf[static GL_WHEN_BYTES])
+gl_str gl_times_format(gl_ms t, char buf[static GL_TIMES_BYTES])
 {
     t = t < 0 ? 0 : t > TIME_MS_MAX ? TIME_MS_MAX : t;
     struct date d = date_of(t / DAY_MS);
     int64_t ms = t % DAY_MS;
-    memcpy(buf, "0000-00-00T00:00:00.000Z", GL_WHEN_BYTES);
+    memcpy(buf, "0000-00-00T00:00:00.000Z", GL_TIMES_BYTES);
     put_digits(buf, 4, d.year);
     put_digits(buf + 5, 2, d.month);
     put_digits(buf + 8, 2, d.day);
@@ -65,7 +65,7 @@ gl_str gl_when_format(gl_ms t, char buf[static GL_WHEN_BYTES])
     put_digits(buf + 14, 2, ms / MINUTE_MS % 60);
     put_digits(buf + 17, 2, ms / SECOND_MS % 60);
     put_digits(buf + 20, 3, ms % SECOND_MS);
-    return (gl_str){.p = buf, .n = GL_WHEN_BYTES - 1};
+    return (gl_str){.p = buf, .n = GL_TIMES_BYTES - 1};
 }
 
 /* Read `width` digits from the front of *s. */
@@ -152,7 +152,7 @@ static bool eat_offset(gl_str *s, gl_ms *ret)
     return true;
 }
 
-bool gl_when_parse(gl_str s, gl_ms *ret)
+bool gl_times_parse(gl_str s, gl_ms *ret)
 {
     struct date date;
     gl_ms clock, offset;
@@ -226,7 +226,7 @@ static int eat_unit(gl_str *s, bool bare)
     return -1;
 }
 
-bool gl_when_parse_span(gl_str s, gl_ms *ret)
+bool gl_times_parse_span(gl_str s, gl_ms *ret)
 {
     gl_ms total = 0;
     int last = -1;
@@ -255,27 +255,27 @@ bool gl_when_parse_span(gl_str s, gl_ms *ret)
     return true;
 }
 
-gl_str gl_when_span(gl_ms span, char buf[static GL_WHEN_BYTES])
+gl_str gl_times_format_span(gl_ms span, char buf[static GL_TIMES_BYTES])
 {
     const char *sign = span < 0 ? "-" : "";
     uint64_t ms = span < 0 ? 0 - (uint64_t)span : (uint64_t)span;
     uint64_t s = ms / SECOND_MS, m = ms / MINUTE_MS, h = ms / HOUR_MS, d = ms / DAY_MS;
     int n;
     if (ms < SECOND_MS) {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%ums", sign, (unsigned)ms);
+        n = snprintf(buf, GL_TIMES_BYTES, "%s%ums", sign, (unsigned)ms);
     } else if (m == 0 && ms % SECOND_MS >= 100) {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%u.%us", sign, (unsigned)s,
+        n = snprintf(buf, GL_TIMES_BYTES, "%s%u.%us", sign, (unsigned)s,
                      (unsigned)(ms % 1000 / 100));
     } else if (m == 0) {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%us", sign, (unsigned)s);
+        n = snprintf(buf, GL_TIMES_BYTES, "%s%us", sign, (unsigned)s);
     } else if (h == 0) {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%um %us", sign, (unsigned)m, (unsigned)(s % 60));
+        n = snprintf(buf, GL_TIMES_BYTES, "%s%um %us", sign, (unsigned)m, (unsigned)(s % 60));
     } else if (d == 0) {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%uh %um", sign, (unsigned)h, (unsigned)(m % 60));
+        n = snprintf(buf, GL_TIMES_BYTES, "%s%uh %um", sign, (unsigned)h, (unsigned)(m % 60));
     } else {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%llud %uh", sign, (unsigned long long)d,
+        n = snprintf(buf, GL_TIMES_BYTES, "%s%llud %uh", sign, (unsigned long long)d,
                      (unsigned)(h % 24));
     }
-    GL_ASSERT(n > 0 && n < GL_WHEN_BYTES);
+    GL_ASSERT(n > 0 && n < GL_TIMES_BYTES);
     return (gl_str){.p = buf, .n = (size_t)n};
 }
