@@ -473,10 +473,10 @@ static void on_session(struct gl_store_req *req)
 
 static void open_session(struct gl_migrate *m)
 {
-    m->wish = (struct gl_session_wish){.node = GL_S(GL_MIGRATE_NODE),
-                                       .nonce = m->nonce,
-                                       .ttl_ms = TTL_MS,
-                                       .about = GL_S("{\"state\":\"migrating\"}")};
+    m->wish = (struct gl_session_options){.node = GL_S(GL_MIGRATE_NODE),
+                                          .nonce = m->nonce,
+                                          .ttl_ms = TTL_MS,
+                                          .about = GL_S("{\"state\":\"migrating\"}")};
     m->to->ops->session_open(m->to, call(m, on_session), &m->wish);
 }
 

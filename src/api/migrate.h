@@ -50,7 +50,7 @@ struct gl_migrate {
     struct gl_store_req req;
     gl_store_done *next_done; /* who goes on with the answer */
     struct gl_key key;
-    struct gl_session_wish wish;
+    struct gl_session_options wish;
     gl_str session;
     uint64_t tx_id, rev;
     struct gl_tx tx;

@@ -12,7 +12,7 @@
 #include "api/request.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "port/asks.h"
+#include "port/questions.h"
 #include "port/store.h"
 #include "port/work.h"
 
@@ -21,7 +21,7 @@ struct gl_query_context {
     struct gl_link under_way;
     size_t under_way_n;
     const struct gl_reason_live *live; /* borrowed; NULL: no node is running */
-    const struct gl_asks *asks;        /* borrowed; NULL: what workers ask is not known */
+    const struct gl_questions *asks;   /* borrowed; NULL: what workers ask is not known */
     struct gl_work *work;              /* borrowed; NULL: answers are rendered at once */
     struct gl_link turns;              /* readers of large jobs that wait: query_status.c */
     bool has_turn;                     /* one of them reads */

@@ -1,5 +1,5 @@
 /* query_human.c - what waits for a person: steps, by the index "human", and questions of workers,
- * by what somebody has read in their files (port/asks.h). */
+ * by what somebody has read in their files (port/questions.h). */
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "api/worker_questions.h"
@@ -18,7 +18,7 @@ static void write_notes(struct gl_query *q)
     bool is_open = false;
 
     for (size_t i = 0; i < q->asks_n; i++) {
-        const struct gl_asks_run *run = &q->asks[i];
+        const struct gl_questions_run *run = &q->asks[i];
 
         if (run->trouble.n > 0 && run->job_id.n > 0) {
             if (!is_open) {
@@ -51,7 +51,8 @@ static void finish(struct gl_query *q)
 /* ---- questions of workers ---- */
 
 /* The run's job, if it is live and the questions can be its. */
-static void write_run(struct gl_query *q, struct gl_asks_run *run, const struct gl_record *record)
+static void write_run(struct gl_query *q, struct gl_questions_run *run,
+                      const struct gl_record *record)
 {
     struct gl_job_record job;
 
@@ -82,7 +83,7 @@ static void on_jobs(struct gl_store_req *req)
 }
 
 /* A run without a name of its own has that of its job. */
-static gl_str job_of(struct gl_query *q, const struct gl_asks_run *run,
+static gl_str job_of(struct gl_query *q, const struct gl_questions_run *run,
                      const struct gl_record *record)
 {
     gl_str job = gl_id_valid(run->run_id) ? run->run_id
@@ -107,7 +108,7 @@ static void on_runs(struct gl_store_req *req)
 static void add_questions(struct gl_query *q, size_t steps_n)
 {
     struct gl_store *s = q->context->store;
-    const struct gl_asks *asks = q->context->asks;
+    const struct gl_questions *asks = q->context->asks;
     size_t room = steps_n < q->limit ? q->limit - steps_n : 0;
 
     if (asks != NULL) {

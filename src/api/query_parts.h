@@ -45,7 +45,7 @@ struct gl_query {
     struct gl_agents_reading *reading;   /* of query_agents.c */
     void *counts;                        /* of query_agents.c, query_status.c */
     void (*cleanup)(struct gl_query *q); /* it ends: gives back what is not in the arena; or NULL */
-    struct gl_asks_run *asks;            /* human: of runs, ... */
+    struct gl_questions_run *asks;       /* human: of runs, ... */
     size_t asks_n;
     uint64_t asks_open_n; /* ... with so many questions */
     struct gl_buf body;

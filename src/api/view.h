@@ -6,7 +6,7 @@
 #include "api/nodes.h"
 #include "model/flow/flow.h"
 #include "model/job.h"
-#include "port/asks.h"
+#include "port/questions.h"
 #include "port/store.h"
 
 struct gl_view_items { /* the instances of one step with foreach, by item; some may be missing */
@@ -25,10 +25,10 @@ struct gl_view {
     const struct gl_step_record **steps; /* by number; NULL: it has no record */
     struct gl_view_items *items;         /* by number */
     const struct gl_step_record
-        *damaged_step;                  /* the first whose record is damaged; NULL: none is */
-    const struct gl_nodes_owner *owner; /* NULL: it has ended, or the store is not shared */
-    const struct gl_nodes *nodes;       /* of a shared store, with `owner`; else NULL */
-    const struct gl_asks_run *asks;     /* what its workers ask a person; NULL: nothing */
+        *damaged_step;                   /* the first whose record is damaged; NULL: none is */
+    const struct gl_nodes_owner *owner;  /* NULL: it has ended, or the store is not shared */
+    const struct gl_nodes *nodes;        /* of a shared store, with `owner`; else NULL */
+    const struct gl_questions_run *asks; /* what its workers ask a person; NULL: nothing */
 
     /* Of a job with more steps than one answer holds, those that are told, in order. Of all others
      * only the status is known, and of a page (`is_page`) not even that. */

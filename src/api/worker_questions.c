@@ -23,10 +23,10 @@ static gl_ms working_since(const struct gl_view *v)
     return since;
 }
 
-const struct gl_asks_run *gl_worker_question_of(const struct gl_asks *asks, const struct gl_view *v,
-                                                struct gl_arena *a)
+const struct gl_questions_run *gl_worker_question_of(const struct gl_questions *asks,
+                                                     const struct gl_view *v, struct gl_arena *a)
 {
-    const struct gl_asks_run *r;
+    const struct gl_questions_run *r;
 
     if (asks == NULL || v->flow->bundle == NULL || gl_job_status_is_terminal(v->job.status)) {
         return NULL;
@@ -37,15 +37,15 @@ const struct gl_asks_run *gl_worker_question_of(const struct gl_asks *asks, cons
     }
     /* Another node has its own file, unless they share a disk: this one may be of an earlier day.
      */
-    return is_elsewhere(v) && !gl_ask_is_since(r->asked_at, working_since(v)) ? NULL : r;
+    return is_elsewhere(v) && !gl_question_is_since(r->asked_at, working_since(v)) ? NULL : r;
 }
 
 bool gl_worker_question_has_reader(const struct gl_view *v)
 {
-    return gl_ask_is_since(v->asks->asked_at, working_since(v));
+    return gl_question_is_since(v->asks->asked_at, working_since(v));
 }
 
-struct gl_strs gl_worker_question_decisions(const struct gl_ask *r)
+struct gl_strs gl_worker_question_decisions(const struct gl_question *r)
 {
     static const gl_str usual[] = {{"approve", 7}, {"reject", 6}};
 
@@ -116,7 +116,7 @@ gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions)
 /* ---- sentences ---- */
 
 /* ", until 2026-...; then: reject" */
-static gl_str until(struct gl_arena *a, const struct gl_ask *r)
+static gl_str until(struct gl_arena *a, const struct gl_question *r)
 {
     char when[GL_TIMES_BYTES];
     bool has_default = r->default_decision.n > 0 && !r->is_refused;
@@ -131,14 +131,14 @@ static gl_str until(struct gl_arena *a, const struct gl_ask *r)
 
 gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v)
 {
-    const struct gl_asks_run *run = v->asks;
+    const struct gl_questions_run *run = v->asks;
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
     if (run == NULL) {
         return (gl_str){0};
     }
     if (run->n > 0) {
-        const struct gl_ask *r = &run->open[0];
+        const struct gl_question *r = &run->open[0];
         struct gl_strs words = gl_worker_question_decisions(r);
 
         /* The command has quotes of its own, so it stands in none. */
@@ -166,7 +166,7 @@ gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-static void write_decisions(struct gl_jw *w, const struct gl_ask *r)
+static void write_decisions(struct gl_jw *w, const struct gl_question *r)
 {
     gl_jw_put_array(w, "decisions");
     for (size_t i = 0; i < r->decisions.n; i++) {
@@ -179,8 +179,8 @@ static void write_decisions(struct gl_jw *w, const struct gl_ask *r)
     gl_jw_end(w);
 }
 
-void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
-                              bool listens)
+void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id,
+                              const struct gl_question *r, bool listens)
 {
     char when[GL_TIMES_BYTES];
 
@@ -217,7 +217,7 @@ static void write_elsewhere(const struct gl_view *v, struct gl_jw *w)
 
 void gl_worker_question_write_job(const struct gl_view *v, struct gl_jw *w)
 {
-    const struct gl_asks_run *run = v->asks;
+    const struct gl_questions_run *run = v->asks;
     bool listens = run != NULL && gl_worker_question_has_reader(v);
 
     if (is_elsewhere(v) && !gl_job_status_is_terminal(v->job.status)) {

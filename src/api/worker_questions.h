@@ -1,4 +1,5 @@
-/* worker_questions.h - what workers of bundles ask people (port/asks.h), as sentences and as JSON.
+/* worker_questions.h - what workers of bundles ask people (port/questions.h), as sentences and as
+ * JSON.
  *
  * Which worker has asked the file does not say. What can be told is whether anybody may still be
  * there to read the answer: a worker of the job that was at work when the question was written. */
@@ -9,8 +10,8 @@
 #include "base/json.h"
 
 /* What the workers of this job ask; NULL: nothing, or what lies in its run's folder is not its. */
-const struct gl_asks_run *gl_worker_question_of(const struct gl_asks *asks, const struct gl_view *v,
-                                                struct gl_arena *a);
+const struct gl_questions_run *gl_worker_question_of(const struct gl_questions *asks,
+                                                     const struct gl_view *v, struct gl_arena *a);
 
 /* May a worker that has asked still be running? */
 bool gl_worker_question_has_reader(const struct gl_view *v);
@@ -19,8 +20,8 @@ bool gl_worker_question_has_reader(const struct gl_view *v);
 gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v);
 
 /* One question, an object. `listens` as above. */
-void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
-                              bool listens);
+void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id,
+                              const struct gl_question *r, bool listens);
 
 /* Of a job, members of the object that is open in `w`: human_requests, requests, and what of them
  * is not told; nothing if there are none. If another node has the job requests_node, and
@@ -28,7 +29,7 @@ void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id, const 
 void gl_worker_question_write_job(const struct gl_view *v, struct gl_jw *w);
 
 /* What may be decided; never empty. Borrowed from the question. */
-struct gl_strs gl_worker_question_decisions(const struct gl_ask *r);
+struct gl_strs gl_worker_question_decisions(const struct gl_question *r);
 
 /* "human respond 01J... q --decision approve", with the first decision; to be pasted into a shell
  * as it is, so words are quoted where they must be: they come from a worker. */

@@ -21,7 +21,7 @@
 #include "os/textlog.h"
 #include "os/tidyfs.h"
 #include "os/workthread.h"
-#include "port/asks.h"
+#include "port/questions.h"
 
 struct gl_daemon_human;
 struct gl_http;
@@ -66,7 +66,7 @@ struct gl_daemon {
     struct gl_http *http;
     struct gl_daemon_human *human; /* NULL: passive */
     struct gl_ask_writer *ask_writer;
-    struct gl_asks asks; /* what it has found; empty: passive */
+    struct gl_questions asks; /* what it has found; empty: passive */
     const char *socket;
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */

@@ -117,7 +117,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
                                       .allow_loss = true, /* by reading nothing is lost */
                                       .read_only = true,
                                       .identity = memory.identity};
-    struct gl_asks asks = gl_run_questions_reader(runs_root);
+    struct gl_questions asks = gl_run_questions_reader(runs_root);
     struct question q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
     int err = check_choice(data, store, &memory, reterr_why);

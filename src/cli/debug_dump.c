@@ -12,7 +12,7 @@
 #include "os/paths.h"
 #include "os/random.h"
 #include "os/recorder.h"
-#include "port/record.h"
+#include "port/recording.h"
 
 enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
 #define SEGMENT_BYTES_MAX ((size_t)1 << 30)
@@ -20,11 +20,11 @@ enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
 struct making {
     struct gl_debug_dump *b;
     struct gl_arena *a;
-    struct gl_mask *mask;              /* NULL: nothing is taken out */
-    struct gl_buf body;                /* everything but the first line */
-    struct gl_record_chain read, made; /* of checks: of the segments, and of this file */
-    bool is_torn;                      /* the segment in hand lacks its end */
-    bool was_damaged;                  /* the segment before */
+    struct gl_mask *mask;                 /* NULL: nothing is taken out */
+    struct gl_buf body;                   /* everything but the first line */
+    struct gl_recording_chain read, made; /* of checks: of the segments, and of this file */
+    bool is_torn;                         /* the segment in hand lacks its end */
+    bool was_damaged;                     /* the segment before */
     gl_str notes[NOTES_MAX];
     size_t notes_n;
 };
@@ -75,7 +75,7 @@ static int add_piece(struct making *m, gl_str piece, struct gl_buf *out, struct 
     }
     if (rc == 0) {
         gl_buf_str(out, gl_buf_view(&lines));
-        gl_record_put_check(&m->made, gl_buf_view(&lines), out);
+        gl_recording_put_check(&m->made, gl_buf_view(&lines), out);
     }
     gl_buf_done(&lines);
     return rc;
@@ -92,17 +92,17 @@ static gl_str add_pieces(struct making *m, uint64_t number, gl_str text, struct 
 
     while (cut_line(&text, &line)) {
         gl_str piece = {.p = from, .n = (size_t)(line.p - from)};
-        enum gl_record_found found = gl_record_check(&m->read, line, piece);
+        enum gl_recording_result found = gl_recording_check(&m->read, line, piece);
 
-        if (found == GL_RECORD_NO_CHECK) {
+        if (found == GL_RECORDING_NO_CHECK) {
             continue;
         }
-        if (found == GL_RECORD_DAMAGED || found == GL_RECORD_MISSING) {
+        if (found == GL_RECORDING_DAMAGED || found == GL_RECORDING_MISSING) {
             return gl_str_fmt(m->a, "segment %llu is damaged: %s. It is replayed up to there", n,
-                              found == GL_RECORD_MISSING ? "a piece of it is missing"
-                                                         : "a checksum does not match");
+                              found == GL_RECORDING_MISSING ? "a piece of it is missing"
+                                                            : "a checksum does not match");
         }
-        if (found == GL_RECORD_END_LOST) {
+        if (found == GL_RECORDING_END_LOST) {
             what = gl_str_fmt(m->a,
                               "the end of segment %llu is missing: what happened then is not "
                               "known",
@@ -157,7 +157,7 @@ static bool add_segment(struct making *m, const char *folder, uint64_t number, u
 
     m->is_torn = false;
     if (rc == 0) {
-        gl_record_segment(&m->read, before + 1 == number && !m->was_damaged);
+        gl_recording_segment(&m->read, before + 1 == number && !m->was_damaged);
         damaged = add_pieces(m, number, gl_buf_view(&text), &lines);
     } else if (rc != GL_E_NOT_FOUND) {
         damaged = gl_str_fmt(m->a, "segment %llu: %s", (unsigned long long)number, why.text);
@@ -180,7 +180,7 @@ static void note_missing(struct making *m, uint64_t first, uint64_t last)
 {
     struct gl_buf text = {0};
 
-    gl_record_put_missing(first, last, &text);
+    gl_recording_put_missing(first, last, &text);
     note_damage(m, gl_str_dup(m->a, gl_buf_view(&text)));
     gl_buf_done(&text);
 }
@@ -204,7 +204,7 @@ static int add_segments(struct making *m, struct gl_why *reterr_why)
         before = 0;
         m->body.n = body;
         m->notes_n = notes;
-        m->made = (struct gl_record_chain){0};
+        m->made = (struct gl_recording_chain){0};
         m->b->segments_n = m->b->events_n = 0;
     }
     if (rc == 0 && m->b->segments_n == 0) {

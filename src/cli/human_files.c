@@ -173,7 +173,7 @@ struct gl_open_request *gl_human_files_find(struct gl_connection *connection, co
     return first;
 }
 
-gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r)
+gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_question *r)
 {
     char when[GL_TIMES_BYTES];
     gl_str then = {0};
@@ -275,7 +275,7 @@ static void report_file(struct gl_human_watch *w)
         return; /* next time */
     }
     for (size_t i = 0; i < f.n; i++) {
-        const struct gl_ask *r = &f.requests[i];
+        const struct gl_question *r = &f.requests[i];
 
         if (!r->is_answered && is_new(w, r->request_id, r->again_n) && n++ < REPORTED_MAX) {
             report_request(w, r->request_id, gl_human_files_describe(w->connection->cli, r),

@@ -1,7 +1,7 @@
 /* human_files.h - requests of workers, read by a command from the files of runs.
  *
- * The node reports only what it read a moment ago (port/asks.h), and only the first requests of a
- * run. A command on the same machine can read the files itself.
+ * The node reports only what it read a moment ago (port/questions.h), and only the first requests
+ * of a run. A command on the same machine can read the files itself.
  *
  *   gl_human_files_find()     the open requests of all live jobs
  *   gl_human_watch_start()    while following a job: report each request once */
@@ -25,14 +25,14 @@ bool gl_human_files_is_remote(struct gl_api_reply *status, const char *root, gl_
 struct gl_open_request {
     struct gl_open_request *next;
     gl_str job, run_id;
-    const struct gl_ask *request;
+    const struct gl_question *request;
 };
 
 /* Of the newest live jobs, in the command's arena. Prints why a file or request was left out. */
 struct gl_open_request *gl_human_files_find(struct gl_connection *connection, const char *given);
 
 /* "ship it? (until 2026-...; then: reject)" */
-gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r);
+gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_question *r);
 
 /* The decisions of a request in a reply: "approve|reject", in the reply's arena. */
 gl_str gl_human_files_decisions(struct gl_api_reply *p, gl_jnode request);

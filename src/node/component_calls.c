@@ -7,7 +7,7 @@
 #include "node/blobs.h"
 #include "node/node_state.h"
 #include "node/views.h"
-#include "port/asks.h"
+#include "port/questions.h"
 #include "port/tidy.h"
 
 struct call { /* lives in its batch's arena */

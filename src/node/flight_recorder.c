@@ -29,7 +29,7 @@ const struct gl_schema gl_flight_recorder_head_schema = {
     .fields_n = GL_COUNT(head_fields),
 };
 
-void gl_flight_recorder_init(struct gl_flight_recorder *f, struct gl_record_port *to,
+void gl_flight_recorder_init(struct gl_flight_recorder *f, struct gl_recording_port *to,
                              struct gl_trace *inner, gl_str node)
 {
     *f = (struct gl_flight_recorder){.to = to, .node = node};
@@ -115,7 +115,7 @@ static void begin(struct gl_flight_recorder *f, const struct gl_core *c, gl_ms n
         }
         f->recording = f->to->begin(f->to, gl_buf_view(&all));
         f->bytes = 0;
-        f->bytes_max = snapshot.n * GL_RECORD_EVENTS_PER_SNAPSHOT;
+        f->bytes_max = snapshot.n * GL_RECORDING_EVENTS_PER_SNAPSHOT;
         f->bytes_max = f->bytes_max > f->to->segment_bytes ? f->bytes_max : f->to->segment_bytes;
     }
     f->was_too_large = !fits || (f->was_too_large && !f->recording);

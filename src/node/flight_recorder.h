@@ -23,14 +23,14 @@
 
 #include "core/core.h"
 #include "core/digest.h"
-#include "port/record.h"
+#include "port/recording.h"
 
 enum { GL_FLIGHT_FORMAT = 2 };
 
 struct gl_flight_recorder {
-    struct gl_digest digest;   /* its tap is the trace the core writes to */
-    struct gl_record_port *to; /* borrowed */
-    gl_str node;               /* borrowed */
+    struct gl_digest digest;      /* its tap is the trace the core writes to */
+    struct gl_recording_port *to; /* borrowed */
+    gl_str node;                  /* borrowed */
     struct gl_buf text;
     size_t bytes;       /* size of the segment's events so far */
     size_t bytes_max;   /* when it reaches this, the next segment begins */
@@ -41,7 +41,7 @@ struct gl_flight_recorder {
     uint64_t decided;
 };
 
-void gl_flight_recorder_init(struct gl_flight_recorder *f, struct gl_record_port *to,
+void gl_flight_recorder_init(struct gl_flight_recorder *f, struct gl_recording_port *to,
                              struct gl_trace *inner, gl_str node);
 void gl_flight_recorder_done(struct gl_flight_recorder *f); /* writes the last digest */
 

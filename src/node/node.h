@@ -27,7 +27,7 @@
 #include "port/clock.h"
 #include "port/entropy.h"
 #include "port/exec.h"
-#include "port/record.h"
+#include "port/recording.h"
 #include "port/store.h"
 #include "port/tidy.h"
 #include "port/work.h"
@@ -97,8 +97,8 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_entropy *entropy;
     struct gl_tidy *tidy;             /* NULL: there are no files to clean up */
     struct gl_blob *blob;             /* NULL: flows and messages have no files */
-    struct gl_record_port *record;    /* NULL: nothing is recorded */
-    const struct gl_asks *asks;       /* NULL: questions of workers cannot be read */
+    struct gl_recording_port *record; /* NULL: nothing is recorded */
+    const struct gl_questions *asks;  /* NULL: questions of workers cannot be read */
     struct gl_ask_writer *ask_writer; /* NULL: nobody writes default decisions */
     struct gl_work *work;             /* NULL: answers are rendered on the control thread */
 };

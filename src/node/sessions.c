@@ -24,7 +24,7 @@ struct sessions {
     gl_ms started_at; /* when the node started */
     gl_ms sent_at;    /* when the call that opened the session was sent */
     char nonce[17];
-    struct gl_session_wish wish; /* borrowed by the call in flight, like the next two */
+    struct gl_session_options wish; /* borrowed by the call in flight, like the next two */
     struct gl_key migration;
     struct gl_listing rates;
     gl_str rates_after;
@@ -488,10 +488,10 @@ static void on_time(struct gl_node *n)
     }
     m->sent_at = n->now;
     make_nonce(n);
-    m->wish = (struct gl_session_wish){.node = n->config.name,
-                                       .nonce = gl_str_of(m->nonce),
-                                       .ttl_ms = m->ttl,
-                                       .about = describe(n)};
+    m->wish = (struct gl_session_options){.node = n->config.name,
+                                          .nonce = gl_str_of(m->nonce),
+                                          .ttl_ms = m->ttl,
+                                          .about = describe(n)};
     s->ops->session_open(s, gl_chain_call_store(&m->call, n, on_opened, n), &m->wish);
 }
 

@@ -50,7 +50,7 @@ static struct gl_strs list_in(struct human_file_reading *r, const struct gl_json
     return (struct gl_strs){.items = items, .n = n};
 }
 
-static struct gl_ask *find(struct human_file_reading *r, gl_str id)
+static struct gl_question *find(struct human_file_reading *r, gl_str id)
 {
     const size_t *number = gl_map_find(&r->by_id, id);
 
@@ -79,10 +79,10 @@ static gl_ms end_of(struct human_file_reading *r, const struct gl_json *j, gl_jn
 }
 
 /* The place of a request in the list; NULL: there is none left. */
-static struct gl_ask *place_of(struct human_file_reading *r, gl_str id)
+static struct gl_question *place_of(struct human_file_reading *r, gl_str id)
 {
     struct gl_human_file *f = r->file;
-    struct gl_ask *found = find(r, id);
+    struct gl_question *found = find(r, id);
     size_t *number;
 
     if (found != NULL || f->n == GL_HUMAN_FILE_MAX) {
@@ -90,7 +90,7 @@ static struct gl_ask *place_of(struct human_file_reading *r, gl_str id)
     }
     if (f->n == r->cap) {
         size_t cap = r->cap * 2 + 8;
-        struct gl_ask *more = GL_NEW_ARRAY(r->a, struct gl_ask, cap);
+        struct gl_question *more = GL_NEW_ARRAY(r->a, struct gl_question, cap);
 
         if (f->n > 0) {
             memcpy(more, f->requests, f->n * sizeof(*more));
@@ -104,7 +104,7 @@ static struct gl_ask *place_of(struct human_file_reading *r, gl_str id)
     return &f->requests[*number];
 }
 
-static bool allows(const struct gl_ask *r, gl_str decision)
+static bool allows(const struct gl_question *r, gl_str decision)
 {
     for (size_t i = 0; i < r->decisions.n; i++) {
         if (gl_str_eq(r->decisions.items[i], decision)) {
@@ -120,13 +120,13 @@ static void add_request(struct human_file_reading *r, const struct gl_json *j, g
                         gl_jnode payload)
 {
     gl_str id = text_in(r, j, payload, "request_id");
-    struct gl_ask *q = id.n > 0 && id.n <= GL_HUMAN_FILE_ID_MAX ? place_of(r, id) : NULL;
+    struct gl_question *q = id.n > 0 && id.n <= GL_HUMAN_FILE_ID_MAX ? place_of(r, id) : NULL;
 
     if (q == NULL) {
         r->file->strange_n += id.n > GL_HUMAN_FILE_ID_MAX;
         r->file->dropped_n += id.n > 0 && id.n <= GL_HUMAN_FILE_ID_MAX;
     } else {
-        *q = (struct gl_ask){
+        *q = (struct gl_question){
             .request_id = id,
             .prompt = text_in(r, j, payload, "prompt"),
             .decisions = list_in(r, j, gl_json_get(j, payload, "allowed_decisions")),
@@ -140,7 +140,7 @@ static void add_request(struct human_file_reading *r, const struct gl_json *j, g
 
 static void add_answer(struct human_file_reading *r, const struct gl_json *j, gl_jnode payload)
 {
-    struct gl_ask *q = find(r, text_in(r, j, payload, "request_id"));
+    struct gl_question *q = find(r, text_in(r, j, payload, "request_id"));
 
     if (q != NULL && !q->is_answered) {
         q->is_answered = true;
@@ -271,12 +271,13 @@ bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since)
 
     return gl_times_parse(since, &began) &&
            lstat(gl_str_fmt(&a, "%s/%.*s/" FILE_NAME, root, GL_STR_ARG(run_id)).p, &st) == 0 &&
-           gl_ask_is_since((gl_ms)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000, began);
+           gl_question_is_since((gl_ms)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000,
+                                began);
 }
 
 /* ---- answering ---- */
 
-gl_str gl_human_file_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a)
+gl_str gl_human_file_decisions(const struct gl_question *r, const char *between, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -289,7 +290,7 @@ gl_str gl_human_file_decisions(const struct gl_ask *r, const char *between, stru
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-bool gl_human_file_is_expired(const struct gl_ask *r, gl_ms now)
+bool gl_human_file_is_expired(const struct gl_question *r, gl_ms now)
 {
     return r->expires_at != 0 && r->expires_at <= now;
 }
@@ -311,7 +312,7 @@ static gl_str open_ones(const struct gl_human_file *f, struct gl_arena *a)
 static int check(const struct gl_human_file *f, const struct gl_human_file_answer *answer,
                  struct gl_arena *a, struct gl_why *reterr_why)
 {
-    const struct gl_ask *r = NULL;
+    const struct gl_question *r = NULL;
 
     for (size_t i = 0; i < f->n; i++) {
         r = gl_str_eq(f->requests[i].request_id, answer->request_id) ? &f->requests[i] : r;
@@ -438,7 +439,7 @@ int gl_human_file_respond(const char *root, gl_str run_id,
 
 /* ---- when nobody answers ---- */
 
-static bool has_default(const struct gl_ask *r)
+static bool has_default(const struct gl_question *r)
 {
     return !r->is_answered && r->expires_at != 0 && r->default_decision.n > 0 && !r->is_refused;
 }
@@ -455,7 +456,7 @@ gl_ms gl_human_file_next_timeout(const struct gl_human_file *f)
     return due;
 }
 
-static void write_default(const struct gl_ask *r, gl_ms now, struct gl_buf *out)
+static void write_default(const struct gl_question *r, gl_ms now, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     char when[GL_TIMES_BYTES], until[GL_TIMES_BYTES];
@@ -508,7 +509,7 @@ static void tell(struct gl_buf *out, gl_str sentence)
 static void tell_refused(const struct gl_human_file *f, struct gl_arena *a, struct gl_buf *out)
 {
     for (size_t i = 0; i < f->n; i++) {
-        const struct gl_ask *r = &f->requests[i];
+        const struct gl_question *r = &f->requests[i];
 
         if (r->is_refused && !r->is_answered) {
             tell(out,

@@ -21,10 +21,10 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "port/asks.h"
+#include "port/questions.h"
 
 struct gl_human_file {
-    struct gl_ask *requests; /* in the order first asked, each once */
+    struct gl_question *requests; /* in the order first asked, each once */
     size_t n;
     gl_ms changed_at; /* 0: there is no file */
     uint64_t bytes;   /* bytes that were read */
@@ -58,7 +58,7 @@ struct gl_human_file_answer {
     gl_str ended; /* how the run's job has ended; "" : it has not, or unknown */
 };
 
-bool gl_human_file_is_expired(const struct gl_ask *r, gl_ms now);
+bool gl_human_file_is_expired(const struct gl_question *r, gl_ms now);
 
 /* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
  * GL_E_STATE: it is answered, or its time or its job is over; GL_E_INVALID: not one of the
@@ -81,6 +81,7 @@ int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret
 gl_str gl_human_file_problems(const struct gl_human_file *f, struct gl_arena *a);
 
 /* "approve, reject" */
-gl_str gl_human_file_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a);
+gl_str gl_human_file_decisions(const struct gl_question *r, const char *between,
+                               struct gl_arena *a);
 
 #endif

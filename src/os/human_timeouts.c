@@ -30,8 +30,8 @@ struct watched_run {
     char job[GL_ULID_BYTES + 1]; /* that has the folder; "" : it cannot be told */
     char note[256];              /* the beginning of the trouble that stands in the log */
 
-    struct gl_arena arena;  /* of `run`: changed with the mutex held */
-    struct gl_asks_run run; /* what is told while it is among the open ones */
+    struct gl_arena arena;       /* of `run`: changed with the mutex held */
+    struct gl_questions_run run; /* what is told while it is among the open ones */
 };
 
 void gl_human_timeouts_init(struct gl_human_timeouts *o)
@@ -107,24 +107,24 @@ static void close_run(struct gl_human_timeouts *o, struct watched_run *s)
     (void)gl_map_remove(&o->open, s->run_id); /* it need not be in either */
     (void)gl_map_remove(&o->out, s->run_id);
     gl_arena_done(&s->arena);
-    s->run = (struct gl_asks_run){0};
+    s->run = (struct gl_questions_run){0};
     pthread_mutex_unlock(&o->mutex);
 }
 
 /* Without room for it, only how many there are is known. */
 static void open_run(struct gl_human_timeouts *o, struct watched_run *s,
-                     const struct gl_asks_run *run)
+                     const struct gl_questions_run *run)
 {
     pthread_mutex_lock(&o->mutex);
     if (gl_map_find(&o->open, s->run_id) == NULL) {
-        bool is_full = gl_map_count(&o->open) >= GL_ASKS_RUNS_MAX;
+        bool is_full = gl_map_count(&o->open) >= GL_QUESTIONS_RUNS_MAX;
 
         (void)gl_map_remove(&o->out, s->run_id); /* it need not be there */
         gl_map_add(is_full ? &o->out : &o->open, s->run_id, s);
     }
     if (gl_map_find(&o->open, s->run_id) != NULL) {
         gl_arena_done(&s->arena);
-        s->run = gl_run_questions_copy(run, GL_ASKS_TOLD_MAX, &s->arena);
+        s->run = gl_run_questions_copy(run, GL_QUESTIONS_TOLD_MAX, &s->arena);
     }
     s->open_n = run->open_n;
     pthread_mutex_unlock(&o->mutex);
@@ -145,8 +145,8 @@ static void note(struct gl_human_timeouts *o, struct watched_run *s, gl_str trou
 }
 
 /* Ask whose run it is. Questions are reported as long as the run's job lives. */
-static void judge(struct gl_human_timeouts *o, struct watched_run *s, const struct gl_asks_run *run,
-                  gl_ms now)
+static void judge(struct gl_human_timeouts *o, struct watched_run *s,
+                  const struct gl_questions_run *run, gl_ms now)
 {
     enum gl_human_run told = o->ask(o->owner, s->run_id);
 
@@ -186,7 +186,7 @@ static void report(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now
 static bool read_again(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_asks_run run;
+    struct gl_questions_run run;
     struct gl_human_file f;
 
     if (gl_human_file_read(o->root, s->run_id, &a, &f, NULL) != 0) {
@@ -233,7 +233,7 @@ static void settle_out(struct gl_human_timeouts *o)
     struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
-    size_t room = GL_ASKS_RUNS_MAX - gl_map_count(&o->open);
+    size_t room = GL_QUESTIONS_RUNS_MAX - gl_map_count(&o->open);
 
     for (size_t i = 0; (s = gl_map_next(&o->out, &i)) != NULL;) {
         left_out += s->open_n;
@@ -310,36 +310,36 @@ int gl_human_timeouts_expire(struct gl_human_timeouts *o, gl_str job, gl_ms now,
 
 /* ---- for the control thread ---- */
 
-static const struct gl_asks_run *find(void *owner, gl_str run_id, struct gl_arena *a)
+static const struct gl_questions_run *find(void *owner, gl_str run_id, struct gl_arena *a)
 {
     struct gl_human_timeouts *o = owner;
-    struct gl_asks_run *run = NULL;
+    struct gl_questions_run *run = NULL;
     const struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
     s = gl_map_find(&o->open, run_id);
     if (s != NULL) {
-        run = GL_NEW(a, struct gl_asks_run);
-        *run = gl_run_questions_copy(&s->run, GL_ASKS_TOLD_MAX, a);
+        run = GL_NEW(a, struct gl_questions_run);
+        *run = gl_run_questions_copy(&s->run, GL_QUESTIONS_TOLD_MAX, a);
     } else if ((s = gl_map_find(&o->out, run_id)) != NULL) {
-        run = GL_NEW(a, struct gl_asks_run);
-        *run = (struct gl_asks_run){.run_id = gl_str_dup(a, s->run_id),
-                                    .job_id = gl_str_dup(a, gl_str_of(s->job)),
-                                    .open_n = s->open_n};
+        run = GL_NEW(a, struct gl_questions_run);
+        *run = (struct gl_questions_run){.run_id = gl_str_dup(a, s->run_id),
+                                         .job_id = gl_str_dup(a, gl_str_of(s->job)),
+                                         .open_n = s->open_n};
     }
     pthread_mutex_unlock(&o->mutex);
     return run;
 }
 
-static struct gl_asks_run *all(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
-                               uint64_t *ret_open_n)
+static struct gl_questions_run *all(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
+                                    uint64_t *ret_open_n)
 {
     struct gl_human_timeouts *o = owner;
-    struct gl_asks_run *runs;
+    struct gl_questions_run *runs;
     const struct watched_run *s;
 
     pthread_mutex_lock(&o->mutex);
-    runs = GL_NEW_ARRAY(a, struct gl_asks_run, gl_map_count(&o->open) + 1);
+    runs = GL_NEW_ARRAY(a, struct gl_questions_run, gl_map_count(&o->open) + 1);
     *ret_n = 0;
     *ret_open_n = o->left_out;
     for (size_t i = 0; (s = gl_map_next(&o->open, &i)) != NULL;) {
@@ -352,7 +352,7 @@ static struct gl_asks_run *all(void *owner, size_t limit, struct gl_arena *a, si
     return runs;
 }
 
-struct gl_asks gl_human_timeouts_asks(struct gl_human_timeouts *o)
+struct gl_questions gl_human_timeouts_asks(struct gl_human_timeouts *o)
 {
-    return (struct gl_asks){.owner = o, .find = find, .all = all};
+    return (struct gl_questions){.owner = o, .find = find, .all = all};
 }

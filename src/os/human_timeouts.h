@@ -23,7 +23,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/times.h"
-#include "port/asks.h"
+#include "port/questions.h"
 
 enum gl_human_run {
     GL_HUMAN_RUN_LIVE,       /* its job runs on this node */
@@ -46,8 +46,8 @@ struct gl_human_timeouts {
 
     pthread_mutex_t mutex; /* guards what follows; held for no longer than memory is copied */
     struct gl_map open; /* by run id: struct watched_run, of a live job, with something to tell */
-    struct gl_map out;  /* such beyond GL_ASKS_RUNS_MAX: only how many questions is told, ... */
-    uint64_t left_out;  /* ... so many altogether; they are taken in when there is room */
+    struct gl_map out; /* such beyond GL_QUESTIONS_RUNS_MAX: only how many questions is told, ... */
+    uint64_t left_out; /* ... so many altogether; they are taken in when there is room */
 };
 
 void gl_human_timeouts_init(
@@ -62,6 +62,6 @@ int gl_human_timeouts_expire(struct gl_human_timeouts *o, gl_str job, gl_ms now,
                              struct gl_why *reterr_why);
 
 /* The open questions, for the control thread; valid until gl_human_timeouts_done(). */
-struct gl_asks gl_human_timeouts_asks(struct gl_human_timeouts *o);
+struct gl_questions gl_human_timeouts_asks(struct gl_human_timeouts *o);
 
 #endif

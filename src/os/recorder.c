@@ -29,7 +29,7 @@ struct piece {
 };
 
 struct gl_recorder {
-    struct gl_record_port port;
+    struct gl_recording_port port;
     struct gl_arena strings;
     const char *folder;
     uint64_t bytes_max;
@@ -44,7 +44,7 @@ struct gl_recorder {
     /* Of the thread. */
     int fd;          /* -1: no segment is open */
     uint64_t number; /* of the last segment */
-    struct gl_record_chain chain;
+    struct gl_recording_chain chain;
     bool lost; /* the disk did not take something; no segment says so yet */
 };
 
@@ -137,7 +137,7 @@ static void make_room(struct gl_recorder *r, uint64_t bytes)
  * that. */
 static uint64_t expected_bytes(const struct gl_recorder *r, size_t begins_with)
 {
-    uint64_t events = (uint64_t)begins_with * GL_RECORD_EVENTS_PER_SNAPSHOT;
+    uint64_t events = (uint64_t)begins_with * GL_RECORDING_EVENTS_PER_SNAPSHOT;
 
     events = events > r->port.segment_bytes ? events : r->port.segment_bytes;
     return begins_with + events + events / 16;
@@ -175,7 +175,7 @@ static bool write_all(int fd, gl_str bytes)
 
 static void write_piece(struct gl_recorder *r, struct piece *p)
 {
-    struct gl_record_chain chain = r->chain;
+    struct gl_recording_chain chain = r->chain;
 
     if (p->begins_with > 0) {
         begin_segment(r, p->begins_with);
@@ -190,7 +190,7 @@ static void write_piece(struct gl_recorder *r, struct piece *p)
     if (p->begins_with > 0 && r->lost) {
         gl_buf_c(&p->text, "{\"gap\":\"the disk did not take what came before\"}\n");
     }
-    gl_record_put_check(&chain, gl_buf_view(&p->text), &p->text);
+    gl_recording_put_check(&chain, gl_buf_view(&p->text), &p->text);
     if (write_all(r->fd, gl_buf_view(&p->text))) {
         r->chain = chain;
         r->lost = r->lost && p->begins_with == 0;
@@ -269,7 +269,7 @@ static struct piece *piece_add(struct gl_recorder *r)
     return p;
 }
 
-static bool begin(struct gl_record_port *port, gl_str bytes)
+static bool begin(struct gl_recording_port *port, gl_str bytes)
 {
     struct gl_recorder *r = GL_CONTAINER(port, struct gl_recorder, port);
     struct piece *p;
@@ -288,7 +288,7 @@ static bool begin(struct gl_record_port *port, gl_str bytes)
     return fits;
 }
 
-static bool add(struct gl_record_port *port, gl_str bytes)
+static bool add(struct gl_recording_port *port, gl_str bytes)
 {
     struct gl_recorder *r = GL_CONTAINER(port, struct gl_recorder, port);
     struct piece *p;
@@ -348,10 +348,10 @@ int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t byte
     r->bytes_max = bytes_max > GL_RECORDER_BYTES_MIN ? bytes_max : GL_RECORDER_BYTES_MIN;
     r->fd = -1;
     r->port =
-        (struct gl_record_port){.segment_bytes = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
-                                .begin_bytes_max = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
-                                .begin = begin,
-                                .add = add};
+        (struct gl_recording_port){.segment_bytes = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
+                                   .begin_bytes_max = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
+                                   .begin = begin,
+                                   .add = add};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
     rc = last_number(r, reterr_why);
@@ -366,7 +366,7 @@ int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t byte
     return 0;
 }
 
-struct gl_record_port *gl_recorder_port(struct gl_recorder *r)
+struct gl_recording_port *gl_recorder_port(struct gl_recorder *r)
 {
     return r != NULL ? &r->port : NULL;
 }

@@ -2,7 +2,7 @@
  *
  * The control thread only copies into a queue in memory. A second thread writes the queue to the
  * file and never syncs, so a crash of the process loses the last few hundredths of a second.
- * Each piece is followed by a line {"check":...} (port/record.h).
+ * Each piece is followed by a line {"check":...} (port/recording.h).
  *
  * The total size is bounded: before a segment begins, the oldest segments are removed until all
  * fit. The remaining numbers are contiguous. A full queue ends the segment with a line
@@ -12,7 +12,7 @@
 #define GL_OS_RECORDER_H
 
 #include "base/err.h"
-#include "port/record.h"
+#include "port/recording.h"
 
 enum {
     GL_RECORDER_SEGMENTS = 4,   /* of the usual size */
@@ -27,7 +27,7 @@ struct gl_recorder;
 /* Creates `folder` if it is missing; `bytes_max` limits all segments together. */
 int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t bytes_max,
                      struct gl_why *reterr_why);
-struct gl_record_port *gl_recorder_port(struct gl_recorder *r); /* NULL of NULL */
+struct gl_recording_port *gl_recorder_port(struct gl_recorder *r); /* NULL of NULL */
 /* Writes the rest of the queue. Call it when the port is no longer used. NULL is fine. */
 void gl_recorder_close(struct gl_recorder *r);
 

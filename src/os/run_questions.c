@@ -36,11 +36,11 @@ static struct gl_strs copy_words(const struct gl_strs *from, struct gl_arena *a)
     return (struct gl_strs){.items = items, .n = n};
 }
 
-static struct gl_ask copy_ask(const struct gl_ask *r, struct gl_arena *a)
+static struct gl_question copy_ask(const struct gl_question *r, struct gl_arena *a)
 {
-    return (struct gl_ask){
+    return (struct gl_question){
         .request_id = gl_str_dup(a, r->request_id),
-        .prompt = cut(r->prompt, GL_ASK_PROMPT_BYTES, a),
+        .prompt = cut(r->prompt, GL_QUESTION_PROMPT_BYTES, a),
         .decisions = copy_words(&r->decisions, a),
         .expires_at = r->expires_at,
         .default_decision = cut(r->default_decision, WORD_BYTES_MAX, a),
@@ -49,38 +49,38 @@ static struct gl_ask copy_ask(const struct gl_ask *r, struct gl_arena *a)
 }
 
 void gl_run_questions_from_file(const char *root, gl_str run_id, const struct gl_human_file *f,
-                                struct gl_arena *a, struct gl_asks_run *ret)
+                                struct gl_arena *a, struct gl_questions_run *ret)
 {
     char owner[GL_ULID_BYTES + 1];
 
     gl_run_owner_find(root, run_id, owner);
-    *ret = (struct gl_asks_run){
+    *ret = (struct gl_questions_run){
         .run_id = gl_str_dup(a, run_id),
         .job_id = gl_str_dup(a, gl_str_of(owner)),
         .asked_at = f->changed_at,
-        .open = GL_NEW_ARRAY(a, struct gl_ask, GL_ASKS_TOLD_MAX),
+        .open = GL_NEW_ARRAY(a, struct gl_question, GL_QUESTIONS_TOLD_MAX),
         .trouble = gl_human_file_problems(f, a),
     };
     for (size_t i = 0; i < f->n; i++) {
         if (!f->requests[i].is_answered) {
             ret->open_n++;
-            if (ret->n < GL_ASKS_TOLD_MAX) {
+            if (ret->n < GL_QUESTIONS_TOLD_MAX) {
                 ret->open[ret->n++] = copy_ask(&f->requests[i], a);
             }
         }
     }
 }
 
-struct gl_asks_run gl_run_questions_copy(const struct gl_asks_run *r, size_t limit,
-                                         struct gl_arena *a)
+struct gl_questions_run gl_run_questions_copy(const struct gl_questions_run *r, size_t limit,
+                                              struct gl_arena *a)
 {
     size_t n = r->n < limit ? r->n : limit;
-    struct gl_asks_run to = {
+    struct gl_questions_run to = {
         .run_id = gl_str_dup(a, r->run_id),
         .job_id = gl_str_dup(a, r->job_id),
         .asked_at = r->asked_at,
         .open_n = r->open_n,
-        .open = GL_NEW_ARRAY(a, struct gl_ask, n + 1),
+        .open = GL_NEW_ARRAY(a, struct gl_question, n + 1),
         .n = n,
         .trouble = gl_str_dup(a, r->trouble),
     };
@@ -94,7 +94,7 @@ struct gl_asks_run gl_run_questions_copy(const struct gl_asks_run *r, size_t lim
 /* ---- reading when asked ---- */
 
 static bool read_run(const char *root, gl_str run_id, uint64_t *bytes, struct gl_arena *a,
-                     struct gl_asks_run *ret)
+                     struct gl_questions_run *ret)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
     struct gl_human_file f;
@@ -107,32 +107,32 @@ static bool read_run(const char *root, gl_str run_id, uint64_t *bytes, struct gl
     return ret->open_n > 0 || ret->trouble.n > 0;
 }
 
-static const struct gl_asks_run *read_one(void *owner, gl_str run_id, struct gl_arena *a)
+static const struct gl_questions_run *read_one(void *owner, gl_str run_id, struct gl_arena *a)
 {
-    struct gl_asks_run *r = GL_NEW(a, struct gl_asks_run);
+    struct gl_questions_run *r = GL_NEW(a, struct gl_questions_run);
 
     uint64_t bytes = 0;
 
     return read_run(owner, run_id, &bytes, a, r) ? r : NULL;
 }
 
-static struct gl_asks_run *read_all(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
-                                    uint64_t *ret_open_n)
+static struct gl_questions_run *read_all(void *owner, size_t limit, struct gl_arena *a,
+                                         size_t *ret_n, uint64_t *ret_open_n)
 {
-    struct gl_asks_run *all = GL_NEW_ARRAY(a, struct gl_asks_run, GL_ASKS_RUNS_MAX);
+    struct gl_questions_run *all = GL_NEW_ARRAY(a, struct gl_questions_run, GL_QUESTIONS_RUNS_MAX);
     DIR *folder = opendir(owner);
     const struct dirent *e;
     uint64_t bytes = 0;
 
     *ret_n = 0;
     *ret_open_n = 0;
-    while (folder != NULL && *ret_n < GL_ASKS_RUNS_MAX && bytes < ALL_BYTES_MAX &&
+    while (folder != NULL && *ret_n < GL_QUESTIONS_RUNS_MAX && bytes < ALL_BYTES_MAX &&
            (e = readdir(folder)) != NULL) {
         gl_str run_id = gl_str_of(e->d_name);
 
         if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && gl_str_is_id(run_id) &&
             read_run(owner, run_id, &bytes, a, &all[*ret_n])) {
-            struct gl_asks_run *r = &all[(*ret_n)++];
+            struct gl_questions_run *r = &all[(*ret_n)++];
 
             r->n = r->n < limit ? r->n : limit;
             limit -= r->n;
@@ -145,7 +145,8 @@ static struct gl_asks_run *read_all(void *owner, size_t limit, struct gl_arena *
     return all;
 }
 
-struct gl_asks gl_run_questions_reader(const char *root)
+struct gl_questions gl_run_questions_reader(const char *root)
 {
-    return (struct gl_asks){.owner = (void *)(uintptr_t)root, .find = read_one, .all = read_all};
+    return (struct gl_questions){
+        .owner = (void *)(uintptr_t)root, .find = read_one, .all = read_all};
 }

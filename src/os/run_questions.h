@@ -1,4 +1,4 @@
-/* run_questions.h - the questions of one run as the API reports them (port/asks.h).
+/* run_questions.h - the questions of one run as the API reports them (port/questions.h).
  *
  *   gl_run_questions_from_file()   the open questions of a file that has been read
  *   gl_run_questions_copy()        a copy, with at most so many questions
@@ -10,14 +10,14 @@
 
 /* The open ones of a file, in `a`, with texts that are cut. */
 void gl_run_questions_from_file(const char *root, gl_str run_id, const struct gl_human_file *f,
-                                struct gl_arena *a, struct gl_asks_run *ret);
+                                struct gl_arena *a, struct gl_questions_run *ret);
 
 /* The same once more, with at most `limit` questions. */
-struct gl_asks_run gl_run_questions_copy(const struct gl_asks_run *r, size_t limit,
-                                         struct gl_arena *a);
+struct gl_questions_run gl_run_questions_copy(const struct gl_questions_run *r, size_t limit,
+                                              struct gl_arena *a);
 
 /* Reads the file of one run when asked; of all runs for `all`. For commands that have no node.
  * `root` is borrowed. */
-struct gl_asks gl_run_questions_reader(const char *root);
+struct gl_questions gl_run_questions_reader(const char *root);
 
 #endif

@@ -97,7 +97,8 @@ struct gl_record {
     gl_str owner;
     uint64_t token;
     bool live;
-    bool damaged; /* its checksum (port/sum.h) is wrong: nothing in it can be trusted but its key */
+    bool damaged; /* its checksum (port/checksum.h) is wrong: nothing in it can be trusted but its
+                     key */
     gl_str value;
 };
 
@@ -161,7 +162,7 @@ struct gl_session_info {
     bool dead;
 };
 
-struct gl_session_wish {
+struct gl_session_options {
     gl_str node;  /* its identity, stable over restarts */
     gl_str nonce; /* 16 random characters */
     gl_ms ttl_ms; /* until its first renewal */
@@ -230,7 +231,7 @@ struct gl_store_ops {
     /* Start a session. Earlier ones of the same node die in the same transaction; on an engine that
      * is not shared, all earlier ones. */
     void (*session_open)(struct gl_store *s, struct gl_store_req *req,
-                         const struct gl_session_wish *wish);
+                         const struct gl_session_options *options);
     /* Keep it alive for `ttl_ms` by the store's clock. GL_E_GONE: it was declared dead. */
     void (*session_renew)(struct gl_store *s, struct gl_store_req *req, gl_str session,
                           gl_ms ttl_ms, gl_str about);

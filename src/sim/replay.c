@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/snapshot.h"
-#include "port/record.h"
+#include "port/recording.h"
 
 enum { LINE_BYTES = 512, HEX_BYTES = 16 };
 
@@ -380,7 +380,7 @@ static bool is_apart(gl_str line)
 /* ---- is it what was written? ---- */
 
 struct checking {
-    struct gl_record_chain chain;
+    struct gl_recording_chain chain;
     const char *from; /* what no check has covered yet ... */
     size_t lines;     /* ... is so many lines */
     uint64_t segment; /* its number, or which one of the file it is; 0: none has begun */
@@ -420,7 +420,7 @@ static void check_number(struct replay *r, struct checking *k, gl_str line)
         number = 0;
     }
     if (k->is_numbered && number > k->segment + 1) {
-        gl_record_put_missing(k->segment + 1, number - 1, holes);
+        gl_recording_put_missing(k->segment + 1, number - 1, holes);
         gl_buf_char(holes, '\n');
     }
     r->result->torn_n += gl_json_is(gl_json_get(&j, value, "torn"), GL_JSON_TRUE);
@@ -436,21 +436,21 @@ static void check_number(struct replay *r, struct checking *k, gl_str line)
 static int check_line(struct replay *r, struct checking *k, gl_str line)
 {
     gl_str piece = {.p = k->from, .n = (size_t)(line.p - k->from)};
-    enum gl_record_found found = gl_record_check(&k->chain, line, piece);
+    enum gl_recording_result found = gl_recording_check(&k->chain, line, piece);
 
-    if (found == GL_RECORD_NO_CHECK) {
+    if (found == GL_RECORDING_NO_CHECK) {
         k->lines++;
         return 0;
     }
-    if (found == GL_RECORD_DAMAGED || found == GL_RECORD_MISSING) {
+    if (found == GL_RECORDING_DAMAGED || found == GL_RECORDING_MISSING) {
         return gl_why(r->why, GL_E_DAMAGED, "line %zu: segment %llu%s is damaged: %s", r->number,
                       (unsigned long long)k->segment + (k->segment == 0),
                       k->is_numbered ? "" : " of this file",
-                      found == GL_RECORD_MISSING
+                      found == GL_RECORDING_MISSING
                           ? "lines before this piece of it are missing"
                           : "what stands before this line has been changed or damaged");
     }
-    if (found == GL_RECORD_END_LOST) {
+    if (found == GL_RECORDING_END_LOST) {
         gl_buf_fmt(&r->result->holes,
                    "line %zu: the end of the segment before this one, or whole segments, are "
                    "missing: what happened then is not known\n",
@@ -481,7 +481,7 @@ static int check_all(struct replay *r)
             k.from = line.p;
             k.lines = 1;
             k.segment += !k.is_numbered;
-            gl_record_segment(&k.chain, true);
+            gl_recording_segment(&k.chain, true);
         } else {
             rc = check_line(r, &k, line);
         }

@@ -6,7 +6,7 @@
  * passed over.
  *
  * The text may come from anybody: what is torn, damaged or no recording at all is an error with a
- * sentence. Lines at the end of a segment that no check follows (port/record.h) are what a crash
+ * sentence. Lines at the end of a segment that no check follows (port/recording.h) are what a crash
  * leaves behind: they are passed over, and that is fine. Where a segment, or the end of one, is
  * missing, the rest is told, and `holes` says what is missing. */
 #ifndef GL_SIM_REPLAY_H

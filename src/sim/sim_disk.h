@@ -89,7 +89,7 @@ bool sim_disk_resolve(struct sim_disk *d, gl_str context, gl_str session, uint64
 /* Earlier ones of the node die; on a disk that is not shared every earlier one, as with the lock of
  * a data folder. */
 struct sim_disk_session *sim_disk_session_open(struct sim_disk *d,
-                                               const struct gl_session_wish *wish);
+                                               const struct gl_session_options *wish);
 struct sim_disk_session *sim_disk_session_find(const struct sim_disk *d, gl_str id);
 int sim_disk_session_renew(struct sim_disk *d, gl_str id, gl_ms ttl_ms, gl_str about);
 int sim_disk_session_end(struct sim_disk *d, gl_str id);

@@ -43,7 +43,7 @@ static gl_ms deadline_in(const struct sim_disk *d, gl_ms ttl_ms)
 }
 
 struct sim_disk_session *sim_disk_session_open(struct sim_disk *d,
-                                               const struct gl_session_wish *wish)
+                                               const struct gl_session_options *wish)
 {
     uint64_t incarnation = 1;
     struct sim_disk_session *old;

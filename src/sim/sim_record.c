@@ -23,7 +23,7 @@ static void play(struct sim_record *r)
     gl_buf_reset(&r->text);
 }
 
-static bool begin(struct gl_record_port *p, gl_str bytes)
+static bool begin(struct gl_recording_port *p, gl_str bytes)
 {
     struct sim_record *r = GL_CONTAINER(p, struct sim_record, port);
 
@@ -35,7 +35,7 @@ static bool begin(struct gl_record_port *p, gl_str bytes)
     return true;
 }
 
-static bool add(struct gl_record_port *p, gl_str bytes)
+static bool add(struct gl_recording_port *p, gl_str bytes)
 {
     struct sim_record *r = GL_CONTAINER(p, struct sim_record, port);
 

@@ -4,11 +4,11 @@
 #define GL_SIM_SIM_RECORD_H
 
 #include "base/rng.h"
-#include "port/record.h"
+#include "port/recording.h"
 #include "sim/world.h"
 
 struct sim_record {
-    struct gl_record_port port;
+    struct gl_recording_port port;
     struct sim_world *world;
     struct gl_rng whim; /* what is not taken */
     struct gl_buf text; /* of the segment under way */

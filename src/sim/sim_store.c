@@ -39,7 +39,7 @@ struct op { /* a request under way */
     size_t n;
     const struct gl_range *range;
     const struct gl_listing *listing;
-    const struct gl_session_wish *wish;
+    const struct gl_session_options *wish;
     int64_t number;
 };
 
@@ -319,7 +319,7 @@ static void run_session_open(struct sim_store *s, struct op *op)
 }
 
 static void do_session_open(struct gl_store *port, struct gl_store_req *req,
-                            const struct gl_session_wish *wish)
+                            const struct gl_session_options *wish)
 {
     struct op *op = op_begin(port, req, run_session_open);
     if (op == NULL) {

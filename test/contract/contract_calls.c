@@ -138,10 +138,10 @@ gl_str contract_session_for(struct contract *c, const char *node, gl_ms ttl_ms, 
 {
     struct contract_call *call = contract_call_new(c);
     c->store->ops->session_open(c->store, &call->req,
-                                &(struct gl_session_wish){.node = gl_str_of(node),
-                                                          .nonce = GL_S("0123456789abcdef"),
-                                                          .ttl_ms = ttl_ms,
-                                                          .about = gl_str_of(about)});
+                                &(struct gl_session_options){.node = gl_str_of(node),
+                                                             .nonce = GL_S("0123456789abcdef"),
+                                                             .ttl_ms = ttl_ms,
+                                                             .about = gl_str_of(about)});
     contract_wait(call);
     assert_int_equal(call->req.status, 0);
     c->session = call->req.session.id;

@@ -233,7 +233,7 @@ static void a_long_listing_keeps_the_newest(void **state)
 {
     struct contract *c = *state;
     enum { MORE = 20, ALL = GL_SESSIONS_LISTED + MORE };
-    struct gl_session_wish wish = {GL_S("a"), GL_S("0123456789abcdef"), LONG_MS, GL_S("{}")};
+    struct gl_session_options wish = {GL_S("a"), GL_S("0123456789abcdef"), LONG_MS, GL_S("{}")};
     static struct contract_call *calls[ALL];
     for (size_t i = 0; i < ALL; i++) { /* at once: one by one they would take their time */
         calls[i] = contract_call_new(c);

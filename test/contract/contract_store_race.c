@@ -126,7 +126,7 @@ static void openings_at_once_have_different_incarnations(void **state)
     struct contract *c = *state;
     struct contract *clients[CLIENTS];
     struct contract_call *calls[CLIENTS];
-    struct gl_session_wish wish = {GL_S("a"), GL_S("0123456789abcdef"), LONG_MS, GL_S("{}")};
+    struct gl_session_options wish = {GL_S("a"), GL_S("0123456789abcdef"), LONG_MS, GL_S("{}")};
     for (size_t i = 0; i < CLIENTS; i++) {
         clients[i] = contract_other(c);
         calls[i] = contract_call_new(clients[i]);

@@ -26,9 +26,9 @@ static void incarnations_rise_per_node(void **state)
     for (size_t i = 0; i < GL_COUNT(nodes); i++) {
         call = contract_call_new(c);
         c->store->ops->session_open(c->store, &call->req,
-                                    &(struct gl_session_wish){.node = gl_str_of(nodes[i]),
-                                                              .nonce = GL_S("n"),
-                                                              .ttl_ms = 30000});
+                                    &(struct gl_session_options){.node = gl_str_of(nodes[i]),
+                                                                 .nonce = GL_S("n"),
+                                                                 .ttl_ms = 30000});
         contract_wait(call);
         assert_int_equal(call->req.status, 0);
         assert_int_equal(call->req.session.incarnation, want[i]);

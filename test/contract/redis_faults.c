@@ -285,7 +285,7 @@ static void a_store_that_was_emptied_is_not_filled_again(void **state)
     check_why(&why, "is empty");
     assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0")));
     struct contract_call *call = contract_call_new(c);
-    struct gl_session_wish wish = {.node = GL_S("a"), .nonce = GL_S("n"), .ttl_ms = 1000};
+    struct gl_session_options wish = {.node = GL_S("a"), .nonce = GL_S("n"), .ttl_ms = 1000};
     c->store->ops->session_open(c->store, &call->req, &wish);
     contract_wait(call);
     assert_int_equal(call->req.status, GL_E_GONE);

@@ -287,7 +287,7 @@ static void a_session_that_could_not_be_opened_is_opened_again(void **state)
     struct contract_call *call = contract_call_new(&f->c);
     f->c.store->ops->session_open(
         f->c.store, &call->req,
-        &(struct gl_session_wish){.node = GL_S("a"), .nonce = GL_S("x"), .ttl_ms = 30000});
+        &(struct gl_session_options){.node = GL_S("a"), .nonce = GL_S("x"), .ttl_ms = 30000});
     contract_wait(call);
     assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
     vfs_cut_fail(f->vfs, VFS_CUT_OK, "");

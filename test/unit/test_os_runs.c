@@ -340,15 +340,15 @@ static void make_looker(struct bench *b, struct looker *l)
     l->timeouts.owner = l;
 }
 
-static const struct gl_asks_run *find(struct bench *b, struct looker *l)
+static const struct gl_questions_run *find(struct bench *b, struct looker *l)
 {
-    struct gl_asks asks = gl_human_timeouts_asks(&l->timeouts);
+    struct gl_questions asks = gl_human_timeouts_asks(&l->timeouts);
     return asks.find(asks.owner, GL_S("run"), &b->a);
 }
 
 static uint64_t count(struct bench *b, struct looker *l, size_t limit, size_t *ret_n)
 {
-    struct gl_asks asks = gl_human_timeouts_asks(&l->timeouts);
+    struct gl_questions asks = gl_human_timeouts_asks(&l->timeouts);
     uint64_t open_n;
     (void)asks.all(asks.owner, limit, &b->a, ret_n, &open_n);
     return open_n;
@@ -440,15 +440,15 @@ static void many_are_counted_and_few_are_told(void **state)
     struct looker l;
     size_t n;
     make_looker(b, &l);
-    for (int i = 0; i < GL_ASKS_RUNS_MAX + 5; i++) {
+    for (int i = 0; i < GL_QUESTIONS_RUNS_MAX + 5; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "r%d", i);
         add_line(b, name, ASK, "q", "");
         add_line(b, name, ASK, "p", "");
     }
     gl_human_timeouts_scan(&l.timeouts, 1000);
-    assert_int_equal(count(b, &l, 3, &n), 2 * (GL_ASKS_RUNS_MAX + 5));
-    assert_int_equal(n, GL_ASKS_RUNS_MAX);
+    assert_int_equal(count(b, &l, 3, &n), 2 * (GL_QUESTIONS_RUNS_MAX + 5));
+    assert_int_equal(n, GL_QUESTIONS_RUNS_MAX);
     gl_human_timeouts_done(&l.timeouts);
 }
 
@@ -460,7 +460,7 @@ static void who_was_left_out_is_taken_in(void **state)
     size_t n;
     char name[16];
     make_looker(b, &l);
-    for (int i = 0; i < GL_ASKS_RUNS_MAX; i++) {
+    for (int i = 0; i < GL_QUESTIONS_RUNS_MAX; i++) {
         (void)snprintf(name, sizeof(name), "r%d", i);
         add_line(b, name, ASK, "q", "");
     }
@@ -472,18 +472,18 @@ static void who_was_left_out_is_taken_in(void **state)
     assert_int_equal(find(b, &l)->open_n, 2);
     assert_int_equal(find(b, &l)->n, 0);
     assert_true(gl_str_is(find(b, &l)->job_id, OLD));
-    assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX + 2);
+    assert_int_equal(count(b, &l, 3, &n), GL_QUESTIONS_RUNS_MAX + 2);
     add_line(b, "r7", ANSWER, "q", "");
     gl_human_timeouts_scan(&l.timeouts, 3000); /* makes room */
     gl_human_timeouts_scan(&l.timeouts, 4000);
     assert_int_equal(find(b, &l)->n, 2);
-    assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX - 1 + 2);
-    assert_int_equal(n, GL_ASKS_RUNS_MAX);
+    assert_int_equal(count(b, &l, 3, &n), GL_QUESTIONS_RUNS_MAX - 1 + 2);
+    assert_int_equal(n, GL_QUESTIONS_RUNS_MAX);
     add_line(b, "r7", ASK, "q", ""); /* left out now, and gone */
     gl_human_timeouts_scan(&l.timeouts, 5000);
     assert_int_equal(unlink(in(b, "r7/human.jsonl")), 0);
     gl_human_timeouts_scan(&l.timeouts, 6000);
-    assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX - 1 + 2);
+    assert_int_equal(count(b, &l, 3, &n), GL_QUESTIONS_RUNS_MAX - 1 + 2);
     gl_human_timeouts_done(&l.timeouts);
 }
 
@@ -534,7 +534,7 @@ static void one_looks_and_another_asks(void **state)
     for (int i = 0; i < 100; i++) {
         size_t n;
         add_line(b, "run", i % 2 == 0 ? ASK : ANSWER, "q", "");
-        const struct gl_asks_run *run = find(b, &l);
+        const struct gl_questions_run *run = find(b, &l);
         assert_true(run == NULL || gl_str_is(run->open[0].request_id, "q"));
         assert_true(count(b, &l, 10, &n) <= 1);
     }
@@ -546,7 +546,7 @@ static void one_looks_and_another_asks(void **state)
 static void files_can_be_read_when_asked(void **state)
 {
     struct bench *b = *state;
-    struct gl_asks asks = gl_run_questions_reader(b->folder.path);
+    struct gl_questions asks = gl_run_questions_reader(b->folder.path);
     uint64_t open_n;
     size_t n;
     assert_null(asks.find(asks.owner, GL_S("run"), &b->a));

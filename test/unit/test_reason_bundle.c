@@ -156,9 +156,9 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
 {
     struct rig r;
     gl_str words[] = {GL_S("go"), GL_S("stop")};
-    struct gl_ask open[] = {{.request_id = GL_S("q"), .prompt = GL_S("launch?")},
-                            {.request_id = GL_S("p"), .decisions = {.items = words, .n = 2}}};
-    struct gl_asks_run asks = {.asked_at = 2000, .open = open, .n = 1, .open_n = 1};
+    struct gl_question open[] = {{.request_id = GL_S("q"), .prompt = GL_S("launch?")},
+                                 {.request_id = GL_S("p"), .decisions = {.items = words, .n = 2}}};
+    struct gl_questions_run asks = {.asked_at = 2000, .open = open, .n = 1, .open_n = 1};
 
     make(*state, &r);
     r.s.status = r.a.status = GL_STEP_RUNNING;
@@ -168,18 +168,18 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
     assert_job(*state, &r, GL_BECAUSE_RUNNING);
     open[1].expires_at = 5000;
     open[1].default_decision = GL_S("go");
-    asks = (struct gl_asks_run){.asked_at = 500,
-                                .open = open + 1,
-                                .n = 1,
-                                .open_n = 70000,
-                                .trouble = GL_S("there are more")};
+    asks = (struct gl_questions_run){.asked_at = 500,
+                                     .open = open + 1,
+                                     .n = 1,
+                                     .open_n = 70000,
+                                     .trouble = GL_S("there are more")};
     assert_job(*state, &r, GL_BECAUSE_RUNNING);
     open[0].request_id = GL_S("-x'$(id)"); /* as a worker likes */
     words[0] = GL_S("go now");
     open[0].decisions = (struct gl_strs){.items = words, .n = 1};
-    asks = (struct gl_asks_run){.asked_at = 9000, .open = open, .n = 1, .open_n = 1};
+    asks = (struct gl_questions_run){.asked_at = 9000, .open = open, .n = 1, .open_n = 1};
     assert_job(*state, &r, GL_BECAUSE_RUNNING);
-    asks = (struct gl_asks_run){.open_n = 2}; /* of more runs than are kept in mind */
+    asks = (struct gl_questions_run){.open_n = 2}; /* of more runs than are kept in mind */
     assert_job(*state, &r, GL_BECAUSE_RUNNING);
 }
 

@@ -17,7 +17,7 @@ struct box {
     char path[300];
     struct gl_arena arena;
     struct gl_recorder *recorder;
-    struct gl_record_port *port;
+    struct gl_recording_port *port;
 };
 
 static void reopen(struct box *b, uint64_t bytes)
@@ -84,7 +84,7 @@ static void what_is_recorded_stands_in_a_private_file_with_a_check(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(gl_fs_read(path, 1 << 20, &text, NULL), 0);
     gl_buf_c(&wanted, "one\ntwo\n");
-    gl_record_put_check(&(struct gl_record_chain){0}, GL_S("one\ntwo\n"), &wanted);
+    gl_recording_put_check(&(struct gl_recording_chain){0}, GL_S("one\ntwo\n"), &wanted);
     assert_true(gl_str_eq(gl_buf_view(&text), gl_buf_view(&wanted)));
     gl_buf_done(&text);
     gl_buf_done(&wanted);
@@ -187,25 +187,25 @@ static gl_str text_of(struct box *b, uint64_t number)
 }
 
 /* What the checks of a segment say, one after the other; what is not FINE comes last. */
-static enum gl_record_found look(struct gl_record_chain *c, gl_str text, size_t *ret_pieces)
+static enum gl_recording_result look(struct gl_recording_chain *c, gl_str text, size_t *ret_pieces)
 {
     const char *from = text.p;
 
     *ret_pieces = 0;
     while (text.n > 0) {
         gl_str line = gl_str_cut(text, '\n', &text);
-        enum gl_record_found found =
-            gl_record_check(c, line, (gl_str){.p = from, .n = (size_t)(line.p - from)});
+        enum gl_recording_result found =
+            gl_recording_check(c, line, (gl_str){.p = from, .n = (size_t)(line.p - from)});
 
-        if (found != GL_RECORD_NO_CHECK && found != GL_RECORD_FINE) {
+        if (found != GL_RECORDING_NO_CHECK && found != GL_RECORDING_FINE) {
             return found;
         }
-        if (found == GL_RECORD_FINE) {
+        if (found == GL_RECORDING_FINE) {
             from = line.p + line.n + 1;
             (*ret_pieces)++;
         }
     }
-    return GL_RECORD_FINE;
+    return GL_RECORDING_FINE;
 }
 
 /* Three pieces in the first segment, one in the second: those are large enough not to be joined. */
@@ -230,17 +230,17 @@ static void record_pieces(struct box *b)
 static void a_piece_that_is_missing_is_found(void **state)
 {
     struct box *b = *state;
-    struct gl_record_chain c = {0};
+    struct gl_recording_chain c = {0};
     gl_str text, rest, line;
     size_t n, second = 0, third = 0;
     char *less;
 
     record_pieces(b);
     text = text_of(b, 1);
-    assert_int_equal(look(&c, text, &n), GL_RECORD_FINE);
+    assert_int_equal(look(&c, text, &n), GL_RECORDING_FINE);
     assert_int_equal(n, 3);
-    gl_record_segment(&c, true);
-    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORD_FINE);
+    gl_recording_segment(&c, true);
+    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORDING_FINE);
     assert_int_equal(n, 1);
     for (rest = text; rest.n > 0;) { /* where the pieces begin */
         line = gl_str_cut(rest, '\n', &rest);
@@ -251,17 +251,17 @@ static void a_piece_that_is_missing_is_found(void **state)
     less = malloc(text.n);
     memcpy(less, text.p, second);
     memcpy(less + second, text.p + third, text.n - third);
-    c = (struct gl_record_chain){0};
+    c = (struct gl_recording_chain){0};
     assert_int_equal(look(&c, (gl_str){.p = less, .n = text.n - (third - second)}, &n),
-                     GL_RECORD_MISSING);
+                     GL_RECORDING_MISSING);
     /* Cut off where a piece ends it looks whole, but the next segment knows better. */
-    c = (struct gl_record_chain){0};
-    assert_int_equal(look(&c, (gl_str){.p = text.p, .n = third}, &n), GL_RECORD_FINE);
-    gl_record_segment(&c, true);
-    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORD_END_LOST);
+    c = (struct gl_recording_chain){0};
+    assert_int_equal(look(&c, (gl_str){.p = text.p, .n = third}, &n), GL_RECORDING_FINE);
+    gl_recording_segment(&c, true);
+    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORDING_END_LOST);
     /* By itself a segment need not know what came before. */
-    gl_record_segment(&c, false);
-    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORD_FINE);
+    gl_recording_segment(&c, false);
+    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORDING_FINE);
     free(less);
 }
 
@@ -278,11 +278,11 @@ static void every_flipped_bit_is_found(void **state)
     copy = malloc(text.n);
     memcpy(copy, text.p, text.n);
     for (size_t bit = 0; bit < text.n * 8; bit++) {
-        struct gl_record_chain c = {0};
+        struct gl_recording_chain c = {0};
 
         copy[bit / 8] ^= (char)(1 << bit % 8);
-        assert_false(look(&c, (gl_str){.p = copy, .n = text.n}, &n) == GL_RECORD_FINE && n == 1 &&
-                     bit / 8 != text.n - 1);
+        assert_false(look(&c, (gl_str){.p = copy, .n = text.n}, &n) == GL_RECORDING_FINE &&
+                     n == 1 && bit / 8 != text.n - 1);
         copy[bit / 8] ^= (char)(1 << bit % 8);
     }
     free(copy);
@@ -291,16 +291,16 @@ static void every_flipped_bit_is_found(void **state)
 static void checks_of_older_releases_are_read(void **state)
 {
     static const char text[] = "one\ntwo\n";
-    struct gl_record_chain c = {0};
+    struct gl_recording_chain c = {0};
     struct gl_buf out = {0};
     size_t n;
 
     (void)state;
     for (int i = 0; i < 3; i++) { /* each by itself */
         gl_buf_c(&out, text);
-        gl_record_put_check(&(struct gl_record_chain){0}, gl_str_of(text), &out);
+        gl_recording_put_check(&(struct gl_recording_chain){0}, gl_str_of(text), &out);
     }
-    assert_int_equal(look(&c, gl_buf_view(&out), &n), GL_RECORD_FINE);
+    assert_int_equal(look(&c, gl_buf_view(&out), &n), GL_RECORDING_FINE);
     assert_int_equal(n, 3);
     gl_buf_done(&out);
 }

@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "core/claims/claim.h"
 #include "model/flow/flow.h"
-#include "port/record.h"
+#include "port/recording.h"
 #include "sim/replay.h"
 #include "support/cmocka_all.h"
 
@@ -14,7 +14,7 @@
 
 /* A core with a recorder around it that writes into memory. */
 struct box {
-    struct gl_record_port port;
+    struct gl_recording_port port;
     struct gl_buf text;
     struct gl_trace trace;
     struct gl_flight_recorder flight;
@@ -28,7 +28,7 @@ struct box {
     bool is_answered; /* a command from the inbox */
 };
 
-static bool on_begin(struct gl_record_port *p, gl_str bytes)
+static bool on_begin(struct gl_recording_port *p, gl_str bytes)
 {
     struct box *b = GL_CONTAINER(p, struct box, port);
 
@@ -37,7 +37,7 @@ static bool on_begin(struct gl_record_port *p, gl_str bytes)
     return true;
 }
 
-static bool on_add(struct gl_record_port *p, gl_str bytes)
+static bool on_add(struct gl_recording_port *p, gl_str bytes)
 {
     struct box *b = GL_CONTAINER(p, struct box, port);
 
@@ -182,10 +182,10 @@ static void box_begin(struct box *b, size_t segment_bytes, gl_ms ttl_ms)
     static const struct gl_core_pool pool = {.name = GL_S("default"), .slots = 2};
 
     *b = (struct box){.now = 1000};
-    b->port = (struct gl_record_port){.segment_bytes = segment_bytes,
-                                      .begin_bytes_max = 1 << 20,
-                                      .begin = on_begin,
-                                      .add = on_add};
+    b->port = (struct gl_recording_port){.segment_bytes = segment_bytes,
+                                         .begin_bytes_max = 1 << 20,
+                                         .begin = on_begin,
+                                         .add = on_add};
     gl_flight_recorder_init(&b->flight, &b->port, &b->trace, GL_S("node"));
     b->core = gl_core_new(&(struct gl_core_config){.context = GL_S("default"),
                                                    .pools = &pool,
@@ -366,7 +366,7 @@ static void a_flipped_bit_is_damage_and_not_another_decision(void **state)
     box_open(&b, 1 << 20);
     run_a_job(&b, JOB);
     gl_buf_str(&text, gl_buf_view(&b.text));
-    gl_record_put_check(&(struct gl_record_chain){0}, gl_buf_view(&b.text), &text);
+    gl_recording_put_check(&(struct gl_recording_chain){0}, gl_buf_view(&b.text), &text);
     assert_int_equal(play(gl_buf_view(&text), &result, &why), 0);
     sim_replay_done(&result);
     for (size_t at = 0; at < b.text.n; at += 97) {

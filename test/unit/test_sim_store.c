@@ -254,11 +254,11 @@ static void a_new_session_kills_the_older_ones_of_the_folder(void **state)
     struct bench b;
     bench_init(&b, 3);
     struct sim_disk_session *one = sim_disk_session_open(
-        &b.disk, &(struct gl_session_wish){.node = GL_S("n1"), .nonce = GL_S("aaaa")});
+        &b.disk, &(struct gl_session_options){.node = GL_S("n1"), .nonce = GL_S("aaaa")});
     assert_true(gl_str_is(one->id, "n1#1.aaaa"));
     assert_false(one->dead);
     struct sim_disk_session *two = sim_disk_session_open(
-        &b.disk, &(struct gl_session_wish){.node = GL_S("n1"), .nonce = GL_S("bbbb")});
+        &b.disk, &(struct gl_session_options){.node = GL_S("n1"), .nonce = GL_S("bbbb")});
     assert_true(gl_str_is(two->id, "n1#2.bbbb"));
     assert_true(one->dead);
     struct question q = {.req = {.done = on_question, .owner = &q}};
@@ -384,10 +384,10 @@ static void a_session_lives_by_the_clock_of_the_store(void **state)
     b.disk.now = b.world.now;
     struct sim_disk_session *one = sim_disk_session_open(
         &b.disk,
-        &(struct gl_session_wish){.node = GL_S("n1"), .nonce = GL_S("aaaa"), .ttl_ms = 1000});
+        &(struct gl_session_options){.node = GL_S("n1"), .nonce = GL_S("aaaa"), .ttl_ms = 1000});
     struct sim_disk_session *two = sim_disk_session_open(
         &b.disk,
-        &(struct gl_session_wish){.node = GL_S("n2"), .nonce = GL_S("bbbb"), .ttl_ms = 5000});
+        &(struct gl_session_options){.node = GL_S("n2"), .nonce = GL_S("bbbb"), .ttl_ms = 5000});
     assert_false(one->dead); /* another node's */
     assert_int_equal(sim_disk_session_dead(&b.disk, one->id, true, &dead), 0);
     assert_false(dead);

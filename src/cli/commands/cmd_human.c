@@ -127,7 +127,7 @@ static void write_request(struct gl_jw *w, const struct human_list *l,
                           const struct gl_open_request *f)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf one = {0};
-    const struct gl_ask *r = f->request;
+    const struct gl_question *r = f->request;
     struct gl_jw inner;
 
     gl_jw_init(&inner, &one);

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "os/random.h"
-#include "port/sum.h"
+#include "port/checksum.h"
 
 enum { PAGE_MAX = 10000 }; /* writes in a page of an export */
 
@@ -225,14 +225,14 @@ void gl_call_conflict(struct gl_call *call, size_t i)
     GL_ASSERT(call->req->status < 0);
 }
 
-uint32_t gl_call_sum(const struct gl_write *w)
+uint32_t gl_call_checksum(const struct gl_write *w)
 {
     GL_ASSERT(w->type == GL_WRITE_PUT || w->type == GL_WRITE_PUT_NEW);
-    return gl_sum_record(&(struct gl_record){.kind = w->kind,
-                                             .id = w->id,
-                                             .rev = w->rev,
-                                             .owner = w->owner,
-                                             .token = w->token,
-                                             .live = w->live,
-                                             .value = w->value});
+    return gl_checksum_record(&(struct gl_record){.kind = w->kind,
+                                                  .id = w->id,
+                                                  .rev = w->rev,
+                                                  .owner = w->owner,
+                                                  .token = w->token,
+                                                  .live = w->live,
+                                                  .value = w->value});
 }

@@ -29,7 +29,7 @@ struct gl_call {
     gl_str context;
     union {
         const struct gl_tx *tx;
-        const struct gl_session_wish *wish;
+        const struct gl_session_options *options;
         struct {
             gl_str id, about;
             gl_ms ttl_ms;
@@ -108,8 +108,8 @@ bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call);
 int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why *reterr_why);
 /* GL_E_CONFLICT: guard `i` did not hold. */
 void gl_call_conflict(struct gl_call *call, size_t i);
-/* The checksum (port/sum.h) of the record that a PUT makes. */
-uint32_t gl_call_sum(const struct gl_write *w);
+/* The checksum (port/checksum.h) of the record that a PUT makes. */
+uint32_t gl_call_checksum(const struct gl_write *w);
 
 /* ---- lists of calls ---- */
 

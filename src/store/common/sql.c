@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "port/sum.h"
+#include "port/checksum.h"
 
 /* ---- questions ---- */
 
@@ -129,7 +129,7 @@ static void read_record(const struct gl_sql_rows *r, int at, struct gl_record *r
     ret->token = (uint64_t)r->number(r, at + 2);
     ret->live = r->number(r, at + 3) != 0;
     ret->value = r->text(r, at + 5);
-    ret->damaged = sum != 0 && sum != gl_sum_record(ret);
+    ret->damaged = sum != 0 && sum != gl_checksum_record(ret);
 }
 
 static void read_session(const struct gl_sql_rows *r, struct gl_session_info *ret)

@@ -194,7 +194,7 @@ static void add_put(struct batch *v, const struct row *r, int class)
     add_row(v, RECORDS,
             GL_ARGS(gl_arg_i32((int32_t)r->number), gl_arg_i32(class), gl_arg_text(w->kind),
                     gl_arg_text(w->id), gl_arg_u64(w->rev), gl_arg_text(w->owner),
-                    gl_arg_u64(w->token), gl_arg_bool(w->live), gl_arg_i64(gl_call_sum(w)),
+                    gl_arg_u64(w->token), gl_arg_bool(w->live), gl_arg_i64(gl_call_checksum(w)),
                     gl_arg_text(w->value)));
 }
 

@@ -14,7 +14,7 @@ static bool send(struct gl_postgres_conn *c, int statement, const struct gl_arg 
 bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op *op)
 {
     const struct gl_call *call = &op->call;
-    const struct gl_session_wish *w = call->wish;
+    const struct gl_session_options *w = call->options;
     struct gl_arg id = gl_arg_text(call->session.id);
 
     GL_ASSERT(call->type < GL_CALLS_N);

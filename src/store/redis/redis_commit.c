@@ -47,7 +47,7 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
         gl_redis_name_arg(out, w->kind);
         gl_redis_args(out, GL_ARGS(gl_arg_text(w->id), gl_arg_u64(w->rev), gl_arg_text(w->owner),
                                    gl_arg_u64(w->token), gl_arg_i64(w->live),
-                                   gl_arg_i64(gl_call_sum(w)), gl_arg_text(w->value)));
+                                   gl_arg_i64(gl_call_checksum(w)), gl_arg_text(w->value)));
         break;
     case GL_WRITE_INDEX:
     case GL_WRITE_UNINDEX:

@@ -1,6 +1,6 @@
 /* Names, scores and records as the server keeps them. */
 #include "base/check.h"
-#include "port/sum.h"
+#include "port/checksum.h"
 #include "store/redis/redis_parts.h"
 
 void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script script, size_t n,
@@ -151,7 +151,8 @@ void gl_redis_record_decode(struct gl_record *r, const struct gl_redis_reply *re
     r->value = gl_redis_text(gl_redis_item(reply, 5));
     if (ok && whole) {
         /* 0: somebody has changed it on purpose, and wants it to be taken as it is. */
-        ok = gl_redis_u64(gl_redis_item(reply, 4), &sum) && (sum == 0 || sum == gl_sum_record(r)) &&
+        ok = gl_redis_u64(gl_redis_item(reply, 4), &sum) &&
+             (sum == 0 || sum == gl_checksum_record(r)) &&
              gl_redis_item(reply, 5)->type == GL_REDIS_STRING;
     }
     if (!ok) {

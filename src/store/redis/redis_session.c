@@ -13,7 +13,7 @@ static int unexpected_reply(struct gl_store_req *req)
 
 static void encode_open(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    const struct gl_session_wish *w = op->call.wish;
+    const struct gl_session_options *w = op->call.options;
     gl_redis_eval(op, GL_REDIS_SCRIPT_SESSION, out, gl_arg_c("open"), gl_arg_text(w->node),
                   gl_arg_text(w->nonce), gl_arg_i64(w->ttl_ms), gl_arg_text(w->about),
                   gl_arg_u64(op->opening), gl_arg_c(op->store->identity));

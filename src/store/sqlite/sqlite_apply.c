@@ -82,7 +82,7 @@ static struct gl_arg column_of(const struct gl_write *w, char column)
     case 'v':
         return gl_arg_text(w->value);
     case 'c':
-        return gl_arg_i64(gl_call_sum(w));
+        return gl_arg_i64(gl_call_checksum(w));
     case 's':
         return gl_arg_i64(w->score);
     case 'n':

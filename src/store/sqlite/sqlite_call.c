@@ -33,12 +33,12 @@ static int begin_session(struct gl_sqlite_db *db, const struct gl_call *call, st
 {
     int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
 
-    GL_ASSERT(call->wish->node.n > 0);
+    GL_ASSERT(call->options->node.n > 0);
     if (rc != SQLITE_OK) {
         return rc;
     }
-    rc = gl_sqlite_session_begin(db, call->wish->node, call->wish->nonce, call->wish->about, id,
-                                 ret_incarnation);
+    rc = gl_sqlite_session_begin(db, call->options->node, call->options->nonce,
+                                 call->options->about, id, ret_incarnation);
     if (rc == SQLITE_OK) {
         GL_FAILPOINT("sqlite.before_session");
         rc = gl_sqlite_db_run(db, GL_SQLITE_COMMIT);
@@ -62,7 +62,7 @@ static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     struct gl_store_req *req = call->req;
     struct gl_sqlite_db *db = NULL;
-    int err = check_about(call->wish->about, &req->why);
+    int err = check_about(call->options->about, &req->why);
 
     GL_ASSERT(call->type == GL_CALL_SESSION_OPEN);
     if (err == 0) {
@@ -77,7 +77,7 @@ static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
         return abandon(w, db, rc, &req->why);
     }
     set_text(&w->session, gl_buf_view(&w->text));
-    set_text(&w->about, call->wish->about);
+    set_text(&w->about, call->options->about);
     w->session_over = false;
     gl_sqlite_contexts_each(&w->contexts, forget_session);
     db->session_known = true;

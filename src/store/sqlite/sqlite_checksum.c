@@ -1,7 +1,7 @@
 #include "store/sqlite/sqlite_checksum.h"
 
 #include "base/check.h"
-#include "port/sum.h"
+#include "port/checksum.h"
 
 enum { ARGUMENTS_N = 7 };
 
@@ -22,7 +22,7 @@ static void sum(sqlite3_context *context, int n, sqlite3_value **v)
                           .token = (uint64_t)sqlite3_value_int64(v[4]),
                           .live = sqlite3_value_int64(v[5]) != 0,
                           .value = text_of(v[6])};
-    sqlite3_result_int64(context, gl_sum_record(&r));
+    sqlite3_result_int64(context, gl_checksum_record(&r));
 }
 
 int gl_sqlite_checksum_register(sqlite3 *conn)

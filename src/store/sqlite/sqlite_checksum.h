@@ -1,4 +1,4 @@
-/* sqlite_checksum.h - port/sum.h for SQL, on connections that are not a store's. */
+/* sqlite_checksum.h - port/checksum.h for SQL, on connections that are not a store's. */
 #ifndef GL_STORE_SQLITE_CHECKSUM_H
 #define GL_STORE_SQLITE_CHECKSUM_H
 

@@ -36,7 +36,7 @@ static const char version_1[] =
     " first INTEGER NOT NULL, last INTEGER NOT NULL, refused TEXT NOT NULL);"
     "INSERT INTO meta VALUES('made_by', 'glia " GL_VERSION "');";
 
-/* `sum` is of port/sum.h; 0: the record was written by an older release and is not checked.
+/* `sum` is of port/checksum.h; 0: the record was written by an older release and is not checked.
  * Nothing has ever used the table `item`. It stays, so that older releases can read the file. */
 static const char version_2[] =
     "ALTER TABLE record ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"

@@ -1,4 +1,4 @@
-#include "port/sum.h"
+#include "port/checksum.h"
 
 /* CRC-32C, the reflected Castagnoli polynomial, eight bytes at a time, because every record that is
  * written or read is summed. slices[k][b] is the sum of byte b with k zero bytes behind it. Sums
@@ -49,7 +49,7 @@ static uint32_t read_u32(const char *p)
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-uint32_t gl_sum_bytes(uint32_t sum, gl_str bytes)
+uint32_t gl_checksum_bytes(uint32_t sum, gl_str bytes)
 {
     const char *p = bytes.p;
     size_t left = bytes.n;
@@ -75,16 +75,16 @@ static uint32_t add_number(uint32_t sum, uint64_t number)
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (char)(number >> (8 * i));
     }
-    return gl_sum_bytes(sum, (gl_str){.p = bytes, .n = sizeof(bytes)});
+    return gl_checksum_bytes(sum, (gl_str){.p = bytes, .n = sizeof(bytes)});
 }
 
 /* With its length, so that no byte can change sides. */
 static uint32_t add_text(uint32_t sum, gl_str text)
 {
-    return gl_sum_bytes(add_number(sum, text.n), text);
+    return gl_checksum_bytes(add_number(sum, text.n), text);
 }
 
-uint32_t gl_sum_record(const struct gl_record *r)
+uint32_t gl_checksum_record(const struct gl_record *r)
 {
     uint32_t sum = add_text(add_text(0, r->kind), r->id);
 

@@ -3,8 +3,8 @@
  * They stand in files (os/human_file.h), which the control thread does not read: somebody else
  * does, every now and then, and tells what was found. Only the first questions of a run are told,
  * with texts that are cut; how many there are is told of all. */
-#ifndef GL_PORT_ASKS_H
-#define GL_PORT_ASKS_H
+#ifndef GL_PORT_QUESTIONS_H
+#define GL_PORT_QUESTIONS_H
 
 #include "base/err.h"
 #include "base/list.h"
@@ -12,12 +12,13 @@
 #include "model/schema.h"
 
 enum {
-    GL_ASKS_RUNS_MAX = 1000,  /* runs of which is told; of others how many questions there are */
-    GL_ASKS_TOLD_MAX = 10,    /* questions of one run that are told, ... */
-    GL_ASK_PROMPT_BYTES = 512 /* ... cut off there */
+    GL_QUESTIONS_RUNS_MAX =
+        1000,                   /* runs of which is told; of others how many questions there are */
+    GL_QUESTIONS_TOLD_MAX = 10, /* questions of one run that are told, ... */
+    GL_QUESTION_PROMPT_BYTES = 512 /* ... cut off there */
 };
 
-struct gl_ask {
+struct gl_question {
     gl_str request_id, prompt;
     struct gl_strs decisions; /* none: approve and reject */
     gl_ms expires_at;         /* 0: never */
@@ -30,31 +31,31 @@ struct gl_ask {
 
 /* May who began at `since` (INT64_MAX: nobody) have written a file that was last changed then? The
  * clock of a disk, and that of a node, differ a little. */
-static inline bool gl_ask_is_since(gl_ms changed_at, gl_ms since)
+static inline bool gl_question_is_since(gl_ms changed_at, gl_ms since)
 {
     enum { SLACK_MS = 2000 };
 
     return since != INT64_MAX && since <= changed_at + SLACK_MS;
 }
 
-struct gl_asks_run {
+struct gl_questions_run {
     gl_str run_id;
     gl_str job_id;   /* that has the run's folder; "" : it cannot be told */
     gl_ms asked_at;  /* when the file was last written: no question is later */
     uint64_t open_n; /* questions that nobody has answered ... */
-    struct gl_ask *open;
+    struct gl_question *open;
     size_t n;       /* ... and the first of them */
     gl_str trouble; /* what of the file is not read or not taken, for people; "" : nothing */
 };
 
-struct gl_asks {
+struct gl_questions {
     void *owner;
     /* Of one run, in `a`; NULL: nothing is open there, or it is not known. */
-    const struct gl_asks_run *(*find)(void *owner, gl_str run_id, struct gl_arena *a);
+    const struct gl_questions_run *(*find)(void *owner, gl_str run_id, struct gl_arena *a);
     /* Of all, with at most `limit` questions; they may be of jobs that have ended meanwhile.
      * *ret_n: how many runs; *ret_open_n: how many questions there are altogether. */
-    struct gl_asks_run *(*all)(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
-                               uint64_t *ret_open_n);
+    struct gl_questions_run *(*all)(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
+                                    uint64_t *ret_open_n);
 };
 
 /* Writes the answers that nobody gave in time. */

@@ -3,21 +3,21 @@
  *
  * Neither call waits for a disk. What cannot be taken is refused, and then the segment has ended: a
  * recording with a hole in it could not be replayed. One thread. */
-#ifndef GL_PORT_RECORD_H
-#define GL_PORT_RECORD_H
+#ifndef GL_PORT_RECORDING_H
+#define GL_PORT_RECORDING_H
 
 #include "base/str.h"
 
 /* A segment has at least so many times the bytes of what it begins with. */
-enum { GL_RECORD_EVENTS_PER_SNAPSHOT = 2 };
+enum { GL_RECORDING_EVENTS_PER_SNAPSHOT = 2 };
 
-struct gl_record_port {
+struct gl_recording_port {
     size_t segment_bytes;   /* about this long a segment should get */
     size_t begin_bytes_max; /* with more than this none can begin */
     /* A new segment begins with these bytes. False: not now. */
-    bool (*begin)(struct gl_record_port *p, gl_str bytes);
+    bool (*begin)(struct gl_recording_port *p, gl_str bytes);
     /* Behind the last. False: the segment has ended here. */
-    bool (*add)(struct gl_record_port *p, gl_str bytes);
+    bool (*add)(struct gl_recording_port *p, gl_str bytes);
 };
 
 /* Checks. Behind each piece of a segment stands a line with a hash over it and over the check
@@ -26,27 +26,28 @@ struct gl_record_port {
  *     {"check":"0123456789abcdef","after":"fedcba9876543210"}   every later one
  * The chain goes on from segment to segment. Releases before it wrote only lines of the first kind.
  * What no check follows was not written completely: nobody believes it. */
-struct gl_record_chain {
+struct gl_recording_chain {
     uint64_t last;   /* the check before; 0: none was seen */
     bool is_chained; /* the last one of this segment named the one before it */
     bool in_segment; /* a check of this segment was seen */
 };
 
-enum gl_record_found {
-    GL_RECORD_NO_CHECK, /* the line is another one */
-    GL_RECORD_FINE,
-    GL_RECORD_DAMAGED,  /* the piece, or the line itself, is not what was written */
-    GL_RECORD_MISSING,  /* a piece of this segment before it is missing */
-    GL_RECORD_END_LOST, /* of the segment before; this piece is fine */
+enum gl_recording_result {
+    GL_RECORDING_NO_CHECK, /* the line is another one */
+    GL_RECORDING_FINE,
+    GL_RECORDING_DAMAGED,  /* the piece, or the line itself, is not what was written */
+    GL_RECORDING_MISSING,  /* a piece of this segment before it is missing */
+    GL_RECORDING_END_LOST, /* of the segment before; this piece is fine */
 };
 
 /* Append the check of `piece`, with a newline. `piece` may be what stands in `out`. */
-void gl_record_put_check(struct gl_record_chain *c, gl_str piece, struct gl_buf *out);
+void gl_recording_put_check(struct gl_recording_chain *c, gl_str piece, struct gl_buf *out);
 /* Look at a line, and at the piece before it. */
-enum gl_record_found gl_record_check(struct gl_record_chain *c, gl_str line, gl_str piece);
+enum gl_recording_result gl_recording_check(struct gl_recording_chain *c, gl_str line,
+                                            gl_str piece);
 /* "segment 2 is missing: ..." */
-void gl_record_put_missing(uint64_t first, uint64_t last, struct gl_buf *out);
+void gl_recording_put_missing(uint64_t first, uint64_t last, struct gl_buf *out);
 /* A segment begins. `knows_last`: what was read before it is the segment before it. */
-void gl_record_segment(struct gl_record_chain *c, bool knows_last);
+void gl_recording_segment(struct gl_recording_chain *c, bool knows_last);
 
 #endif

@@ -1,4 +1,4 @@
-#include "port/record.h"
+#include "port/recording.h"
 
 enum { HEX_BYTES = 16 };
 
@@ -53,7 +53,7 @@ static uint64_t sum_of(gl_str piece, uint64_t after)
     return gl_str_hash((gl_str){.p = both, .n = sizeof(both)});
 }
 
-void gl_record_put_check(struct gl_record_chain *c, gl_str piece, struct gl_buf *out)
+void gl_recording_put_check(struct gl_recording_chain *c, gl_str piece, struct gl_buf *out)
 {
     uint64_t sum = sum_of(piece, c->last); /* first: the piece may stand in `out` */
 
@@ -65,40 +65,40 @@ void gl_record_put_check(struct gl_record_chain *c, gl_str piece, struct gl_buf 
     c->last = sum;
 }
 
-enum gl_record_found gl_record_check(struct gl_record_chain *c, gl_str line, gl_str piece)
+enum gl_recording_result gl_recording_check(struct gl_recording_chain *c, gl_str line, gl_str piece)
 {
-    struct gl_record_chain before = *c;
+    struct gl_recording_chain before = *c;
     uint64_t sum = 0, after = 0;
     bool has_after;
 
     if (!take(&line, GL_S("{\"check\":"))) {
-        return GL_RECORD_NO_CHECK;
+        return GL_RECORDING_NO_CHECK;
     }
     if (!take(&line, GL_S("\"")) || !take_hex(&line, &sum) || !take(&line, GL_S("\""))) {
-        return GL_RECORD_DAMAGED;
+        return GL_RECORDING_DAMAGED;
     }
     has_after = take(&line, GL_S(",\"after\":\""));
     if (has_after && (!take_hex(&line, &after) || after == 0 || !take(&line, GL_S("\"")))) {
-        return GL_RECORD_DAMAGED;
+        return GL_RECORDING_DAMAGED;
     }
     if (!gl_str_is(line, "}") || sum != sum_of(piece, after)) {
-        return GL_RECORD_DAMAGED;
+        return GL_RECORDING_DAMAGED;
     }
-    *c = (struct gl_record_chain){.last = sum, .is_chained = has_after, .in_segment = true};
+    *c = (struct gl_recording_chain){.last = sum, .is_chained = has_after, .in_segment = true};
     if (before.in_segment) {
-        return has_after ? (after == before.last ? GL_RECORD_FINE : GL_RECORD_MISSING)
-                         : (before.is_chained ? GL_RECORD_MISSING : GL_RECORD_FINE);
+        return has_after ? (after == before.last ? GL_RECORDING_FINE : GL_RECORDING_MISSING)
+                         : (before.is_chained ? GL_RECORDING_MISSING : GL_RECORDING_FINE);
     }
-    return has_after && before.last != 0 && after != before.last ? GL_RECORD_END_LOST
-                                                                 : GL_RECORD_FINE;
+    return has_after && before.last != 0 && after != before.last ? GL_RECORDING_END_LOST
+                                                                 : GL_RECORDING_FINE;
 }
 
-void gl_record_segment(struct gl_record_chain *c, bool knows_last)
+void gl_recording_segment(struct gl_recording_chain *c, bool knows_last)
 {
-    *c = (struct gl_record_chain){.last = knows_last ? c->last : 0};
+    *c = (struct gl_recording_chain){.last = knows_last ? c->last : 0};
 }
 
-void gl_record_put_missing(uint64_t first, uint64_t last, struct gl_buf *out)
+void gl_recording_put_missing(uint64_t first, uint64_t last, struct gl_buf *out)
 {
     if (first == last) {
         gl_buf_fmt(out, "segment %llu is missing", (unsigned long long)first);
