@@ -1,12 +1,13 @@
-/* blob.h - content by its SHA-256: the files of a flow, snapshotted at submission.
+/* blob.h - content addressed by its SHA-256: the files of a flow, snapshotted at submission.
  *
- * `put` and `has` are synchronous and called outside the control thread (HTTP) or before it runs
- * (CLI): a blob is written and synced before a job that names it is submitted.
+ * `put`, `open` and `has` are synchronous and called outside the control thread (HTTP) or before it
+ * runs (CLI): a blob is written and synced before a job that names it is submitted.
  *
- * The others are for a node on a shared store, where the one that was given a file is not the one
- * that needs it (node/blobs.h): content leaves and comes piece by piece. As with the store,
- * requests are embedded, `done` runs exactly once, later, on the control thread, and what was given
- * is borrowed until then. They are carried out one after the other. */
+ * The other calls serve a node on a shared store, where the node that received a file is not the
+ * one that needs it (node/blobs.h); content is transferred in pieces. Order: `write` from offset 0
+ * upwards, then `seal`. As for the store, requests are embedded, `done` runs exactly once, later,
+ * on the control thread, and arguments are borrowed until then. Requests are carried out one after
+ * the other. */
 #ifndef GL_PORT_BLOB_H
 #define GL_PORT_BLOB_H
 
@@ -21,38 +22,41 @@ struct gl_blob_req {
     gl_blob_done *done;
     void *owner;
 
-    int status; /* 0 | GL_E_NOT_FOUND | GL_E_DAMAGED | GL_E_IO, GL_E_DENIED: this disk, this time */
+    int status; /* 0 | GL_E_NOT_FOUND | GL_E_DAMAGED | GL_E_IO, GL_E_DENIED: an error of this disk,
+                   may pass */
     struct gl_why why;
     uint64_t size; /* look */
-    size_t n;      /* read: so many bytes are in the buffer */
+    size_t n;      /* read: number of bytes in the buffer */
 
     void *maker[2];
 };
 
 struct gl_blob {
-    /* Keep `content` under its hash `hex` (checked: GL_E_INVALID if it is another). Existing: fine,
-     * and mended if it is damaged. */
+    /* Store `content` under its hash `hex`, which is verified (GL_E_INVALID on a mismatch). An
+     * existing blob is left alone, or repaired if damaged. */
     int (*put)(struct gl_blob *b, gl_str context, gl_str hex, gl_str content,
                struct gl_why *reterr_why);
-    /* Open it for reading, on the same threads; NULL: it cannot. GL_E_NOT_FOUND, GL_E_INVALID. */
+    /* Open a blob for reading, on the same threads as `put`; the pointer is NULL if the
+     * implementation cannot. GL_E_NOT_FOUND, GL_E_INVALID. */
     int (*open)(struct gl_blob *b, gl_str context, gl_str hex, int *ret_fd, uint64_t *ret_bytes,
                 struct gl_why *reterr_why);
-    /* Who asks will rely on it: it is then as fresh as one just put, and stays for a while. */
+    /* Does the blob exist? The caller is going to rely on it, so asking makes it as fresh as one
+     * just put, and garbage collection keeps it for a while. */
     bool (*has)(struct gl_blob *b, gl_str context, gl_str hex);
 
-    /* The same as `has`, and how large it is. With `check` all of it is read: GL_E_DAMAGED if it is
-     * not what its name says. */
+    /* Like `has`, and returns the size. With `check` the whole content is read: GL_E_DAMAGED if it
+     * does not match its hash. */
     void (*look)(struct gl_blob *b, struct gl_blob_req *req, gl_str context, gl_str hex,
                  bool check);
-    /* `n` bytes from `at` on, into `buffer`; less only at the end. */
+    /* Read `n` bytes at offset `at` into `buffer`; fewer only at the end. */
     void (*read)(struct gl_blob *b, struct gl_blob_req *req, gl_str context, gl_str hex,
                  uint64_t at, void *buffer, size_t n);
-    /* A piece of one that is not there yet. With `at` 0 it begins anew; the others follow in order.
-     * Nobody finds it before it is sealed. */
+    /* Write a piece of a new blob. `at` 0 starts over; the other pieces follow in order. The blob
+     * is not visible before `seal`. */
     void (*write)(struct gl_blob *b, struct gl_blob_req *req, gl_str context, gl_str hex,
                   uint64_t at, gl_str piece);
-    /* All of it has been written: checked, synced, and there from now on. GL_E_DAMAGED: it was
-     * something else, and what was written is gone. */
+    /* The content is complete: verify, sync and publish it. GL_E_DAMAGED: the content does not
+     * match the hash, and what was written is gone. */
     void (*seal)(struct gl_blob *b, struct gl_blob_req *req, gl_str context, gl_str hex);
 };
 

@@ -1,18 +1,18 @@
-/* sum.h - the checksum every record carries, whoever keeps it.
+/* checksum.h - the checksum every record carries, in every engine.
  *
- * A maker stores gl_checksum_record() beside the record and compares it on reading; one that does
- * not match is given out with `damaged` set. It finds what a person, a stranger's program or a
- * broken disk has changed; it is no protection against anybody who wants to forge a record. */
+ * An engine stores gl_checksum_record() with the record and compares it on reading; a record that
+ * does not match is returned with `damaged` set. This detects changes by people, other programs and
+ * failing disks. It does not protect against forgery. */
 #ifndef GL_PORT_CHECKSUM_H
 #define GL_PORT_CHECKSUM_H
 
 #include "port/store.h"
 
-/* CRC-32C of everything in it: kind, id, revision, owner, token, live, value. Never 0, which a
- * maker may use for "none was stored". */
+/* CRC-32C of the whole record: kind, id, revision, owner, token, live, value. Never 0, which an
+ * engine may use for "no checksum stored". */
 uint32_t gl_checksum_record(const struct gl_record *r);
 
-/* CRC-32C of `bytes`, continuing `sum` (0 to begin). */
+/* CRC-32C of `bytes`, continuing from `sum` (0 to begin). */
 uint32_t gl_checksum_bytes(uint32_t sum, gl_str bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* clock.h - the time, as a node sees it.
  *
- * Wall time at the start of the node, moved on by CLOCK_BOOTTIME: it never jumps and counts while
- * the machine sleeps. */
+ * Wall time when the node started, advanced by CLOCK_BOOTTIME: it never jumps, and it advances
+ * while the machine is suspended. */
 #ifndef GL_PORT_CLOCK_H
 #define GL_PORT_CLOCK_H
 
@@ -9,7 +9,7 @@
 
 struct gl_clock {
     gl_ms (*now)(struct gl_clock *c);
-    /* Call `fire` once at `at` or soon after, on the control thread. A second call replaces the
+    /* Call `fire` once, at `at` or shortly after, on the control thread. A second call replaces the
      * first; INT64_MAX cancels. */
     void (*alarm)(struct gl_clock *c, gl_ms at);
     void (*fire)(void *owner); /* set by the node */

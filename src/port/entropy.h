@@ -1,4 +1,4 @@
-/* entropy.h - chance, from outside the pure rooms. */
+/* entropy.h - random bytes, for code that may not read the system's random source itself. */
 #ifndef GL_PORT_ENTROPY_H
 #define GL_PORT_ENTROPY_H
 

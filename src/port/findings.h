@@ -1,5 +1,5 @@
-/* findings.h - what a look at an engine's settings has shown, for `glia store check` and at start.
- */
+/* findings.h - the result of checking an engine's settings, for `glia store check`, `glia doctor`
+ * and the start of a node. A finding is one sentence with a level. */
 #ifndef GL_PORT_FINDINGS_H
 #define GL_PORT_FINDINGS_H
 
@@ -8,13 +8,13 @@
 
 enum gl_finding_level {
     GL_FINDING_GOOD,
-    GL_FINDING_WARNING, /* works, but the reader should know what can be lost */
-    GL_FINDING_BAD,     /* data could silently vanish: refused unless the user overrides it */
+    GL_FINDING_WARNING, /* works, but data can be lost in the way the sentence describes */
+    GL_FINDING_BAD,     /* data can be lost silently: refused unless the user overrides it */
 };
 
 struct gl_finding {
     enum gl_finding_level level;
-    gl_str text; /* a sentence: what was found, and what to do about it */
+    gl_str text; /* what was found, and what to do about it */
 };
 
 struct gl_findings {

@@ -1,10 +1,11 @@
-/* keeper_protocol.h - the language between a node and its keeper, and of the keeper's journal.
+/* keeper_protocol.h - the protocol between a node and its keeper, and the format of the keeper's
+ * journal.
  *
- * A frame is a 32-bit length (little endian, without itself) and a message; a message is one byte
- * of type and fields, each with a tag and a length. Who does not know a tag skips it, and a field
- * that is absent is zero or empty: so a node and a keeper of different releases understand each
- * other. What must not be skipped is bound to a version, and the version is agreed upon in the
- * first two messages, whose shape never changes:
+ * A frame is a 32-bit length (little endian, not counting itself) and a message. A message is one
+ * type byte and fields, each with a tag and a length. A reader skips tags it does not know, and an
+ * absent field is zero or empty; this is how a node and a keeper of different releases understand
+ * each other. A field that must not be skipped requires a protocol version. The version is agreed
+ * on in the first two messages, whose shape never changes:
  *
  *     node                                  keeper
  *     HELLO versions, incarnation     ->
@@ -16,8 +17,8 @@
  *
  * A journal record is a length, a checksum and a message (BEGUN, ENDED, ACK).
  *
- * Pure: bytes in, values out. Every length is checked against limits.h; a decoded message borrows
- * its bytes. */
+ * Pure functions: bytes in, values out. Every length is checked against limits.h; a decoded message
+ * borrows its bytes. */
 #ifndef GL_PORT_KEEPER_PROTOCOL_H
 #define GL_PORT_KEEPER_PROTOCOL_H
 
@@ -42,35 +43,36 @@ static inline size_t gl_keeper_attempts_max(uint64_t files)
 }
 
 enum {
-    GL_KEEPER_VERSION_MIN = 1, /* the oldest this release can speak */
+    GL_KEEPER_VERSION_MIN = 1, /* the oldest version this release speaks */
     GL_KEEPER_VERSION_MAX = 4,
-    GL_KEEPER_VERSION_SECRETS = 2,  /* from here on: secrets, and inputs above 1 MiB */
-    GL_KEEPER_VERSION_WORKERS = 3,  /* workers, SAID, and frames above GL_KEEPER_FRAME_BYTES_OLD */
-    GL_KEEPER_VERSION_SESSIONS = 4, /* needs_session and session_until: an older keeper takes any
-                                     word of its node for a word about all of its steps */
+    GL_KEEPER_VERSION_SECRETS = 2, /* adds secrets, and inputs above 1 MiB */
+    GL_KEEPER_VERSION_WORKERS =
+        3, /* adds workers, SAID, and frames above GL_KEEPER_FRAME_BYTES_OLD */
+    GL_KEEPER_VERSION_SESSIONS = 4, /* adds needs_session and session_until: to an older keeper any
+                                       message of its node speaks for all of the node's steps */
     GL_KEEPER_FRAME_BYTES_OLD = 4 << 20,
-    GL_KEEPER_NOTE_BYTES = 128,  /* what stands behind a stdout that was cut, at most */
-    GL_KEEPER_PREFIX_BYTES = 4,  /* of a frame: its length */
-    GL_KEEPER_RECORD_BYTES = 12, /* before a record: length and checksum */
+    GL_KEEPER_NOTE_BYTES = 128,  /* maximum size of the note after a truncated stdout */
+    GL_KEEPER_PREFIX_BYTES = 4,  /* the length before each frame */
+    GL_KEEPER_RECORD_BYTES = 12, /* length and checksum before each record */
     GL_KEEPER_EPOCH_BYTES = 32,  /* an epoch, in hex */
 };
 
-#define GL_KEEPER_TYPES(X)                                                          \
-    X(HELLO, 1)                                                                     \
-    X(WELCOME, 2)                                                                   \
-    X(REFUSED, 3) /* the connection ends after it */                                \
-    X(START, 4)                                                                     \
-    X(ATTACH, 5)                                                                    \
-    X(STOP, 6)                                                                      \
-    X(ACK, 7)                                                                       \
-    X(LIST, 8)                                                                      \
-    X(PING, 9) /* the node lives; only sent when an orphan grace was agreed upon */ \
-    X(REPLY, 10)                                                                    \
-    X(INFO, 11)  /* one line of a list; a REPLY ends it */                          \
-    X(ENDED, 12) /* an event, and the journal's record of it */                     \
-    X(BEACON, 13)                                                                   \
-    X(BEGUN, 14) /* journal: a process was started */                               \
-    X(SAID, 15)  /* a line of a worker for the runtime */
+#define GL_KEEPER_TYPES(X)                                                         \
+    X(HELLO, 1)                                                                    \
+    X(WELCOME, 2)                                                                  \
+    X(REFUSED, 3) /* the keeper closes the connection after it */                  \
+    X(START, 4)                                                                    \
+    X(ATTACH, 5)                                                                   \
+    X(STOP, 6)                                                                     \
+    X(ACK, 7)                                                                      \
+    X(LIST, 8)                                                                     \
+    X(PING, 9) /* the node is alive; sent only if an orphan grace was agreed on */ \
+    X(REPLY, 10)                                                                   \
+    X(INFO, 11)  /* one entry of a list; a REPLY ends it */                        \
+    X(ENDED, 12) /* an event, and its journal record */                            \
+    X(BEACON, 13)                                                                  \
+    X(BEGUN, 14) /* journal: a process was started */                              \
+    X(SAID, 15)  /* a line printed by a worker for the runtime */
 
 enum gl_keeper_type {
 #define X(name, value) GL_KEEPER_##name = value,
@@ -78,107 +80,108 @@ enum gl_keeper_type {
 #undef X
 };
 
-/* What a keeper can do on its machine, told in WELCOME. */
+/* What a keeper can do on its machine, announced in WELCOME. */
 enum {
     GL_KEEPER_HAS_CGROUP =
-        1 << 0, /* its processes stand in a control group: none can hide from the next keeper */
+        1 << 0, /* its processes are in a control group, so the next keeper finds them all */
     GL_KEEPER_HAS_CHILDREN =
-        1 << 1, /* it sees orphaned grandchildren without a search (/proc/.../children) */
-    GL_KEEPER_HAS_MARKS = 1 << 2, /* it can tell whose they are */
+        1 << 1, /* it finds orphaned grandchildren without a search (/proc/.../children) */
+    GL_KEEPER_HAS_MARKS = 1 << 2, /* it can identify the attempt a process belongs to */
 };
 
-/* Where the output of a result stood: the node checks it, by different rules. */
+/* Where the output of a result came from: the node validates each source by its own rules. */
 enum gl_keeper_source {
     GL_KEEPER_NO_OUTPUT,
     GL_KEEPER_FROM_FILE,   /* $GLIA_OUTPUT: must be JSON */
     GL_KEEPER_FROM_LINE,   /* the last line of stdout: counts only if it is a JSON object */
-    GL_KEEPER_FROM_WORKER, /* it is `worker`, of which the node makes a document */
+    GL_KEEPER_FROM_WORKER, /* see `worker`; the node makes a document of it */
 };
 
-/* What a worker has left; bytes as they came, without the lines for the runtime. */
+/* What a worker printed: bytes as they came, without the lines for the runtime. */
 struct gl_keeper_worker {
-    gl_str out; /* the beginning; with a note behind it if it was cut */
+    gl_str out; /* the beginning, followed by a note if it was truncated */
     gl_str err; /* the end */
     bool is_cut;
-    uint64_t out_bytes; /* of stdout, before it was cut */
+    uint64_t out_bytes; /* size of stdout before truncation */
 };
 
-/* Any message; which fields mean something depends on the type. */
+/* Any message; the type determines which fields are used. */
 struct gl_keeper_msg {
     enum gl_keeper_type type;
-    uint64_t req; /* number of the request, chosen by the node; 0: none */
+    uint64_t req; /* request number, chosen by the node; 0: none */
 
-    uint64_t version_min, version_max; /* HELLO; WELCOME: the chosen one, and the keeper's newest */
-    uint64_t incarnation;              /* HELLO */
-    gl_ms orphan_grace_ms;             /* HELLO; 0: steps outlive a silent node */
+    uint64_t version_min,
+        version_max;       /* HELLO; WELCOME: the agreed version, and the keeper's newest */
+    uint64_t incarnation;  /* HELLO */
+    gl_ms orphan_grace_ms; /* HELLO; 0: steps outlive a silent node */
     gl_ms clock_offset_ms; /* HELLO: the node's wall clock minus CLOCK_BOOTTIME, which both can read
                             */
-    gl_ms session_until;   /* PING, by the node's clock: it speaks for steps that need its session
-                              until then; 0: nothing new */
+    gl_ms session_until;   /* PING, by the node's clock: until then the node speaks for steps that
+                              need its session; 0: unchanged */
     uint64_t features;     /* WELCOME */
     uint64_t pid;          /* WELCOME: the keeper's; BEGUN: the step's */
 
-    /* START; key, token and epoch also elsewhere. Its secrets are "NAME=value": the node has read
-     * them. They are in no journal. */
+    /* START; other messages use key, token and epoch, too. Its secrets are "NAME=value", as the
+     * node read them; they are never written to the journal. */
     struct gl_exec_start start;
 
-    int status;  /* REPLY, REFUSED: 0 or GL_E_*. ACK: not 0: to the node the attempt has failed */
+    int status;  /* REPLY, REFUSED: 0 or GL_E_*. ACK: not 0 if the node considers the attempt failed
+                  */
     gl_str text; /* REPLY, REFUSED: the sentence */
     int state;   /* REPLY to ATTACH, INFO: enum gl_exec_state */
 
-    struct gl_exec_result result;   /* ENDED, REPLY to ATTACH; the output is not checked */
+    struct gl_exec_result result;   /* ENDED, REPLY to ATTACH; the output is not validated */
     int output_source;              /* enum gl_keeper_source */
     struct gl_keeper_worker worker; /* the same */
-    gl_str line;                    /* SAID: with its prefix, without its end */
+    gl_str line;                    /* SAID: with its prefix, without the newline */
 
-    /* BEGUN: enough to find the process again, and no other. */
-    gl_str boot;                   /* id of the machine's boot */
-    uint64_t ticks_min, ticks_max; /* its start time, as in /proc/PID/stat, lies between */
+    /* BEGUN: identifies the process, and no other, after a restart of the keeper. */
+    gl_str boot;                   /* boot id of the machine */
+    uint64_t ticks_min, ticks_max; /* bounds of its start time, as in /proc/PID/stat */
     uint64_t mark;                 /* inherited by all its descendants */
 };
 
 /* ---- frames ---- */
 
-/* Append one frame. The message must fit (asserted): check a START with gl_keeper_check_start()
+/* Append one frame. The message must fit (asserted): validate a START with gl_keeper_check_start()
  * first. */
 void gl_keeper_encode(const struct gl_keeper_msg *m, struct gl_buf *out);
 
-/* Find the first frame in `bytes`. 0 with *ret_used = 0: more bytes are needed. GL_E_INVALID: no
- * frame can begin like this. */
+/* Find the first frame in `bytes`. 0 with *ret_used = 0: more bytes are needed. GL_E_INVALID: this
+ * cannot be the start of a frame. */
 int gl_keeper_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl_why *reterr_why);
 
-/* Read a message. Lists live in `a`, text is borrowed from `message`. */
+/* Decode a message. Lists are allocated in `a`; text is borrowed from `message`. */
 int gl_keeper_decode(struct gl_keeper_msg *ret, gl_str message, struct gl_arena *a,
                      struct gl_why *reterr_why);
 
-/* Take out of a message what somebody who speaks this version would not understand. */
+/* Remove from a message what a peer of this version would not understand. */
 void gl_keeper_lower(struct gl_keeper_msg *m, uint64_t version);
 
 /* ---- records ---- */
 
 void gl_keeper_add_record(const struct gl_keeper_msg *m, struct gl_buf *out);
 
-/* Find the first record in `bytes`. GL_E_DAMAGED: there is no whole record here (the torn end of a
- * journal). */
+/* Find the first record in `bytes`. GL_E_DAMAGED: there is no complete record here (the torn end of
+ * a journal). */
 int gl_keeper_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
-/* How long the record at the beginning of `bytes` says it is, good or damaged; 0: longer than they
- * are, or than any record. */
+/* The size the record at the start of `bytes` claims to have, intact or damaged; 0: it is longer
+ * than `bytes`, or than any record. */
 size_t gl_keeper_record_bytes(gl_str bytes);
 
-/* ---- what may be asked for ---- */
+/* ---- validation of requests ---- */
 
-/* Names become parts of paths: letters, digits and "_.-" (an attempt also ":[]"), not beginning
+/* Names become parts of paths: letters, digits and "_.-" (in an attempt also ":[]"), not beginning
  * with '.' or '-'. */
 int gl_keeper_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why);
-/* A relative path without empty parts, "." and "..". */
+/* A relative path without empty components, "." and "..". */
 int gl_keeper_check_file(gl_str name, struct gl_why *reterr_why);
-/* A value that can be kept out of the log: 4 bytes to 64 KiB, no NUL. */
+/* A value that can be redacted from the log: 4 bytes to 64 KiB, no NUL. */
 int gl_keeper_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why);
-/* Everything about a start (its secrets are read) that can be told without looking at the machine.
- */
+/* Validate a start (with its secrets read) as far as possible without looking at the machine. */
 int gl_keeper_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why);
 
-/* The version both can speak: the newest common one, or 0. */
+/* The newest version both sides speak, or 0. */
 uint64_t gl_keeper_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b);
 
 #endif

@@ -1,8 +1,9 @@
-/* asks.h - questions of bundles' workers that wait for a person, as they were last read.
+/* questions.h - worker questions: what the workers of bundles ask a person, as last read.
  *
- * They stand in files (os/human_file.h), which the control thread does not read: somebody else
- * does, every now and then, and tells what was found. Only the first questions of a run are told,
- * with texts that are cut; how many there are is told of all. */
+ * The questions are in files (os/human_file.h) that the control thread does not read. A background
+ * task reads them now and then; this interface returns what it found. Of a run only the first
+ * questions are returned, with their texts cut off; the number of open questions is always
+ * complete. */
 #ifndef GL_PORT_QUESTIONS_H
 #define GL_PORT_QUESTIONS_H
 
@@ -12,25 +13,24 @@
 #include "model/schema.h"
 
 enum {
-    GL_QUESTIONS_RUNS_MAX =
-        1000,                   /* runs of which is told; of others how many questions there are */
-    GL_QUESTIONS_TOLD_MAX = 10, /* questions of one run that are told, ... */
-    GL_QUESTION_PROMPT_BYTES = 512 /* ... cut off there */
+    GL_QUESTIONS_RUNS_MAX = 1000,  /* runs returned; for the rest only the number of questions */
+    GL_QUESTIONS_TOLD_MAX = 10,    /* questions returned per run, ... */
+    GL_QUESTION_PROMPT_BYTES = 512 /* ... each prompt cut off here */
 };
 
 struct gl_question {
     gl_str request_id, prompt;
-    struct gl_strs decisions; /* none: approve and reject */
+    struct gl_strs decisions; /* empty: approve and reject */
     gl_ms expires_at;         /* 0: never */
-    gl_str default_decision;  /* what counts then; "" : it does not say */
-    bool is_refused;          /* the default is none of the decisions, and will not be written */
-    uint32_t again_n;         /* how often it was asked anew after an answer */
+    gl_str default_decision;  /* applied at expiry; "" : none given */
+    bool is_refused;          /* the default is not among the decisions and will not be applied */
+    uint32_t again_n;         /* how often it was asked again after an answer */
     bool is_answered;
-    gl_str decision, reviewer, answered_at; /* then */
+    gl_str decision, reviewer, answered_at; /* if answered */
 };
 
-/* May who began at `since` (INT64_MAX: nobody) have written a file that was last changed then? The
- * clock of a disk, and that of a node, differ a little. */
+/* Can a job that began at `since` (INT64_MAX: no job) have written a file last changed at
+ * `changed_at`? The clocks of the disk and the node may differ a little. */
 static inline bool gl_question_is_since(gl_ms changed_at, gl_ms since)
 {
     enum { SLACK_MS = 2000 };
@@ -40,20 +40,20 @@ static inline bool gl_question_is_since(gl_ms changed_at, gl_ms since)
 
 struct gl_questions_run {
     gl_str run_id;
-    gl_str job_id;   /* that has the run's folder; "" : it cannot be told */
-    gl_ms asked_at;  /* when the file was last written: no question is later */
-    uint64_t open_n; /* questions that nobody has answered ... */
+    gl_str job_id;   /* owner of the run folder; "" : unknown */
+    gl_ms asked_at;  /* when the file was last written; no question is newer */
+    uint64_t open_n; /* unanswered questions ... */
     struct gl_question *open;
     size_t n;       /* ... and the first of them */
-    gl_str trouble; /* what of the file is not read or not taken, for people; "" : nothing */
+    gl_str trouble; /* what could not be read or was rejected, for people; "" : nothing */
 };
 
 struct gl_questions {
     void *owner;
-    /* Of one run, in `a`; NULL: nothing is open there, or it is not known. */
+    /* The questions of one run, allocated in `a`; NULL: none are open, or the run is unknown. */
     const struct gl_questions_run *(*find)(void *owner, gl_str run_id, struct gl_arena *a);
-    /* Of all, with at most `limit` questions; they may be of jobs that have ended meanwhile.
-     * *ret_n: how many runs; *ret_open_n: how many questions there are altogether. */
+    /* All runs, with at most `limit` questions in total; their jobs may have ended meanwhile.
+     * *ret_n: number of runs; *ret_open_n: number of open questions in all of them. */
     struct gl_questions_run *(*all)(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
                                     uint64_t *ret_open_n);
 };

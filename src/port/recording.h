@@ -1,53 +1,54 @@
-/* record.h - where the recording of a node's events goes: a ring of segments, of which the oldest
- * make room for new ones.
+/* recording.h - the interface to the recording of a node's core events: a ring of segments in which
+ * new segments replace the oldest.
  *
- * Neither call waits for a disk. What cannot be taken is refused, and then the segment has ended: a
- * recording with a hole in it could not be replayed. One thread. */
+ * Neither call waits for the disk. If a piece cannot be accepted the segment ends, because a
+ * recording with a gap could not be replayed. Order of calls: `begin` with a snapshot, `add` for
+ * each event, `begin` again for the next segment. Single-threaded. */
 #ifndef GL_PORT_RECORDING_H
 #define GL_PORT_RECORDING_H
 
 #include "base/str.h"
 
-/* A segment has at least so many times the bytes of what it begins with. */
+/* A segment is at least this many times larger than the snapshot it begins with. */
 enum { GL_RECORDING_EVENTS_PER_SNAPSHOT = 2 };
 
 struct gl_recording_port {
-    size_t segment_bytes;   /* about this long a segment should get */
-    size_t begin_bytes_max; /* with more than this none can begin */
-    /* A new segment begins with these bytes. False: not now. */
+    size_t segment_bytes;   /* target size of a segment */
+    size_t begin_bytes_max; /* a larger snapshot cannot begin a segment */
+    /* Begin a segment with these bytes. False: not possible now. */
     bool (*begin)(struct gl_recording_port *p, gl_str bytes);
-    /* Behind the last. False: the segment has ended here. */
+    /* Append to the segment. False: the segment has ended. */
     bool (*add)(struct gl_recording_port *p, gl_str bytes);
 };
 
-/* Checks. Behind each piece of a segment stands a line with a hash over it and over the check
- * before it, so a piece that is changed, missing or out of place is found:
+/* Checks. Each piece of a segment is followed by a line with a hash over the piece and the previous
+ * check, so that a changed, missing or misplaced piece is detected:
  *     {"check":"0123456789abcdef"}                              the first of a recorder's life
  *     {"check":"0123456789abcdef","after":"fedcba9876543210"}   every later one
- * The chain goes on from segment to segment. Releases before it wrote only lines of the first kind.
- * What no check follows was not written completely: nobody believes it. */
+ * The chain continues from segment to segment. Releases without the chain wrote only lines of the
+ * first kind. A piece without a check after it was not written completely and is ignored. */
 struct gl_recording_chain {
-    uint64_t last;   /* the check before; 0: none was seen */
-    bool is_chained; /* the last one of this segment named the one before it */
-    bool in_segment; /* a check of this segment was seen */
+    uint64_t last;   /* the previous check; 0: none seen */
+    bool is_chained; /* the last check of this segment named its predecessor */
+    bool in_segment; /* a check of this segment has been seen */
 };
 
 enum gl_recording_result {
-    GL_RECORDING_NO_CHECK, /* the line is another one */
+    GL_RECORDING_NO_CHECK, /* the line is not a check */
     GL_RECORDING_FINE,
-    GL_RECORDING_DAMAGED,  /* the piece, or the line itself, is not what was written */
-    GL_RECORDING_MISSING,  /* a piece of this segment before it is missing */
-    GL_RECORDING_END_LOST, /* of the segment before; this piece is fine */
+    GL_RECORDING_DAMAGED,  /* the piece or the check itself was changed */
+    GL_RECORDING_MISSING,  /* an earlier piece of this segment is missing */
+    GL_RECORDING_END_LOST, /* the end of the previous segment is missing; this piece is good */
 };
 
-/* Append the check of `piece`, with a newline. `piece` may be what stands in `out`. */
+/* Append the check of `piece`, with a newline. `piece` may be the content of `out`. */
 void gl_recording_put_check(struct gl_recording_chain *c, gl_str piece, struct gl_buf *out);
-/* Look at a line, and at the piece before it. */
+/* Examine a line and the piece before it. */
 enum gl_recording_result gl_recording_check(struct gl_recording_chain *c, gl_str line,
                                             gl_str piece);
 /* "segment 2 is missing: ..." */
 void gl_recording_put_missing(uint64_t first, uint64_t last, struct gl_buf *out);
-/* A segment begins. `knows_last`: what was read before it is the segment before it. */
+/* Begin a segment. `knows_last`: what was read last is the previous segment. */
 void gl_recording_segment(struct gl_recording_chain *c, bool knows_last);
 
 #endif

@@ -1,4 +1,4 @@
-/* storeurl.h - the URL of a store: which engine it means, and what of it may be shown. */
+/* storeurl.h - store URLs: which engine a URL selects, and which parts of it may be shown. */
 #ifndef GL_PORT_STOREURL_H
 #define GL_PORT_STOREURL_H
 
@@ -11,17 +11,18 @@ enum gl_storeurl_kind {
     GL_STOREURL_POSTGRES, /* postgres://, postgresql:// */
 };
 
-/* Only the scheme is looked at: the rest is the maker's. GL_E_INVALID: there is no such engine. */
+/* Examines only the scheme; the engine parses the rest. GL_E_INVALID: no such engine. */
 int gl_storeurl_kind(gl_str url, enum gl_storeurl_kind *ret, struct gl_why *reterr_why);
 
-/* False also for what is no URL of a store. */
+/* False also if `url` is not a store URL. */
 bool gl_storeurl_is_shared(gl_str url);
 
-/* Without its passwords, for people, logs and files: "redis://user:***@host:6379/0". */
+/* The URL with its passwords masked, for messages, logs and files: "redis://user:***@host:6379/0".
+ */
 gl_str gl_storeurl_safe(struct gl_arena *a, gl_str url);
 
-/* Do they mean the same place? Users, passwords and options do not count, nor whether a default
- * port or database is written. Two names of one server are two places. */
+/* Do two URLs name the same place? Users, passwords, options and explicit default ports or
+ * databases do not matter. Two host names of one server are two places. */
 bool gl_storeurl_is_same(gl_str x, gl_str y);
 
 #endif

@@ -1,12 +1,12 @@
-/* tidy.h - what jobs leave behind outside the store: measured, looked through, taken away.
+/* tidy.h - the files that jobs leave outside the store: measure, list and remove them.
  *
- * Whoever calls decides what goes; the maker knows only files. It follows no links and never leaves
- * the context's folder. What cannot be removed stays and is not counted: the next pass meets it
- * again.
+ * The caller decides what to remove; the implementation only knows files. It follows no links and
+ * never leaves the context's folder. What cannot be removed stays and is not counted; the next pass
+ * tries again.
  *
- * As with the store: requests are embedded, `done` runs exactly once, later, on the control thread;
- * what was given is borrowed until then; results are valid inside `done` only. Requests are carried
- * out one after the other. */
+ * As for the store: requests are embedded; `done` runs exactly once, later, on the control thread;
+ * arguments are borrowed until then; results are valid only inside `done`. Requests are carried out
+ * one after the other. */
 #ifndef GL_PORT_TIDY_H
 #define GL_PORT_TIDY_H
 
@@ -25,8 +25,8 @@ struct gl_tidy_req {
     int status; /* 0 | GL_E_UNAVAILABLE | GL_E_IO */
     struct gl_why why;
     uint64_t removed_n; /* folders or blobs */
-    uint64_t bytes;     /* freed by it; or measured */
-    uint64_t young;     /* remove_blobs: bytes that stay only because they are not old enough */
+    uint64_t bytes;     /* freed or measured */
+    uint64_t young;     /* remove_blobs: bytes kept only because they are too recent */
     const gl_str *names;
     size_t names_n;
 
@@ -34,23 +34,23 @@ struct gl_tidy_req {
 };
 
 struct gl_tidy {
-    /* Logs, working folders and everything else the attempts of these jobs have left. */
+    /* Remove logs, working folders and everything else the attempts of these jobs left. */
     void (*remove_jobs)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context,
                         const gl_str *jobs, size_t jobs_n);
-    /* The jobs that have left something. */
+    /* List the jobs that left files. */
     void (*list_jobs)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context);
-    /* Attempts, as "job/step:attempt:n", that have a working folder and were not touched for
-     * `age_ms`; at most `limit`. */
+    /* List attempts, as "job/step:attempt:n", whose working folder was not touched for `age_ms`; at
+     * most `limit`. */
     void (*list_work)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context, gl_ms age_ms,
                       size_t limit);
-    /* The working folders of such attempts; their logs stay. */
+    /* Remove the working folders of these attempts; their logs stay. */
     void (*remove_work)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context,
                         const gl_str *attempts, size_t attempts_n);
-    /* Blobs that were put or asked for longer than `age_ms` ago, but those in `keep` (hashes in
+    /* Remove blobs last put or asked for more than `age_ms` ago, except those in `keep` (hashes in
      * hex). */
     void (*remove_blobs)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context,
                          const gl_str *keep, size_t keep_n, gl_ms age_ms);
-    /* How much room all of it takes. */
+    /* Measure the disk space of all of it. */
     void (*measure)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context);
 };
 

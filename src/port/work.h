@@ -1,8 +1,8 @@
-/* work.h - computing that must not hold up the control thread: parsing and rendering for readers.
+/* work.h - computation that must not block the control thread: parsing and rendering for readers.
  *
- * A task's `run` may be called on any thread. It touches only what the task owns, and memory that
- * does not change until `done` has run. `done` runs later on the control thread, once, unless the
- * worker is cleared first. Tasks run one at a time, in the order they were posted. */
+ * A task's `run` may be called on any thread. It accesses only memory the task owns and memory that
+ * does not change before `done`. `done` runs later on the control thread, once, unless the worker
+ * is cleared first. Tasks run one at a time, in the order they were posted. */
 #ifndef GL_PORT_WORK_H
 #define GL_PORT_WORK_H
 
@@ -18,8 +18,8 @@ struct gl_work {
     void (*post)(struct gl_work *w, struct gl_work_task *t);
 };
 
-/* Without a worker (NULL) the task runs at once, and `done` with it: for commands that only read,
- * and have nobody else to serve. */
+/* Without a worker (NULL) the task runs at once, and `done` with it: for commands that only read
+ * and serve nobody else. */
 static inline void gl_work_post(struct gl_work *w, struct gl_work_task *t)
 {
     if (w != NULL) {
