@@ -1,4 +1,5 @@
-/* arg.h - values on their way into a statement or command. */
+/* arg.h - typed values to be bound to an SQL statement or encoded into a Redis command. A gl_arg is
+ * a temporary: its text is borrowed and must outlive the statement or the encoding. */
 #ifndef GL_STORE_ARG_H
 #define GL_STORE_ARG_H
 
@@ -7,10 +8,10 @@
 enum gl_arg_type {
     GL_ARG_TEXT,
     GL_ARG_I64,
-    GL_ARG_U64, /* the same bits; in Redis, which keeps text, without a sign */
+    GL_ARG_U64, /* same bits as I64; Redis stores text, without a sign */
     GL_ARG_I32,
     GL_ARG_BOOL,
-    GL_ARG_TOP, /* greater than any text; only sqlite takes it */
+    GL_ARG_TOP, /* sorts after any text; SQLite only */
 };
 
 struct gl_arg {
@@ -49,7 +50,7 @@ static inline struct gl_arg gl_arg_bool(bool value)
     return (struct gl_arg){.type = GL_ARG_BOOL, .number = value};
 }
 
-/* Several as an array and its length. */
+/* Several values, as an array and its length. */
 #define GL_ARGS(...)                      \
     (const struct gl_arg[]){__VA_ARGS__}, \
         sizeof((struct gl_arg[]){__VA_ARGS__}) / sizeof(struct gl_arg)

@@ -1,10 +1,14 @@
-/* calls.h - what all engines do alike with a request: take it from the port, hand it to the engine
- * as a struct gl_call, and complete it.
+/* calls.h - request handling shared by all engines: it accepts a request from the port, hands it to
+ * the engine as a struct gl_call, and completes it.
  *
- * An engine's store begins with a struct gl_calls, and what it allocates for a request with a
- * struct gl_call. It calls gl_calls_init() first, gets each request by `begin`, and gives each back
- * by gl_calls_complete(). After `close` no request comes any more that can be served; once none is
- * left the engine calls gl_calls_closed(), which frees the store. */
+ * An engine's store struct begins with a struct gl_calls, its per-request struct with a struct
+ * gl_call. Order of calls:
+ *     gl_calls_init()       first
+ *     engine->begin         for each request, from inside the port's call
+ *     gl_calls_complete()   once per request, later, never from inside `begin`
+ *     engine->close         no request that could be served follows
+ *     gl_calls_closed()     by the engine, when no call is pending; frees the store
+ */
 #ifndef GL_STORE_CALLS_H
 #define GL_STORE_CALLS_H
 
@@ -23,7 +27,7 @@ enum gl_call_type {
 };
 
 struct gl_call {
-    struct gl_link link; /* for the engine's lists */
+    struct gl_link link; /* in one of the engine's lists */
     struct gl_store_req *req;
     enum gl_call_type type;
     gl_str context;
@@ -62,9 +66,9 @@ struct gl_calls;
 struct gl_calls_engine {
     const char *name;
     bool shared;
-    size_t call_bytes; /* of the struct that begins with a struct gl_call */
+    size_t call_bytes; /* size of the struct that begins with a struct gl_call */
     void (*begin)(struct gl_calls *s, struct gl_call *call);
-    void (*close)(struct gl_calls *s); /* `closing` is set */
+    void (*close)(struct gl_calls *s); /* called with `closing` set */
     void (*free)(struct gl_calls *s);
 };
 
@@ -74,8 +78,8 @@ struct gl_calls {
     const struct gl_calls_engine *engine;
     struct gl_loop *loop;
     struct gl_rng rng;
-    struct gl_pool pool; /* of calls */
-    size_t pending_n;    /* calls that are not completed */
+    struct gl_pool pool; /* of struct gl_call */
+    size_t pending_n;    /* calls not yet completed */
     struct gl_store_events events;
     bool closing;
     void (*closed)(void *owner);
@@ -84,31 +88,32 @@ struct gl_calls {
 
 void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, struct gl_loop *loop);
 void gl_calls_done(struct gl_calls *s);
-/* Free the call and run `done`, which may start the next request. */
+/* Free the call and run `done`, which may issue the next request. */
 void gl_calls_complete(struct gl_calls *s, struct gl_call *call);
 /* Free the store, then run `closed`. */
 void gl_calls_closed(struct gl_calls *s);
 
 gl_ms gl_calls_now(const struct gl_calls *s);
-/* The identity of a store that is being made. */
+/* A new random identity, for a store that is being created. */
 struct gl_ulid gl_calls_new_id(const struct gl_calls *s);
-/* What the store reports by itself, if anybody listens. */
+/* Report events to the listener, if there is one. */
 void gl_calls_identified(struct gl_calls *s, gl_str identity);
 void gl_calls_changed(struct gl_calls *s, const char *why);
 void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word);
 
-/* For those who block, on a loop of their own: turn it once; close the store and wait for it. */
+/* For synchronous callers with a loop of their own: run the loop once; close the store and wait
+ * until it is closed. */
 void gl_calls_run_loop_once(struct gl_calls *s);
 void gl_calls_close(struct gl_calls *s);
 
-/* Sets the status if the call cannot be served at all: the store is closing, or the context's name
- * is invalid. */
+/* True if the call cannot be served because the store is closing or the context name is invalid;
+ * sets the status. */
 bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call);
-/* GL_E_LIMIT if a record exceeds GL_RECORD_BYTES_MAX, or all of them `bytes_max`. */
+/* GL_E_LIMIT if a record exceeds GL_RECORD_BYTES_MAX, or their sum `bytes_max`. */
 int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why *reterr_why);
-/* GL_E_CONFLICT: guard `i` did not hold. */
+/* Set the status to GL_E_CONFLICT because guard `i` did not hold. */
 void gl_call_conflict(struct gl_call *call, size_t i);
-/* The checksum (port/checksum.h) of the record that a PUT makes. */
+/* The checksum (port/checksum.h) of the record that a PUT creates. */
 uint32_t gl_call_checksum(const struct gl_write *w);
 
 /* ---- lists of calls ---- */

@@ -1,5 +1,5 @@
-/* conn_lookup.h - the addresses of a name, looked up on a thread of their own: the resolver of the
- * system blocks, for as long as it likes. */
+/* conn_lookup.h - resolves a host name on a separate thread, because the system's resolver blocks
+ * for an unbounded time. After gl_conn_lookup() either `found` runs once or the owner cancels. */
 #ifndef GL_STORE_CONN_LOOKUP_H
 #define GL_STORE_CONN_LOOKUP_H
 
@@ -17,14 +17,14 @@ struct gl_conn_address {
     struct sockaddr_storage address;
 };
 
-/* n == 0: there are none, and `why` says so. */
+/* n == 0: the lookup failed, and `why` has the reason. */
 typedef void gl_conn_looked_up(void *owner, const struct gl_conn_address *addresses, size_t n,
                                const struct gl_why *why);
 
-/* `found` is called once, later, on the loop, unless it is forgotten. */
+/* `found` is called once, later, on the loop, unless the lookup is cancelled. */
 struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, uint16_t port,
                                       gl_conn_looked_up *found, void *owner);
-/* The owner does not want to know any more. */
+/* Cancel: `found` will not be called. A thread that is blocked in the resolver ends on its own. */
 void gl_conn_lookup_cancel(struct gl_conn_lookup *l);
 
 #endif

@@ -1,9 +1,11 @@
-/* sql.h - reads of the engines that speak SQL: the parameters of their statements, and their rows
- * as answers. Both have the tables record, entry and log with the same columns, so only how values
- * are bound and read differs.
+/* sql.h - reads, shared by the engines that use SQL: the parameters of their statements, and the
+ * conversion of rows to results. Both engines have the tables record, entry and log with the same
+ * columns; they differ only in how values are bound and read.
  *
- * Columns:
- *     GET            place of the key (from 1), rev, owner, token, live, sum, value
+ * Order of calls: gl_sql_parameters(), the engine's own bind and execute, gl_sql_read_rows().
+ *
+ * Columns of the result:
+ *     GET            position of the key (from 1), rev, owner, token, live, sum, value
  *     LIST           id, rev, owner, token, live, sum, value
  *     RANGE          score, id
  *     LOG_READ       seq, value
@@ -18,7 +20,7 @@
 #include "store/common/answer.h"
 #include "store/common/arg.h"
 
-/* ---- questions ---- */
+/* ---- parameters ---- */
 
 enum { GL_SQL_ARGS_MAX = 5 };
 
@@ -27,30 +29,37 @@ struct gl_sql_args {
     struct gl_arg at[GL_SQL_ARGS_MAX];
 };
 
-enum { GL_SQL_RECORDS, GL_SQL_ENTRIES, GL_SQL_LOGS, GL_SQL_TABLES }; /* of an export */
+enum {
+    GL_SQL_RECORDS,
+    GL_SQL_ENTRIES,
+    GL_SQL_LOGS,
+    GL_SQL_TABLES
+}; /* the tables of an export, in order */
 
-/* The parameters of a read (not of a GET); texts point into the call or are in the arena.
+/* The parameters of a read (except GET); texts point into the call or the arena.
  *     RANGE          index, lowest score, highest, limit [, id after which]
  *     LIST           kind, lowest id, limit, bound above all ids
  *     LOG_READ       kind, id, lowest seq, limit
  *     SESSION_LIST   limit
  *     EXPORT         kind, id, limit [, score or seq]: after that row of call->export.table
- * GL_E_INVALID: an export goes on after a page that was none of ours. */
+ * GL_E_INVALID: the position an export should continue from is malformed. */
 int gl_sql_parameters(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
                       struct gl_why *reterr_why);
 
-/* Does a RANGE continue after an entry? */
+/* Does a RANGE continue after a given entry? */
 bool gl_sql_is_after(const struct gl_range *r);
 
-/* ---- answers ---- */
+/* ---- rows ---- */
 
 struct gl_sql_rows {
-    struct gl_answer answer;             /* call, arena, page_bytes are set by the engine */
-    bool (*step)(struct gl_sql_rows *r); /* to the next row, at first to the first; false: none */
+    struct gl_answer answer; /* the engine sets call, arena, page_bytes */
+    bool (*step)(struct gl_sql_rows
+                     *r); /* advance to the next row; the first call: to the first. False: none */
     int64_t (*number)(const struct gl_sql_rows *r, int column);
     gl_str (*text)(const struct gl_sql_rows *r, int column); /* lives as long as the answer */
 };
 
+/* Read all rows into the request of the call. */
 void gl_sql_read_rows(struct gl_sql_rows *r);
 
 #endif

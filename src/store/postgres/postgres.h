@@ -1,4 +1,8 @@
-/* postgres.h - the maker of port/store.h on PostgreSQL 14 or later. */
+/* postgres.h - a shared store: port/store.h on PostgreSQL 14 or later.
+ *
+ * Everything runs on the event loop's thread, over several connections in pipeline mode. libpq is
+ * loaded when a store is opened, not linked. docs/store-postgres.md describes the tables and the
+ * settings. */
 #ifndef GL_STORE_POSTGRES_H
 #define GL_STORE_POSTGRES_H
 
@@ -9,20 +13,20 @@ struct gl_loop;
 
 struct gl_postgres_config { /* copied */
     /* postgres://[user[:password]@]host[:port][,host...][/database][?options], as libpq reads it,
-     * but for options of our own */
+     * plus options of our own (postgres_url.h) */
     const char *url;
-    const char *identity; /* of the store, as the data folder remembers it; "" : the first time */
-    bool allow_loss;      /* go on although the server's settings may lose data silently */
+    const char *identity; /* identity of the store as recorded in the data folder; "" : first use */
+    bool allow_loss;      /* accept a server whose settings can lose data silently */
 };
 
-/* Only the URL is looked at here (GL_E_INVALID), and libpq is loaded (GL_E_UNAVAILABLE);
- * connections come later, and requests wait for them for a bounded time. The loop must outlive the
- * store. */
+/* Open a store. Validates the URL (GL_E_INVALID) and loads libpq (GL_E_UNAVAILABLE). Connections
+ * are made later, and requests wait for them for a bounded time. The loop must outlive the store.
+ */
 int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg,
                      struct gl_loop *loop, struct gl_why *reterr_why);
 
-/* Connect, look at everything that matters, and report; blocks, on a loop of its own. An error only
- * if the server cannot be reached or asked. */
+/* Connect, check the server's settings and identity, and report findings; blocks, on a loop of its
+ * own. Fails only if the server cannot be reached or queried. */
 int gl_postgres_check(const struct gl_postgres_config *cfg, struct gl_arena *a,
                       struct gl_findings *ret, struct gl_why *reterr_why);
 

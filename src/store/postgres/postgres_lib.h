@@ -1,7 +1,8 @@
-/* postgres_lib.h - libpq, loaded when a store of this kind is opened.
+/* postgres_lib.h - libpq, loaded when a PostgreSQL store is opened.
  *
- * Nothing of it is linked: the binary runs on machines without PostgreSQL. The functions in use are
- * in one table; a library that lacks one of them (before PostgreSQL 14) is refused. */
+ * libpq is not linked: the binary runs on machines without PostgreSQL. All functions in use are in
+ * one table; a library that lacks one of them (before PostgreSQL 14) is refused. A loaded library
+ * is never unloaded. */
 #ifndef GL_STORE_POSTGRES_LIB_H
 #define GL_STORE_POSTGRES_LIB_H
 
@@ -49,7 +50,7 @@ struct gl_postgres_lib {
 #undef X
 };
 
-/* GL_E_UNAVAILABLE says which package is missing. */
+/* GL_E_UNAVAILABLE: the sentence names the missing package. */
 int gl_postgres_lib_load(struct gl_postgres_lib *ret, struct gl_why *reterr_why);
 void gl_postgres_lib_free(struct gl_postgres_lib *lib);
 

@@ -1,6 +1,6 @@
-/* postgres_scripts.h - what is made on the server, statement by statement. Every statement may be
- * run again. '@' is the schema of the context. Changed texts need a new version and new names of
- * functions: nodes of two releases use one server. */
+/* postgres_scripts.h - the SQL that creates the store on the server, statement by statement. Every
+ * statement can be run again. '@' is the schema of the context. A changed function needs a new
+ * version and a new name, because nodes of two releases may use one server. */
 #ifndef GL_STORE_POSTGRES_SCRIPTS_H
 #define GL_STORE_POSTGRES_SCRIPTS_H
 

@@ -1,11 +1,12 @@
-/* redis_url.h - where the server is and how to talk to it, as people write it:
+/* redis_url.h - parses the URL of a Redis store:
  *
  *     redis://[user[:password]@]host[:port][/database][?option=value&...]
  *     rediss://...                                                        with TLS
  *     redis+sentinel://[user[:password]@]host[:port],host...  /name[/database][?...]
- *     rediss+sentinel://...                                               with TLS, also to them
+ *     rediss+sentinel://...                                               with TLS, also to
+ * sentinels
  *
- * docs/store-redis.md lists the options. What an error says never contains a password. */
+ * docs/store-redis.md lists the options. Error messages never contain a password. */
 #ifndef GL_STORE_REDIS_URL_H
 #define GL_STORE_REDIS_URL_H
 
@@ -20,25 +21,25 @@ struct gl_redis_host {
     uint16_t port;
 };
 
-struct gl_redis_url { /* texts end in NUL behind the slice; "" : not given */
+struct gl_redis_url { /* texts are followed by a NUL; "" : not given */
     bool tls, sentinel;
     gl_str user, password;
     struct gl_redis_host hosts[GL_REDIS_HOSTS_MAX];
     size_t hosts_n;
-    gl_str name; /* of the primary, as sentinels know it */
+    gl_str name; /* name of the primary, as configured in Sentinel */
     uint32_t database;
 
-    gl_ms timeout_ms; /* for a request to be sent, and for its answer */
+    gl_ms timeout_ms; /* limit for sending a request, and again for its reply */
     gl_ms connect_timeout_ms;
-    int64_t wait_replicas; /* -1: as many as it seems to need */
+    int64_t wait_replicas; /* -1: decide automatically */
     gl_ms wait_ms;
-    bool wait_all; /* every commit waits for replicas, not only those that must */
+    bool wait_all; /* all commits wait for replicas, not only those that must */
     gl_str sentinel_user, sentinel_password;
     gl_str tls_ca, tls_cert, tls_key, tls_name;
     bool tls_no_verify;
 };
 
-/* GL_E_INVALID says what is wrong with it. */
+/* GL_E_INVALID: the sentence says what is wrong. */
 int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a,
                        struct gl_why *reterr_why);
 

@@ -1,8 +1,8 @@
-/* sqlite_db.h - one connection to the database of one context, and its statements.
+/* sqlite_db.h - one connection to the database of one context, and its prepared statements.
  *
- * A connection belongs to one thread. Functions whose comment says "rc" return SQLite's own
- * (extended) result codes, because what is to be done depends on them; sqlite_error.h translates
- * them where they leave this folder. */
+ * A connection belongs to one thread. Open it, then for each statement: bind all parameters; run,
+ * or step and reset. Functions whose comment says "rc" return SQLite's own (extended) result codes,
+ * because callers decide by them; sqlite_error.h translates them where they leave this folder. */
 #ifndef GL_STORE_SQLITE_DB_H
 #define GL_STORE_SQLITE_DB_H
 
@@ -15,7 +15,7 @@
 
 struct gl_sqlite;
 
-/* X(name, role, sql). Roles: W writer, R reader. Parameters by number. */
+/* X(name, role, sql). Roles: W writer, R reader. Parameters are numbered. */
 #define GL_SQLITE_STATEMENTS(X)                                                                   \
     X(BEGIN, W, "BEGIN IMMEDIATE")                                                                \
     X(COMMIT, W, "COMMIT")                                                                        \
@@ -99,7 +99,7 @@ enum gl_sqlite_statement {
         GL_SQLITE_STATEMENTS_N,
 };
 
-enum { GL_SQLITE_BUSY_MS = 2000 }; /* how long a person with a tool may hold the lock */
+enum { GL_SQLITE_BUSY_MS = 2000 }; /* how long to wait for another program's lock */
 
 enum gl_sqlite_role { GL_SQLITE_ROLE_W, GL_SQLITE_ROLE_R, GL_SQLITE_ROLES_N };
 
@@ -110,39 +110,39 @@ struct gl_sqlite_db {
     sqlite3 *conn;
     sqlite3_stmt *stmts[GL_SQLITE_STATEMENTS_N]; /* those of the connection's role */
 
-    /* The writer's. */
-    uint64_t group_n;   /* number of the last remembered group */
-    bool session_known; /* the current session stands in this database */
+    /* Used by the writer only. */
+    uint64_t group_n;   /* number of the newest remembered group */
+    bool session_known; /* the current session has a row in this database */
     struct gl_sqlite_synced synced;
     int wal_pages;      /* pages in the write-ahead log */
-    int wal_pages_next; /* move them into the database at this number */
+    int wal_pages_next; /* checkpoint when the log has this many pages */
 };
 
-/* Is there a file for this context? */
+/* Does this context have a file? */
 bool gl_sqlite_db_exists(const struct gl_sqlite *s, gl_str context);
 
-/* Open a connection. A writer makes what is missing and brings an older version up to date. A
- * reader gets GL_E_NOT_FOUND if the database is not there, or not made to the end yet. */
+/* Open a connection. A writer creates what is missing and upgrades an older schema. A reader gets
+ * GL_E_NOT_FOUND if the database does not exist or its creation is incomplete. */
 int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
                       enum gl_sqlite_role role, struct gl_why *reterr_why);
 void gl_sqlite_db_free(struct gl_sqlite_db *db); /* NULL is fine */
 
 /* ---- statements: bind all parameters, then run, or step and reset ---- */
 
-/* All parameters, in order: gl_sqlite_db_bind(db, st, gl_arg_text(kind), gl_arg_i64(seq)). The
- * bytes are not copied: they must live until the statement has been reset. A binding that is left
- * over from an earlier use is never read, because every use binds all parameters. */
+/* Bind all parameters, in order: gl_sqlite_db_bind(db, st, gl_arg_text(kind), gl_arg_i64(seq)). The
+ * bytes are not copied: they must live until the statement is reset. Stale bindings of an earlier
+ * use are never read, because every use binds all parameters. */
 #define gl_sqlite_db_bind(db, st, ...) gl_sqlite_db_bind_n((db), (st), GL_ARGS(__VA_ARGS__))
 void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
                          const struct gl_arg *args, size_t n);
-/* rc of a statement without rows: SQLITE_OK, or what went wrong. */
+/* Run a statement that returns no rows. rc: SQLITE_OK or an error. */
 int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st);
-/* rc of the next row: SQLITE_ROW, SQLITE_DONE, or what went wrong. */
+/* Step to the next row. rc: SQLITE_ROW, SQLITE_DONE or an error. */
 int gl_sqlite_db_step(struct gl_sqlite_db *db, enum gl_sqlite_statement st);
 void gl_sqlite_db_reset(struct gl_sqlite_db *db, enum gl_sqlite_statement st);
 int64_t gl_sqlite_db_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column);
 gl_str gl_sqlite_db_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column);
-/* rc of a statement that gives one number; *ret is 0 if there is no row or the number is null. */
+/* Run a statement that returns one number; *ret is 0 if there is no row or it is null. rc. */
 int gl_sqlite_db_number(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int64_t *ret);
 
 #endif
