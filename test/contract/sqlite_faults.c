@@ -131,7 +131,7 @@ static void a_store_opened_for_reading_writes_nothing(void **state)
     struct contract_call *call = try_put(f, "b");
     assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
     assert_true(says(call, "store unavailable"));
-    assert_true(says(call, "reading only"));
+    assert_true(says(call, "read-only"));
     check_value(&f->c, "job", "a", "kept");
     assert_int_equal(contract_renew(&f->c, GL_S("a#1.x")), GL_E_UNAVAILABLE);
 }

@@ -1,9 +1,14 @@
+/* answer.c - reads items into a growing buffer and hands them to the request as one array.
+ *
+ * The table `shapes` says, for each type of call, how large an item is and which two members of
+ * struct gl_store_req (pointer and count) receive the result. One loop can therefore serve all
+ * types. */
 #include "store/common/answer.h"
 
 #include "base/check.h"
 
 static const struct {
-    size_t item_bytes, at, n_at; /* in struct gl_store_req: where they go, and their number */
+    size_t item_bytes, at, n_at; /* offsets in struct gl_store_req: of the array, of its length */
 } shapes[GL_CALLS_N] = {
 #define SHAPE(type, member)                                  \
     {                                                        \
@@ -17,6 +22,8 @@ static const struct {
     [GL_CALL_EXPORT] = SHAPE(struct gl_write, writes),
 };
 
+/* Only values are counted: keys and scores are small. Calls without values never reach a byte
+ * limit. */
 static size_t bytes_of(const struct gl_call *call, const void *item)
 {
     GL_ASSERT(call->type < GL_CALLS_N);
@@ -34,6 +41,8 @@ void gl_answer_fill(struct gl_answer *a)
 
     GL_ASSERT(call->type < GL_CALLS_N);
     GL_ASSERT(size > 0);
+    /* The item that reaches the limit still belongs to the page, so a page always makes progress,
+     * however large its first item is. */
     for (bool is_full = false; !is_full;) {
         void *item = memset(gl_buf_reserve(&items, size), 0, size);
         if (!a->next(a, item)) {
@@ -44,6 +53,8 @@ void gl_answer_fill(struct gl_answer *a)
         is_full = bytes_max > 0 && bytes >= bytes_max;
     }
     GL_ASSERT(items.n % size == 0);
+    /* A request that failed halfway returns no items: a partial page could be mistaken for the last
+     * one. */
     if (call->req->status == 0) {
         const void *all = gl_arena_copy(a->arena, items.p, items.n);
         size_t n = items.n / size;
@@ -89,6 +100,8 @@ bool gl_answer_export(struct gl_store_req *req, const struct gl_record *r, struc
 
 bool gl_answer_upper_bound(gl_str prefix, struct gl_arena *a, gl_str *ret)
 {
+    /* A byte of 0xff cannot be incremented: drop it and increment the byte before it. A prefix of
+     * only such bytes has no upper bound. */
     while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff) {
         prefix.n--;
     }

@@ -1,3 +1,5 @@
+/* calls.c - the port's operations, generated from calls.def, and what surrounds each of them:
+ * resetting the request, allocating the call, and completing it. */
 #include "store/common/calls.h"
 
 #include <event2/event.h>
@@ -7,7 +9,7 @@
 #include "os/random.h"
 #include "port/checksum.h"
 
-enum { PAGE_MAX = 10000 }; /* writes in a page of an export */
+enum { PAGE_MAX = 10000 }; /* limit on the writes in an export page */
 
 static size_t page_limit(size_t limit)
 {
@@ -20,6 +22,7 @@ static void begin(struct gl_store *port, struct gl_store_req *req, struct gl_cal
 
     GL_ASSERT(what.type < GL_CALLS_N);
     GL_ASSERT(req->done != NULL);
+    /* A request may be reused; results of its previous use must not be visible. */
     *req = (struct gl_store_req){.done = req->done, .owner = req->owner};
     struct gl_call *call = gl_pool_alloc(&s->pool, s->engine->call_bytes);
     *call = what;
@@ -30,6 +33,8 @@ static void begin(struct gl_store *port, struct gl_store_req *req, struct gl_cal
     s->engine->begin(s, call);
 }
 
+/* The port's functions: call_commit(), call_resolve(), ... Each fills in a struct gl_call and hands
+ * it to begin(). */
 #define CALLER struct gl_store *port, struct gl_store_req *req
 #define PLAIN(...) __VA_ARGS__
 #define CALL(NAME, name, context_, arguments, parameters)                                        \
@@ -53,6 +58,7 @@ static void call_close(struct gl_store *port, void (*closed)(void *owner), void 
     s->closing = true;
     s->closed = closed;
     s->closed_owner = owner;
+    /* The listener may be freed while the store closes: it gets no more events. */
     s->events = (struct gl_store_events){0};
     s->engine->close(s);
     GL_ASSERT(s->closing);
@@ -76,6 +82,7 @@ void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, str
     s->loop = loop;
     gl_pool_init(&s->pool);
     struct gl_entropy entropy = gl_random_entropy();
+    /* Seeded at random: backoff must differ between nodes. */
     uint64_t seed;
     entropy.fill(&entropy, &seed, sizeof(seed));
     gl_rng_init(&s->rng, seed);
@@ -93,15 +100,16 @@ void gl_calls_complete(struct gl_calls *s, struct gl_call *call)
 
     GL_ASSERT(s->pending_n > 0);
     GL_ASSERT(gl_list_empty(&call->link));
-    gl_pool_free(&s->pool, call, s->engine->call_bytes);
+    /* The call is freed before `done` runs, so an engine must not touch it afterwards. */
     s->pending_n--;
-    req->done(req); /* Last: it may start the next request, or free this one. */
+    req->done(req); /* Last: `done` may issue the next request, or free this one. */
 }
 
 void gl_calls_closed(struct gl_calls *s)
 {
     GL_ASSERT(s->closing);
     GL_ASSERT(s->pending_n == 0);
+    /* Copied first: engine->free() frees the struct that holds them. */
     void (*closed)(void *owner) = s->closed;
     void *owner = s->closed_owner;
     s->engine->free(s);
@@ -134,7 +142,7 @@ void gl_calls_close(struct gl_calls *s)
     GL_ASSERT(!s->closing);
     call_close(&s->port, set_flag, &is_closed);
     while (!is_closed) {
-        turn(loop); /* the store may be gone */
+        turn(loop); /* through `loop`: the store may be freed by now */
     }
 }
 
@@ -175,7 +183,7 @@ void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word)
     }
 }
 
-/* ---- what all engines check ---- */
+/* ---- checks shared by all engines ---- */
 
 bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call)
 {
@@ -183,7 +191,8 @@ bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call)
 
     GL_ASSERT(call->req->status == 0);
     if (s->closing) {
-        req->status = gl_why(&req->why, GL_E_UNAVAILABLE, "store unavailable: it is closing");
+        req->status =
+            gl_why(&req->why, GL_E_UNAVAILABLE, "store unavailable: the store is closing");
     } else if (!gl_str_is_id(call->context)) {
         req->status = gl_why(&req->why, GL_E_INVALID, "\"%.*s\" is not a valid context name",
                              GL_STR_ARG(call->context));
@@ -207,7 +216,7 @@ int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why 
     }
     if (bytes > bytes_max) {
         return gl_why(reterr_why, GL_E_LIMIT,
-                      "a transaction has %zu bytes or more; the store accepts up to %zu", bytes,
+                      "the transaction has at least %zu bytes; the store accepts up to %zu", bytes,
                       bytes_max);
     }
     return 0;

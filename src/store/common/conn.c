@@ -1,3 +1,10 @@
+/* conn.c - a connection as a state machine over libevent: resolve the name, try each address in
+ * turn until one connects (including the TLS handshake), then pass bytes on until it ends. One
+ * timer covers everything up to the connection being open.
+ *
+ * The owner may close the connection from inside any callback. `callback_depth` counts the
+ * callbacks on the stack; while it is not 0 the struct is only marked closed, and end_callback()
+ * frees it. */
 #include "store/common/conn.h"
 
 #include <errno.h>
@@ -16,24 +23,24 @@
 #include "store/common/conn_lookup.h"
 #include "store/common/conn_tls.h"
 
-/* Received bytes are handed on in pieces of this size at most. */
+/* Received bytes are passed on in pieces of at most this size, to bound the contiguous memory. */
 enum { PIECE_BYTES = 64 << 10 };
 
 struct gl_conn {
     struct gl_loop *loop;
     struct gl_conn_events events;
-    char *host; /* also the name a certificate must have */
+    char *host; /* also the name the certificate must have */
     uint16_t port;
     const struct gl_conn_tls *tls;
 
-    struct gl_conn_lookup *lookup;     /* under way */
-    struct gl_conn_address *addresses; /* found */
-    size_t addresses_n, address_at;    /* the one that is tried now */
+    struct gl_conn_lookup *lookup;     /* in progress */
+    struct gl_conn_address *addresses; /* result of the lookup */
+    size_t addresses_n, address_at;    /* address_at: the next to try */
     struct bufferevent *bev;
-    struct event *timer; /* until it is open */
+    struct event *timer; /* limits the time until it is open */
     bool open, over;     /* over: `ended` has been called */
-    int callback_depth;  /* we are inside a callback of the owner ... */
-    bool closed;         /* ... who has closed us there */
+    int callback_depth;  /* callbacks of the owner on the stack ... */
+    bool closed;         /* ... in which the owner has closed us */
 };
 
 static void free_conn(struct gl_conn *c)
@@ -52,7 +59,7 @@ static void free_conn(struct gl_conn *c)
     gl_mem_free(c);
 }
 
-/* After a call of the owner: has it closed us? */
+/* After a callback: free the connection if the owner closed it. False: it is closed. */
 static bool end_callback(struct gl_conn *c)
 {
     GL_ASSERT(c->callback_depth > 0);
@@ -64,6 +71,7 @@ static bool end_callback(struct gl_conn *c)
     return !c->closed;
 }
 
+/* Report the end, once. The owner still has to close the connection. */
 static void report_end(struct gl_conn *c, const struct gl_why *why)
 {
     if (c->over) {
@@ -78,6 +86,7 @@ static void report_end(struct gl_conn *c, const struct gl_why *why)
 
 static void try_next(struct gl_conn *c, const struct gl_why *why);
 
+/* The owner may close the connection while data is left; the rest is then dropped. */
 static void on_read(struct bufferevent *bev, void *owner)
 {
     struct gl_conn *c = owner;
@@ -95,10 +104,11 @@ static void on_read(struct bufferevent *bev, void *owner)
 static void set(int fd, int level, int option, int value)
 {
     GL_ASSERT(fd >= 0);
-    (void)setsockopt(fd, level, option, &value, sizeof(value)); /* a wish */
+    (void)setsockopt(fd, level, option, &value, sizeof(value)); /* best effort */
 }
 
-/* A peer that has vanished is noticed within half a minute also by those who only listen. */
+/* Keepalive detects a vanished peer within half a minute, even on a connection that only listens.
+ */
 static void set_options(int fd)
 {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -119,7 +129,8 @@ static void on_open(struct gl_conn *c)
     (void)end_callback(c);
 }
 
-/* Why a bufferevent has told of an end. */
+/* The reason for an error or end-of-file event. errno is read first, before other calls change it.
+ */
 static void why_ended(struct gl_conn *c, short what, struct gl_why *ret)
 {
     int err = EVUTIL_SOCKET_ERROR();
@@ -131,10 +142,11 @@ static void why_ended(struct gl_conn *c, short what, struct gl_why *ret)
         return;
     }
     (void)gl_why(ret, GL_E_UNAVAILABLE, "%s %s:%u: %s",
-                 c->open ? "lost the connection to" : "cannot connect to", c->host, c->port,
-                 err != 0 ? evutil_socket_error_to_string(err) : "the connection broke");
+                 c->open ? "lost connection to" : "cannot connect to", c->host, c->port,
+                 err != 0 ? evutil_socket_error_to_string(err) : "unknown error");
 }
 
+/* Before the connection is open an error moves on to the next address; afterwards it is the end. */
 static void on_event(struct bufferevent *bev, short what, void *owner)
 {
     (void)bev;
@@ -158,11 +170,11 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     (void)what;
     struct gl_conn *c = owner;
     struct gl_why why;
-    (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot connect to %s:%u: no answer in time", c->host,
-                 c->port);
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot connect to %s:%u: timed out", c->host, c->port);
     report_end(c, &why);
 }
 
+/* Start connecting to one address. On failure errno has the reason. */
 static int start(struct gl_conn *c, const struct gl_conn_address *a)
 {
     struct event_base *base = gl_loop_base(c->loop);
@@ -179,7 +191,7 @@ static int start(struct gl_conn *c, const struct gl_conn_address *a)
         return -1;
     }
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
-    /* The socket is ours, because libevent's would be inherited by steps. */
+    /* libevent would create the socket without close-on-exec, and steps would inherit it. */
     int fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bufferevent_setfd(c->bev, fd) < 0) {
         if (fd >= 0) {
@@ -250,7 +262,7 @@ struct gl_conn *gl_conn_open(struct gl_loop *loop, const struct gl_conn_target *
 void gl_conn_send(struct gl_conn *c, gl_str bytes)
 {
     GL_ASSERT(c->bev != NULL);
-    (void)bufferevent_write(c->bev, bytes.p, bytes.n); /* fails only without memory */
+    (void)bufferevent_write(c->bev, bytes.p, bytes.n); /* fails only if out of memory */
 }
 
 size_t gl_conn_unsent(const struct gl_conn *c)

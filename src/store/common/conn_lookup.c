@@ -1,3 +1,8 @@
+/* conn_lookup.c - name lookup without blocking the loop.
+ *
+ * Numeric addresses are resolved at once. For names a detached thread runs getaddrinfo(), and a
+ * timer on the loop polls for its result. The result is still delivered later, never from inside
+ * gl_conn_lookup(), so that callers have one code path. */
 #include "store/common/conn_lookup.h"
 
 #include <event2/event.h>
@@ -14,16 +19,16 @@
 
 enum { ADDRESSES_MAX = 8 };
 
-/* What the thread works on. It is freed by whoever is last: the thread itself cannot post to a loop
- * that may be gone, so its end is seen by polling a flag, at a pace nobody notices beside a name
- * server. */
+/* The data shared with the thread, freed by the last of its two holders. The thread cannot post to
+ * the loop, which may be gone by the time getaddrinfo() returns; so the loop polls a flag, at an
+ * interval that does not matter compared with a query to a name server. */
 struct question {
     char *host;
     uint16_t port;
     struct gl_conn_address addresses[ADDRESSES_MAX];
     size_t n;
     int err;
-    atomic_int holders; /* the thread and the lookup */
+    atomic_int holders; /* references: the thread's and the lookup's */
     atomic_bool answered;
 };
 
@@ -43,6 +48,7 @@ static void question_release(struct question *q)
     }
 }
 
+/* 0 or an EAI_* code. */
 static int look_up(struct question *q, int flags)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
@@ -75,6 +81,8 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* If no thread can be started the lookup fails as for a temporary error, and the owner's normal
+ * retry applies. */
 static void start_thread(struct question *q)
 {
     pthread_t thread;
@@ -116,8 +124,8 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     }
     struct gl_why why = {0};
     if (q->err != 0 || q->n == 0) {
-        (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot find the address of '%s': %s", q->host,
-                     q->err != 0 ? gai_strerror(q->err) : "it has none");
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot resolve '%s': %s", q->host,
+                     q->err != 0 ? gai_strerror(q->err) : "no address found");
     }
     GL_ASSERT(q->n <= ADDRESSES_MAX);
     gl_conn_looked_up *found = l->found;
@@ -143,7 +151,7 @@ struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, ui
     l->owner = owner;
     l->timer = evtimer_new(gl_loop_base(loop), on_timer, l);
     GL_ASSERT(l->timer != NULL);
-    if (look_up(q, AI_NUMERICHOST) == 0) { /* An address needs nobody's help. */
+    if (look_up(q, AI_NUMERICHOST) == 0) { /* a numeric address */
         atomic_store(&q->answered, true);
         poll_in(l, 0);
     } else {

@@ -1,3 +1,6 @@
+/* conn_tls.c - builds an SSL_CTX from the settings of a store, and bufferevents from it. TLS 1.2 is
+ * the minimum. The certificate is verified against the host name or address unless the user turned
+ * that off. */
 #include "store/common/conn_tls.h"
 
 #include <arpa/inet.h>
@@ -19,7 +22,7 @@ static const char *openssl_text(void)
 {
     unsigned long e = ERR_peek_last_error();
     const char *text = e != 0 ? ERR_reason_error_string(e) : NULL;
-    return text != NULL ? text : "OpenSSL does not say why";
+    return text != NULL ? text : "no reason given by OpenSSL";
 }
 
 static int set_trusted_cas(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
@@ -31,7 +34,8 @@ static int set_trusted_cas(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
     }
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     if (cfg->ca_file == NULL) {
-        (void)SSL_CTX_set_default_verify_paths(ctx); /* None: nobody is trusted, said later. */
+        (void)SSL_CTX_set_default_verify_paths(
+            ctx); /* If there are none, nothing is trusted, and the handshake says so. */
         return 0;
     }
     if (SSL_CTX_load_verify_locations(ctx, cfg->ca_file, NULL) != 1) {
@@ -41,6 +45,8 @@ static int set_trusted_cas(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
     return 0;
 }
 
+/* The client certificate is optional; the key is checked against it here rather than at the first
+ * connection. */
 static int set_client_certificate(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
                                   struct gl_why *reterr_why)
 {
@@ -100,7 +106,8 @@ void gl_conn_tls_free(struct gl_conn_tls *t)
     }
 }
 
-/* The certificate must be for this name; an address is compared as one. */
+/* The certificate must match this name; an IP address is compared as an address and is not sent as
+ * SNI. */
 static void set_expected_name(SSL *ssl, const char *name)
 {
     unsigned char address[16];
@@ -126,6 +133,8 @@ struct bufferevent *gl_conn_tls_bufferevent(const struct gl_conn_tls *t, struct 
         SSL_free(ssl);
         return NULL;
     }
+    /* Servers often close the socket without a TLS close_notify. The protocols on top are framed,
+     * so a truncated message is noticed there. */
     bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
     return bev;
 }
@@ -138,6 +147,7 @@ bool gl_conn_tls_why(struct bufferevent *bev, const char *host, struct gl_why *r
     if (e == 0) {
         return false;
     }
+    /* A verification failure has a better explanation than the alert it causes. */
     if (verified != X509_V_OK) {
         (void)gl_why(ret, GL_E_UNAVAILABLE,
                      "the certificate of %s is not trusted: %s (tls_ca names the file with the "

@@ -1,7 +1,10 @@
+/* options.c - table-driven parsing of URL options. A message names the option but never its value.
+ */
 #include "store/common/options.h"
 
 #include "base/check.h"
 
+/* The value of a hex digit; -1 for any other character. */
 static int hex(char c)
 {
     if (c >= '0' && c <= '9') {
@@ -26,6 +29,7 @@ bool gl_options_decode(gl_str s, struct gl_arena *a, gl_str *ret)
             c = (char)(high * 16 + low);
             i += 2;
         }
+        /* A NUL would end the C strings these texts become. */
         if (c == '\0') {
             return false;
         }
@@ -36,6 +40,7 @@ bool gl_options_decode(gl_str s, struct gl_arena *a, gl_str *ret)
     return true;
 }
 
+/* Convert `value` to the option's type and store it at its offset in `to`. */
 static int set_value(const struct gl_option *o, void *to, gl_str value, struct gl_why *why)
 {
     int64_t number;

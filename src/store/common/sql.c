@@ -1,3 +1,7 @@
+/* sql.c - reads of the SQL engines: see sql.h for the parameters and columns.
+ *
+ * Pages continue by key, never by offset: the position is the last row returned, so rows inserted
+ * or deleted between two pages neither repeat nor hide others. */
 #include "store/common/sql.h"
 
 #include <limits.h>
@@ -6,7 +10,7 @@
 #include "base/limits.h"
 #include "port/checksum.h"
 
-/* ---- questions ---- */
+/* ---- parameters ---- */
 
 static void add(struct gl_sql_args *a, struct gl_arg arg)
 {
@@ -19,6 +23,7 @@ static struct gl_arg limit_of(size_t limit)
     return gl_arg_i32(limit > INT_MAX ? INT_MAX : (int32_t)limit);
 }
 
+/* A position before the range is ignored: the range starts at its own lower bound. */
 bool gl_sql_is_after(const struct gl_range *r)
 {
     return r->after_id.n > 0 && r->after_score >= r->score_min;
@@ -38,6 +43,8 @@ static void range_parameters(const struct gl_range *r, struct gl_sql_args *ret)
     }
 }
 
+/* All listings are half-open ranges [from, below) of ids. `after` narrows the end it continues
+ * from. */
 static void list_parameters(const struct gl_listing *l, struct gl_arena *a, struct gl_sql_args *ret)
 {
     gl_str from = l->prefix, below;
@@ -50,7 +57,8 @@ static void list_parameters(const struct gl_listing *l, struct gl_arena *a, stru
             is_bounded = true;
         }
     } else if (l->after.n > 0 && gl_str_cmp(l->after, from) >= 0) {
-        /* The next text in bytewise order is this one with a NUL byte, which gl_str_dup adds. */
+        /* The next text in bytewise order is this one followed by a NUL byte, which gl_str_dup
+         * adds. */
         from = gl_str_dup(a, l->after);
         from.n++;
     }
@@ -60,8 +68,8 @@ static void list_parameters(const struct gl_listing *l, struct gl_arena *a, stru
     add(ret, is_bounded ? gl_arg_text(below) : (struct gl_arg){.type = GL_ARG_TOP});
 }
 
-/* Where a page of an export ended: "table:score or seq:length of kind:kind id". The next page
- * begins after that row, whatever has happened since. */
+/* The position after an export page: "table:score or seq:length of kind:kind id" of its last row.
+ * The next page begins after that row, whatever has happened since. */
 static int export_parameters(struct gl_call *call, struct gl_sql_args *ret,
                              struct gl_why *reterr_why)
 {
@@ -72,7 +80,7 @@ static int export_parameters(struct gl_call *call, struct gl_sql_args *ret,
         if (!gl_str_u64(gl_str_cut(call->export.after, ':', &rest), &table) ||
             table >= GL_SQL_TABLES || !gl_str_i64(gl_str_cut(rest, ':', &rest), &number) ||
             !gl_str_u64(gl_str_cut(rest, ':', &rest), &kind_n) || kind_n > rest.n) {
-            return gl_why(reterr_why, GL_E_INVALID, "no page of an export ends there");
+            return gl_why(reterr_why, GL_E_INVALID, "invalid position in an export");
         }
         kind = (gl_str){rest.p, (size_t)kind_n};
         id = (gl_str){rest.p + kind_n, rest.n - (size_t)kind_n};
@@ -117,10 +125,10 @@ int gl_sql_parameters(struct gl_call *call, struct gl_arena *a, struct gl_sql_ar
     }
 }
 
-/* ---- answers ---- */
+/* ---- rows ---- */
 
-/* From the columns rev, owner, token, live, sum, value; kind and id are there already. A sum of 0
- * was written by hand, or by an older release: it is not compared. */
+/* Read the columns rev, owner, token, live, sum, value; kind and id are set already. A sum of 0
+ * marks a record written by hand or by an older release: it is not verified. */
 static void read_record(const struct gl_sql_rows *r, int at, struct gl_record *ret)
 {
     int64_t sum = r->number(r, at + 4);
@@ -142,6 +150,7 @@ static void read_session(const struct gl_sql_rows *r, struct gl_session_info *re
     ret->dead = r->number(r, 5) != 0;
 }
 
+/* A row of an export as the write that would recreate it. */
 static bool read_write(const struct gl_sql_rows *r, struct gl_write *ret)
 {
     struct gl_record record = {.kind = r->text(r, 0), .id = r->text(r, 1)};
@@ -192,6 +201,7 @@ static bool next(struct gl_answer *a, void *item)
     }
 }
 
+/* Rows arrive only for keys that exist, each with its position in the request. */
 static void fill_get(struct gl_sql_rows *r)
 {
     struct gl_call *call = r->answer.call;
@@ -206,7 +216,8 @@ static void fill_get(struct gl_sql_rows *r)
     }
 }
 
-/* A page that is not full ends its table. */
+/* The position after this page. A page that is not full is the last of its table; the export
+ * continues with the next table, or ends. */
 static gl_str next_page(const struct gl_answer *a)
 {
     const struct gl_store_req *req = a->call->req;

@@ -1,3 +1,5 @@
+/* thread.c - a new thread inherits the signal mask of its creator, so the mask is changed around
+ * the creation: blocking signals in the thread itself would leave a window. */
 #include "store/common/thread.h"
 
 #include <signal.h>

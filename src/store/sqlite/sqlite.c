@@ -1,3 +1,8 @@
+/* sqlite.c - opening, closing, and dispatching requests to the writer or the reader thread.
+ *
+ * Closing: the queues are closed, the threads finish what is queued and post `ended`, their
+ * completions run on the loop, and whatever comes last (a thread's end or a completion) finishes
+ * the close. */
 #include "store/sqlite/sqlite.h"
 
 #include <string.h>
@@ -10,7 +15,7 @@
 /* ---- requests ---- */
 
 static const enum gl_sqlite_role roles[GL_CALLS_N] = {
-    /* the others write */
+    /* all others go to the writer */
     [GL_CALL_SESSION_LIST] = GL_SQLITE_ROLE_R, [GL_CALL_GET] = GL_SQLITE_ROLE_R,
     [GL_CALL_RANGE] = GL_SQLITE_ROLE_R,        [GL_CALL_LIST] = GL_SQLITE_ROLE_R,
     [GL_CALL_LOG_READ] = GL_SQLITE_ROLE_R,     [GL_CALL_EXPORT] = GL_SQLITE_ROLE_R,
@@ -20,10 +25,12 @@ static const enum gl_sqlite_role roles[GL_CALLS_N] = {
 static void read_clock(struct gl_store_req *req)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* Cannot fail with a clock that exists. */
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail: the clock exists */
     req->time = (gl_ms)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Requests that need no thread (refused, or TIME) are still completed through a post, so that
+ * `done` never runs inside the call. */
 static void begin(struct gl_calls *calls, struct gl_call *call)
 {
     struct gl_sqlite *s = GL_CONTAINER(calls, struct gl_sqlite, calls);
@@ -61,7 +68,7 @@ static void free_store(struct gl_calls *calls)
     GL_ASSERT(calls->pending_n == 0);
     for (int i = 0; i < GL_SQLITE_ROLES_N; i++) {
         struct gl_sqlite_worker *w = &s->workers[i];
-        gl_sqlite_contexts_done(&w->contexts); /* Empty, unless its thread never ran. */
+        gl_sqlite_contexts_done(&w->contexts); /* empty, unless its thread never ran */
         gl_sqlite_queue_done(&w->queue);
         gl_buf_done(&w->session);
         gl_buf_done(&w->about);
@@ -86,6 +93,7 @@ static void on_ended(struct gl_loop_task *t)
     struct gl_sqlite_worker *w = GL_CONTAINER(t, struct gl_sqlite_worker, ended);
 
     GL_ASSERT(w->store->threads_n > 0);
+    /* The thread posted this as its last action, so the join does not block. */
     (void)pthread_join(w->thread, NULL);
     w->store->threads_n--;
     gl_sqlite_finish_close(w->store);
@@ -93,8 +101,9 @@ static void on_ended(struct gl_loop_task *t)
 
 /* ---- opening ---- */
 
-/* Exclusivity is the folder's lock, so a session needs no deadline and `ttl_ms` is not used. Only
- * this process could commit a wake-up word or lose a connection, so no event is ever reported. */
+/* The lock on the folder provides exclusivity, so a session needs no deadline and `ttl_ms` is
+ * unused. Only this process could commit a wake-up word or lose a connection, so no events are ever
+ * reported. */
 static const struct gl_calls_engine engine = {
     .name = "sqlite",
     .call_bytes = sizeof(struct gl_call),
@@ -123,7 +132,8 @@ static struct gl_sqlite *new_store(const struct gl_sqlite_config *cfg, struct gl
     return s;
 }
 
-/* Look at what is there before anyone relies on it. The connection stays open for its thread. */
+/* Open the default database now, so that damage is reported by gl_sqlite_open() and not by the
+ * first request. The connection stays open for its thread, which has not started yet. */
 static int check(struct gl_sqlite *s, struct gl_why *reterr_why)
 {
     GL_ASSERT(!s->calls.closing);
@@ -151,8 +161,7 @@ static int start(struct gl_sqlite *s, struct gl_why *reterr_why)
     for (int i = 0; i < GL_SQLITE_ROLES_N; i++) {
         int err = gl_thread_start(&s->workers[i].thread, mains[i], &s->workers[i]);
         if (err != 0) {
-            return gl_why(reterr_why, GL_E_IO, "cannot start a thread for the store: %s",
-                          strerror(err));
+            return gl_why(reterr_why, GL_E_IO, "cannot start a store thread: %s", strerror(err));
         }
         s->threads_n++;
     }
@@ -171,7 +180,7 @@ int gl_sqlite_open(struct gl_store **ret, const struct gl_sqlite_config *cfg, st
     }
     if (err < 0) {
         s->calls.port.ops->close(&s->calls.port, NULL, NULL);
-        gl_sqlite_finish_close(s); /* Now, or by the end of the thread that did start. */
+        gl_sqlite_finish_close(s); /* now, or when the thread that did start has ended */
         return err;
     }
     *ret = &s->calls.port;

@@ -1,9 +1,12 @@
+/* sqlite_apply.c - one transaction of the port: evaluate all guards, then apply all writes. The
+ * order matters: a refused transaction must not have written anything, because the transactions of
+ * its group share one SQL transaction. */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
 
-/* rc; *ret: the session is dead, which one that is not known is, too; or it is known and not dead.
- */
+/* Evaluates GL_GUARD_DEAD (`dead`) or GL_GUARD_ALIVE. An unknown session is dead; "" is neither.
+ * Returns the rc. */
 static int session_is(struct gl_sqlite_db *db, gl_str session, bool dead, bool *ret)
 {
     bool known, is_dead;
@@ -15,6 +18,7 @@ static int session_is(struct gl_sqlite_db *db, gl_str session, bool dead, bool *
 /* Columns of GL_SQLITE_GUARD. */
 enum { REV, OWNER, TOKEN, LIVE };
 
+/* Does the guard hold for the existing record the statement is positioned on? */
 static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
 {
     const enum gl_sqlite_statement st = GL_SQLITE_GUARD;
@@ -39,6 +43,7 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
     return false;
 }
 
+/* *ret is meaningful only if the rc is SQLITE_OK. */
 static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *ret)
 {
     GL_ASSERT(g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE || g->kind.n > 0);
@@ -53,8 +58,8 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* The statement of each type of write, and the columns that are its parameters after kind and id.
- */
+/* The statement for each type of write, and the columns that are its parameters after kind and id
+ * (see column_of()). */
 static const struct {
     enum gl_sqlite_statement st;
     const char *columns;
@@ -92,6 +97,7 @@ static struct gl_arg column_of(const struct gl_write *w, char column)
     }
 }
 
+/* The texts are bound without a copy: the transaction is borrowed until the call completes. */
 static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
 {
     const char *columns = writes[w->type].columns;

@@ -1,3 +1,8 @@
+/* sqlite_backup.c - makes a backup with SQLite's backup API, verifies it, and pauses the jobs of a
+ * restored one.
+ *
+ * The source is opened like any reader, so a running node is not disturbed. Its log is checked
+ * first (sqlite_synced.h): a backup of a database that lost commits would hide the loss. */
 #include "store/sqlite/sqlite_backup.h"
 
 #include <string.h>
@@ -11,8 +16,9 @@
 #include "store/sqlite/sqlite_schema.h"
 #include "store/sqlite/sqlite_synced.h"
 
-enum { BUSY_WAIT_MS = 10000, BUSY_POLL_MS = 50 }; /* with a stranger who holds the lock */
+enum { BUSY_WAIT_MS = 10000, BUSY_POLL_MS = 50 }; /* while another program holds the lock */
 
+/* Returns the rc. */
 static int count_jobs(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished)
 {
     int64_t jobs = 0, live = 0;
@@ -29,8 +35,8 @@ static int count_jobs(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret
     return rc;
 }
 
-/* Is it ours, of a version we know, and whole? One of an older release is brought up to date, so
- * that it can be read at once. */
+/* Is the file ours, of a known version, and intact? An older schema is upgraded, so that the copy
+ * can be used right away. */
 static int verify(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished,
                   struct gl_why *reterr_why)
 {
@@ -48,7 +54,8 @@ static int verify(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unf
     return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(db, rc, reterr_why);
 }
 
-/* All pages in one step, under one read lock: writers go on, and their commits come after. */
+/* Copy all pages in one step, under one read lock: writers continue, and their commits are not part
+ * of the copy. */
 static int copy_pages(struct gl_sqlite_db *from, struct gl_sqlite_db *to)
 {
     sqlite3_backup *b = sqlite3_backup_init(to->conn, "main", from->conn, "main");
@@ -72,7 +79,7 @@ static int make(struct gl_sqlite_db *from, struct gl_sqlite_db *to, uint64_t *re
 {
     char mode[32] = "";
     int rc = copy_pages(from, to);
-    if (rc == SQLITE_OK) { /* so that it is one file; a node sets it back */
+    if (rc == SQLITE_OK) { /* so that it is a single file; a node sets it back */
         rc = gl_sqlite_query_text(to->conn, "PRAGMA journal_mode = DELETE", mode, sizeof(mode));
     }
     if (rc != SQLITE_OK) {
@@ -86,7 +93,8 @@ int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64
 {
     GL_CLEANUP(gl_sqlite_query_closep) struct gl_sqlite_db source = {0}, target = {0};
     if (access(from, F_OK) != 0) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s: nothing has run here yet", from);
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s: nothing has been run here yet",
+                      from);
     }
     struct gl_sqlite_wal_mark mark = {0};
     int err = salvage ? 0 : gl_sqlite_synced_check(from, false, &mark, reterr_why);
@@ -103,16 +111,17 @@ int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64
     return err < 0 ? err : make(&source, &target, ret_jobs, ret_unfinished, reterr_why);
 }
 
-/* ---- a second life ---- */
+/* ---- preparing a restored copy ---- */
 
-/* In an UPDATE the columns on the right are the old ones: a record that was sound gets its new sum
- * at the end, one that was damaged stays so. */
+/* In an UPDATE the columns on the right have their old values. So this compares the checksum with
+ * the unmodified record: a valid one becomes 0, to be recomputed at the end (sums_sql), and a
+ * damaged record stays damaged. */
 #define KEEP_SUM ", sum = iif(sum IN (0, " GL_SQLITE_CHECKSUM "), 0, sum)"
 static const char sums_sql[] = "UPDATE record SET sum = " GL_SQLITE_CHECKSUM
                                " WHERE kind IN ('job', 'step') AND live AND sum = 0;";
 
-/* What a node would have written for a pause, as far as it needs no knowledge of processes. A step
- * that waited for slots must wait anew. */
+/* Writes what a node would have written for a pause, except what needs knowledge of processes. A
+ * step that was queued for slots must queue again. */
 static const char pause_sql[] =
     "UPDATE record SET rev = rev + 1, value = json_set(value, '$.status', '%s', '$.hold',"
     " 'person', '$.reason', %Q)" KEEP_SUM
@@ -120,8 +129,8 @@ static const char pause_sql[] =
     "UPDATE record SET value = json_set(value, '$.status', '%s')" KEEP_SUM
     " WHERE kind = 'step' AND live AND json_extract(value, '$.status') = '%s';";
 
-/* One without running attempts has nothing to wait for: it is paused at once, and nobody need look
- * at it before a person does. */
+/* A job without running attempts has nothing to wait for: it is paused at once, and its wake-up
+ * time set to "never", so that nothing looks at it until a person resumes it. */
 static const char pause_idle_sql[] =
     "UPDATE entry SET score = %lld WHERE name = 'wake' AND score != %d AND id IN (SELECT id FROM"
     " record WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
@@ -130,9 +139,12 @@ static const char pause_idle_sql[] =
     " WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
     " AND json_extract(value, '$.wake') != %d AND json_extract(value, '$.verdict') IS NULL;";
 
+/* All in one transaction: a crash leaves either the restored state or the paused one. Returns the
+ * rc. */
 static int pause_jobs(sqlite3 *conn, const char *reason)
 {
     const char *pausing = gl_job_status_words[GL_JOB_PAUSING];
+    /* The words come from the model, so that they cannot differ from what nodes write. */
     char *first =
         sqlite3_mprintf(pause_sql, pausing, reason, gl_job_status_words[GL_JOB_RUNNING],
                         gl_step_status_words[GL_STEP_READY], gl_step_status_words[GL_STEP_QUEUED]);

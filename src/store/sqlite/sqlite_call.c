@@ -1,3 +1,5 @@
+/* sqlite_call.c - the writer's calls other than commits. Sessions are rows in the default context;
+ * other contexts learn of a session by their next commit (gl_sqlite_session_propagate()). */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
@@ -5,8 +7,9 @@
 #include "os/failpoint.h"
 #include "store/sqlite/sqlite_error.h"
 
-/* Leave a transaction that failed. Whether its COMMIT has come to be does not matter to any call
- * here: each may be repeated. But the file must be certain before it is used again. */
+/* Abandon a transaction that failed. Whether its COMMIT took effect does not matter to any call in
+ * this file, because each may be repeated. But the file's state must be settled before it is used
+ * again, so the connection is dropped as in doubt. */
 static int abandon(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
     int err = gl_sqlite_error_why(db, rc, why);
@@ -22,7 +25,7 @@ static int check_about(gl_str about, struct gl_why *reterr_why)
         return 0;
     }
     return gl_why(reterr_why, GL_E_LIMIT,
-                  "what a node tells of itself has %zu bytes; a session takes up to %d", about.n,
+                  "the description of the node has %zu bytes; a session accepts up to %d", about.n,
                   (int)GL_ABOUT_BYTES_MAX);
 }
 
@@ -58,6 +61,8 @@ static void set_text(struct gl_buf *b, gl_str text)
     gl_buf_str(b, text);
 }
 
+/* The row is committed before the worker's memory changes: after a failed COMMIT the old session is
+ * still the current one here, and the caller opens again. */
 static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     struct gl_store_req *req = call->req;
@@ -92,6 +97,7 @@ static bool is_current(const struct gl_sqlite_worker *w, gl_str session)
     return w->session.n > 0 && gl_str_eq(session, gl_buf_view(&w->session));
 }
 
+/* Look a session up in the default database. 0 or a status. */
 static int find_session(struct gl_sqlite_worker *w, struct gl_call *call, struct gl_sqlite_db **ret,
                         bool *ret_known, bool *ret_dead)
 {
@@ -108,10 +114,10 @@ static int find_session(struct gl_sqlite_worker *w, struct gl_call *call, struct
 static int gone_why(const struct gl_call *call, bool known)
 {
     return gl_why(&call->req->why, GL_E_GONE, "session %.*s is %s", GL_STR_ARG(call->session.id),
-                  known ? "dead" : "not known");
+                  known ? "dead" : "unknown");
 }
 
-/* One statement is a transaction, with a sync. */
+/* Run one statement, which is a transaction of its own, with a sync. */
 static int change_session(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
                           enum gl_sqlite_statement st, struct gl_call *call)
 {
@@ -123,8 +129,8 @@ static int change_session(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
     return rc == SQLITE_OK ? 0 : abandon(w, db, rc, &call->req->why);
 }
 
-/* There is no deadline to move: only another session_open, which needs the folder's lock, ends a
- * session. So this writes nothing, unless the node has something new to tell. */
+/* There is no deadline to move: only another session_open, which requires the lock on the folder,
+ * ends a session. So this writes nothing unless the published text has changed. */
 static int session_renew(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     gl_str about = call->session.about;
@@ -165,9 +171,10 @@ static int session_end(struct gl_sqlite_worker *w, struct gl_call *call)
         return gone_why(call, known);
     }
     if (is_current(w, call->session.id)) {
-        /* Also if it cannot be written now: its holder wants to leave, and the row decides. */
+        /* Even if the row cannot be written now: its holder wants to leave, and the row decides. */
         w->session_over = true;
-        gl_sqlite_contexts_each(&w->contexts, forget_session); /* each is told by its next commit */
+        gl_sqlite_contexts_each(&w->contexts,
+                                forget_session); /* each database learns of it by its next commit */
     }
     return change_session(w, db, GL_SQLITE_SESSION_END, call);
 }
@@ -183,10 +190,11 @@ static int session_dead(struct gl_sqlite_worker *w, struct gl_call *call)
     return err;
 }
 
-/* ---- what became of a transaction ---- */
+/* ---- outcomes of transactions ---- */
 
-/* It never came, and never will: one of this session that comes with this number, or a lower one,
- * is refused. In memory only: what has not been called yet does not outlive the process. */
+/* "Never arrived" must stay true: from now on a transaction of this session with this number or a
+ * lower one is refused. The barrier is kept in memory only, because a transaction that has not been
+ * called yet does not outlive the process. */
 static void raise_barrier(struct gl_sqlite_worker *w, gl_str session, uint64_t tx_id)
 {
     bool same = gl_str_eq(session, gl_buf_view(&w->barrier_session));
@@ -198,6 +206,7 @@ static void raise_barrier(struct gl_sqlite_worker *w, gl_str session, uint64_t t
     GL_ASSERT(w->barrier == tx_id);
 }
 
+/* Read the outcome from the remembered groups. 0 or a status. */
 static int recall(struct gl_sqlite_worker *w, struct gl_call *call, int *ret_status)
 {
     struct gl_sqlite_db *db = NULL;
@@ -214,6 +223,7 @@ static int recall(struct gl_sqlite_worker *w, struct gl_call *call, int *ret_sta
 static int resolve(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     struct gl_why *why = &call->req->why;
+    /* A context without a file has never committed anything; `resolve` must not create it. */
     bool nothing = !w->store->read_only && gl_str_is_id(call->context) &&
                    !gl_sqlite_db_exists(w->store, call->context);
     int status = GL_E_CONFLICT;
@@ -228,7 +238,8 @@ static int resolve(struct gl_sqlite_worker *w, struct gl_call *call)
         return gl_why(why, status, "the transaction was refused, or never arrived");
     }
     if (status == GL_E_UNKNOWN) {
-        return gl_why(why, status, "the transaction is older than the store remembers");
+        return gl_why(why, status,
+                      "the transaction is too old: its outcome is no longer remembered");
     }
     return status;
 }

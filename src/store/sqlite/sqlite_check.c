@@ -1,3 +1,5 @@
+/* sqlite_check.c - verifies a database file without opening a store: the log against its note,
+ * SQLite's own quick_check, and the checksum of every record. */
 #include <string.h>
 #include <unistd.h>
 
@@ -7,25 +9,25 @@
 #include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_synced.h"
 
-/* A check's answer is "ok" or what it has found. */
+/* Run a statement whose result is "ok" or a description of the problem. */
 static int run_check(sqlite3 *conn, const char *sql, const char *path, struct gl_why *reterr_why)
 {
     char found[512] = "";
     if (gl_sqlite_query_text(conn, sql, found, sizeof(found)) != SQLITE_OK || found[0] == '\0') {
-        return gl_why(reterr_why, GL_E_DAMAGED, "%s cannot be read: %s", path,
-                      sqlite3_errmsg(conn));
+        return gl_why(reterr_why, GL_E_DAMAGED, "cannot read %s: %s", path, sqlite3_errmsg(conn));
     }
     return strcmp(found, "ok") == 0
                ? 0
                : gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", path, found);
 }
 
-/* Records that somebody else than this program has written or changed. */
+/* Counts records with a wrong checksum: changed by something other than this program, or by a
+ * failing disk. */
 static const char sums_sql[] =
     "SELECT iif(n = 0, 'ok', printf('%d record(s) have a wrong checksum, as %s', n, first))"
     " FROM (SELECT count(*) AS n, min(kind || ' ' || id) AS first FROM record"
     " WHERE sum != 0 AND sum != " GL_SQLITE_CHECKSUM ")";
-/* A database of an older release has no sums. */
+/* A database of an older release has no checksums. */
 static const char has_sums_sql[] =
     "SELECT iif(count(*) = 1, 'ok', 'no') FROM pragma_table_info('record') WHERE name = 'sum'";
 

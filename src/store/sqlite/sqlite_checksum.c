@@ -1,3 +1,5 @@
+/* sqlite_checksum.c - the SQL function glia_sum(kind, id, rev, owner, token, live, value). It must
+ * agree with gl_checksum_record() byte for byte: both are stored in the same column. */
 #include "store/sqlite/sqlite_checksum.h"
 
 #include "base/check.h"
@@ -5,6 +7,7 @@
 
 enum { ARGUMENTS_N = 7 };
 
+/* As a blob: no conversion, and a NUL inside is kept. */
 static gl_str text_of(sqlite3_value *v)
 {
     const char *p = sqlite3_value_blob(v);

@@ -1,3 +1,6 @@
+/* sqlite_completion.c - runs on the control thread: completes the calls of one post, in order, then
+ * frees the arena that holds their results. Worker threads build these objects and never touch them
+ * after posting. */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
@@ -14,6 +17,7 @@ static void run(struct gl_loop_task *t)
     }
     gl_arena_done(&b->arena);
     gl_mem_free(b);
+    /* Last, because it may free the store. */
     gl_sqlite_finish_close(s);
 }
 

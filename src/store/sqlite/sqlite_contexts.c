@@ -1,3 +1,5 @@
+/* sqlite_contexts.c - a map from context to open database, one per thread. Slots are never removed:
+ * a slot remembers that a COMMIT failed even while its database is closed. */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
@@ -6,9 +8,9 @@
 
 struct slot {
     struct gl_sqlite_db *db; /* NULL: closed */
-    bool in_doubt;           /* a COMMIT failed, and nothing has made its outcome certain yet */
+    bool in_doubt;           /* a COMMIT failed and its outcome is not settled yet */
     size_t name_n;
-    char name[]; /* the key of the map */
+    char name[]; /* the key in the map */
 };
 
 void gl_sqlite_contexts_init(struct gl_sqlite_contexts *c, const struct gl_sqlite *s,
@@ -30,11 +32,12 @@ void gl_sqlite_contexts_done(struct gl_sqlite_contexts *c)
     gl_map_done(&c->slots);
 }
 
-/* The outcome of a COMMIT was not known. Make it certain, by a way that does not trust the failed
- * sync: copy all that is visible from the write-ahead log into the database and sync that, empty
- * the log, and start a new one with a synced commit. Frames of the old log that come back after a
- * power cut then belong to no log, and frames that the failed sync has left in memory only are
- * written once more. */
+/* Settle the outcome of a failed COMMIT, without trusting the failed sync: copy everything visible
+ * in the write-ahead log into the database and sync that, truncate the log, and start a new log
+ * with a synced commit. Frames of the old log that reappear after a power cut then belong to no
+ * log, and frames that the failed sync left only in memory are written once more. If the process
+ * dies here, callers have heard nothing but "unknown", and the next process settles the outcome
+ * when it opens the file. */
 static int recover_commit(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->context.n > 0);
@@ -80,12 +83,12 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
                            struct gl_why *reterr_why)
 {
     if (!gl_str_is_id(context)) {
-        return gl_why(reterr_why, GL_E_INVALID, "\"%.*s\" is no name for a context",
+        return gl_why(reterr_why, GL_E_INVALID, "\"%.*s\" is not a valid context name",
                       GL_STR_ARG(context));
     }
     if (c->store->read_only && c->role == GL_SQLITE_ROLE_W) {
-        return gl_why(reterr_why, GL_E_UNAVAILABLE,
-                      "store unavailable: %s is opened for reading only", c->store->folder);
+        return gl_why(reterr_why, GL_E_UNAVAILABLE, "store unavailable: %s is open read-only",
+                      c->store->folder);
     }
     struct slot *slot = gl_map_find(&c->slots, context);
     if (slot != NULL && slot->db != NULL) {
@@ -97,7 +100,7 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
     if (err < 0) {
         return err;
     }
-    if (slot == NULL) { /* Not before: asking for contexts that do not exist costs no memory. */
+    if (slot == NULL) { /* Only now: requests for contexts that do not exist cost no memory. */
         slot = add_slot(c, context);
     }
     slot->db = *ret = db;

@@ -1,4 +1,8 @@
-
+/* sqlite_db.c - opens and closes a connection, and wraps its prepared statements.
+ *
+ * The order of opening matters: check the log against the note before SQLite can drop anything,
+ * connect, check that the noted group is there, upgrade the schema, prepare the statements, and
+ * only then (writer) start to update the note. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,9 +13,9 @@
 #include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_schema.h"
 
-/* Measured, see docs/store-sqlite.md. There is no automatic checkpoint: the writer makes them when
- * the completions of a group are on their way. Pages are not wiped when they become free: nothing
- * in them is more secret than what stays. */
+/* Measured, see docs/store-sqlite.md. Automatic checkpoints are off: the writer runs them after the
+ * completions of a group have been posted. Freed pages are not overwritten: nothing in them is more
+ * secret than what stays. */
 static const char writer_settings[] = "PRAGMA page_size = 8192;"
                                       "PRAGMA auto_vacuum = NONE;"
                                       "PRAGMA journal_mode = WAL;"
@@ -47,6 +51,8 @@ bool gl_sqlite_db_exists(const struct gl_sqlite *s, gl_str context)
     return exists;
 }
 
+/* The parent folder is synced, too: otherwise a power cut could remove the folder together with
+ * commits that were acknowledged. */
 static int make_folder(struct gl_sqlite_db *db, const struct gl_sqlite *s,
                        struct gl_why *reterr_why)
 {
@@ -82,7 +88,8 @@ static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
     (void)sqlite3_extended_result_codes(db->conn, 1);
     (void)sqlite3_busy_timeout(db->conn, GL_SQLITE_BUSY_MS);
     if (role == GL_SQLITE_ROLE_W && sqlite3_db_readonly(db->conn, "main") != 0) {
-        return SQLITE_READONLY; /* SQLite opens what it may, but such a connection stays so. */
+        return SQLITE_READONLY; /* SQLite falls back to read-only, and the connection would stay so
+                                 */
     }
     return sqlite3_exec(db->conn, role == GL_SQLITE_ROLE_W ? writer_settings : reader_settings,
                         NULL, NULL, NULL);
@@ -96,7 +103,7 @@ static int require_wal(struct gl_sqlite_db *db, struct gl_why *reterr_why)
         strcmp(mode, "wal") != 0) {
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "store unavailable: the file system of %s does not support shared memory, "
-                      "which SQLite needs: use a local one",
+                      "which SQLite needs: use a local file system",
                       db->path);
     }
     return 0;
@@ -123,7 +130,7 @@ static int prepare(struct gl_sqlite_db *db, enum gl_sqlite_role role, struct gl_
     return 0;
 }
 
-/* After each commit, when it has been synced and before anybody is told. */
+/* Called after each commit, once it is synced and before anybody is told. */
 static int on_wal_grown(void *owner, sqlite3 *conn, const char *name, int pages)
 {
     GL_ASSERT(pages >= 0);
@@ -134,6 +141,7 @@ static int on_wal_grown(void *owner, sqlite3 *conn, const char *name, int pages)
     return SQLITE_OK;
 }
 
+/* Continue the numbering of groups, and open the note. */
 static int set_up_writer(struct gl_sqlite_db *db, struct gl_why *reterr_why)
 {
     int64_t n = 0, page_bytes = 0;
@@ -158,7 +166,7 @@ static int set_up(struct gl_sqlite_db *db, const struct gl_sqlite *s, enum gl_sq
     if (err < 0) {
         return err;
     }
-    /* Before SQLite sees the log: what it drops cannot be told afterwards. */
+    /* Before SQLite sees the log: what it drops cannot be detected afterwards. */
     struct gl_sqlite_wal_mark mark;
     err = gl_sqlite_synced_check(db->path, writer, &mark, reterr_why);
     if (err < 0) {
@@ -185,7 +193,7 @@ static int set_up(struct gl_sqlite_db *db, const struct gl_sqlite *s, enum gl_sq
 static int open_db(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
                    enum gl_sqlite_role role, struct gl_why *reterr_why)
 {
-    GL_ASSERT(gl_str_is_id(context)); /* It becomes a part of a path. */
+    GL_ASSERT(gl_str_is_id(context)); /* it becomes part of a path */
     struct gl_sqlite_db *db = gl_mem_alloc(sizeof(*db));
     db->context = gl_str_dup(&db->arena, context);
     db->path = path_of(&db->arena, s, context);
@@ -193,6 +201,7 @@ static int open_db(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str 
     int err = 0;
     if (role == GL_SQLITE_ROLE_R && access(db->path, F_OK) != 0) {
         err = gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s", db->path);
+        /* A note left by a deleted database would accuse the new one of having lost commits. */
     } else if (access(db->path, F_OK) != 0) {
         gl_sqlite_synced_forget(db->path);
     }
@@ -216,8 +225,8 @@ int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_s
     if (err != GL_E_VERSION || role == GL_SQLITE_ROLE_W || s->read_only) {
         return err;
     }
-    /* Of an older release, or not made to the end, and nobody has written to it yet: what a writer
-     * would do at its first commit. */
+    /* An older schema, or a creation that was interrupted, and no commit since. Do what a writer
+     * would do at its first commit: reads must not have to wait for one. */
     struct gl_sqlite_db *writer = NULL;
     err = open_db(&writer, s, context, GL_SQLITE_ROLE_W, reterr_why);
     if (err < 0) {
@@ -233,10 +242,10 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db)
         return;
     }
     for (int i = 0; i < GL_SQLITE_STATEMENTS_N; i++) {
-        (void)sqlite3_finalize(db->stmts[i]); /* repeats the last error of the statement */
+        (void)sqlite3_finalize(db->stmts[i]); /* returns the statement's last error again */
     }
     int rc = sqlite3_close(db->conn);
-    GL_ASSERT(rc == SQLITE_OK); /* else a statement is left */
+    GL_ASSERT(rc == SQLITE_OK); /* else a statement was not finalized */
     gl_sqlite_synced_close(&db->synced);
     gl_arena_done(&db->arena);
     gl_mem_free(db);
@@ -248,13 +257,13 @@ void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
     GL_ASSERT(st < GL_SQLITE_STATEMENTS_N);
     for (int i = 0; (size_t)i < n; i++) {
         const struct gl_arg *a = &args[i];
-        /* In SQLite's order blobs follow texts. A NULL pointer would bind SQL's null. */
+        /* In SQLite's order blobs sort after texts. A NULL pointer would bind an SQL null. */
         int rc = a->type == GL_ARG_TOP ? sqlite3_bind_zeroblob(db->stmts[st], i + 1, 0)
                  : a->type == GL_ARG_TEXT
                      ? sqlite3_bind_text64(db->stmts[st], i + 1, a->text.p != NULL ? a->text.p : "",
                                            a->text.n, SQLITE_STATIC, SQLITE_UTF8)
                      : sqlite3_bind_int64(db->stmts[st], i + 1, a->number);
-        GL_ASSERT(rc == SQLITE_OK); /* GL_RECORD_BYTES_MAX is far below what SQLite takes. */
+        GL_ASSERT(rc == SQLITE_OK); /* GL_RECORD_BYTES_MAX is far below SQLite's limit */
     }
 }
 
@@ -263,7 +272,7 @@ int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
     int rc = sqlite3_step(db->stmts[st]);
 
     GL_ASSERT(st < GL_SQLITE_STATEMENTS_N);
-    (void)sqlite3_reset(db->stmts[st]); /* repeats rc */
+    (void)sqlite3_reset(db->stmts[st]); /* returns rc again */
     GL_ASSERT(rc != SQLITE_ROW);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
@@ -276,7 +285,7 @@ int gl_sqlite_db_step(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
 
 void gl_sqlite_db_reset(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
 {
-    (void)sqlite3_reset(db->stmts[st]); /* repeats what the step has returned */
+    (void)sqlite3_reset(db->stmts[st]); /* returns the result of the step again */
 }
 
 int64_t gl_sqlite_db_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column)
@@ -287,7 +296,7 @@ int64_t gl_sqlite_db_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, i
 
 gl_str gl_sqlite_db_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column)
 {
-    /* As a blob: the bytes as they are, without the copy that would add a NUL. */
+    /* As a blob: the bytes as they are, without the copy that would append a NUL. */
     const char *p = sqlite3_column_blob(db->stmts[st], column);
 
     GL_ASSERT(column >= 0);

@@ -1,3 +1,5 @@
+/* sqlite_error.c - what SQLite's result codes mean for the port. The important distinction is
+ * whether a failed write certainly did not happen (refusals) or may have happened. */
 #include "store/sqlite/sqlite_error.h"
 
 #include <errno.h>
@@ -6,6 +8,7 @@
 #include "base/check.h"
 #include "store/sqlite/sqlite_db.h"
 
+/* Extended codes have details above the low byte. */
 static int primary(int rc)
 {
     return rc & 0xff;
@@ -20,8 +23,8 @@ static int file_errno(sqlite3_file *file)
     return err;
 }
 
-/* The system's number for an I/O error: first of the write-ahead log, which fails most often, since
- * it is what commits write. sqlite3_system_errno() knows only about opening. */
+/* The errno of an I/O error. The write-ahead log is asked first, because commits write to it.
+ * sqlite3_system_errno() only covers opening. */
 static int last_errno(const struct gl_sqlite_db *db)
 {
     const int which[] = {SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER};
@@ -36,7 +39,8 @@ static int last_errno(const struct gl_sqlite_db *db)
     return sqlite3_system_errno(db->conn);
 }
 
-/* A quota and a limit on file sizes are no SQLITE_FULL, but the same for the user. */
+/* SQLite reports a quota or a file size limit as a plain write error; to the user it is a full
+ * disk. */
 static bool is_full(const struct gl_sqlite_db *db, int rc)
 {
     if (rc == SQLITE_IOERR_WRITE) {
@@ -72,15 +76,16 @@ static int refused_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why
 {
     GL_ASSERT(gl_sqlite_error_is_refusal(db, rc));
     if (is_full(db, rc)) {
-        (void)gl_why(why, GL_E_UNAVAILABLE,
-                     "store unavailable: disk full while writing %s; free some space and the store "
-                     "goes on by itself",
-                     db->path);
+        (void)gl_why(
+            why, GL_E_UNAVAILABLE,
+            "store unavailable: disk full while writing %s; free some space, and the store "
+            "resumes by itself",
+            db->path);
     } else {
         (void)gl_why(
             why, GL_E_UNAVAILABLE,
-            "store unavailable: %s is read-only; the store goes on as soon as the file and "
-            "its folder can be written again",
+            "store unavailable: %s is read-only; the store resumes as soon as the file and "
+            "its folder are writable again",
             db->path);
     }
     if (why != NULL) {
@@ -108,9 +113,9 @@ int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *wh
         return gl_why(why, GL_E_UNAVAILABLE,
                       "store unavailable: another program holds a lock on %s", db->path);
     case SQLITE_TOOBIG:
-        return gl_why(why, GL_E_LIMIT, "a value is larger than SQLite takes");
+        return gl_why(why, GL_E_LIMIT, "a value is larger than SQLite accepts");
     case SQLITE_CONSTRAINT:
-        return gl_why(why, GL_E_INVALID, "a write breaks a rule of the store: %s",
+        return gl_why(why, GL_E_INVALID, "a write violates a constraint of the store: %s",
                       sqlite3_errmsg(db->conn));
     default:
         return io_why(db, why);

@@ -1,3 +1,9 @@
+/* sqlite_group.c - group commit: applies a run of transactions in one SQL transaction and syncs
+ * once.
+ *
+ * The outcome of COMMIT decides what the callers hear. Before COMMIT an error means that nothing
+ * was written. If COMMIT itself fails, only a refused write proves that; otherwise the outcome is
+ * unknown until the database has been reopened and recovered (sqlite_contexts.c). */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
@@ -10,6 +16,7 @@ enum outcome {
     IN_DOUBT,    /* COMMIT failed */
 };
 
+/* Give all calls of the group the same status. */
 static void fail(struct gl_call *first, size_t n, int status, const struct gl_why *why)
 {
     GL_ASSERT(n > 0);
@@ -20,7 +27,7 @@ static void fail(struct gl_call *first, size_t n, int status, const struct gl_wh
     }
 }
 
-/* Has `resolve` said that it will never be committed? */
+/* Has `resolve` answered that this transaction will never be committed? */
 static bool is_barred(const struct gl_sqlite_worker *w, const struct gl_tx *tx)
 {
     return tx->id != 0 && tx->id <= w->barrier &&
@@ -31,14 +38,17 @@ static int apply(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_
 {
     GL_ASSERT(call->type == GL_CALL_COMMIT);
     if (is_barred(w, call->tx)) {
-        call->req->refused = call->tx->guards_n; /* no guard */
-        call->req->status = gl_why(&call->req->why, GL_E_CONFLICT,
-                                   "the transaction came after it was said that it never would");
+        call->req->refused = call->tx->guards_n; /* not refused by a guard */
+        call->req->status =
+            gl_why(&call->req->why, GL_E_CONFLICT,
+                   "the transaction arrived after it had been reported as never arriving");
         return SQLITE_OK;
     }
     return gl_sqlite_apply(db, call);
 }
 
+/* Apply the transactions and record their outcomes, in the same SQL transaction: either both
+ * survive a crash or neither does. Returns the rc. */
 static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_call *first,
                      size_t n)
 {
@@ -51,8 +61,8 @@ static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct
         rc = apply(w, db, call);
         applied_n += call->req->status == 0;
     }
-    /* "Refused" and "never arrived" are one answer: a group without effect is not remembered, and
-     * costs no sync. */
+    /* "Refused" and "never arrived" are one answer to `resolve`, so a group without effect is not
+     * recorded and costs no sync. */
     if (rc == SQLITE_OK && applied_n > 0) {
         rc = gl_sqlite_session_remember(db, first, n, &w->text);
     }
@@ -60,8 +70,8 @@ static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct
     return rc;
 }
 
-/* COMMIT writes the log, and last the frame that completes the transaction. If a write was refused,
- * that frame is not there; any other error may have come later. */
+/* COMMIT writes the frames of the log and, last, the frame that completes the transaction. If a
+ * write was refused, that frame is missing. Any other error may have come after it. */
 static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
 {
     GL_ASSERT(rc != SQLITE_OK);
@@ -95,15 +105,15 @@ static enum outcome try_group(struct gl_sqlite_worker *w, struct gl_sqlite_db *d
     return outcome;
 }
 
-/* Is the error one that a single transaction brings along, rather than the state of the disk? */
+/* Is the error caused by a single transaction rather than by the state of the disk? */
 static bool is_poison(int rc)
 {
     int primary = rc & 0xff;
     return primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG || primary == SQLITE_MISMATCH;
 }
 
-/* May the connection go on when the cause is gone? One that met an I/O error may have seen half of
- * something. */
+/* Can the connection be kept once the cause is gone? After an I/O error it may have read something
+ * incomplete, and is closed. */
 static bool is_transient(int rc)
 {
     int primary = rc & 0xff;
@@ -116,12 +126,13 @@ static void clean_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, enum o
     GL_ASSERT(outcome != COMMITTED);
     if (outcome == IN_DOUBT || !is_transient(rc)) {
         gl_sqlite_contexts_drop(&w->contexts, db, outcome == IN_DOUBT);
-    } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
-        (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK); /* Without COMMIT nothing lasts anyway. */
+    } else if (sqlite3_get_autocommit(db->conn) == 0) { /* some errors roll back by themselves */
+        (void)gl_sqlite_db_run(
+            db, GL_SQLITE_ROLLBACK); /* cannot matter: without COMMIT nothing lasts */
     }
 }
 
-/* The rc. The status of the calls is set in any case. */
+/* One attempt for the whole group. Returns the rc; sets the status of all calls in any case. */
 static int commit_once(struct gl_sqlite_worker *w, struct gl_call *first, size_t n)
 {
     struct gl_why why;
@@ -131,7 +142,7 @@ static int commit_once(struct gl_sqlite_worker *w, struct gl_call *first, size_t
     GL_ASSERT(n > 0);
     if (status < 0) {
         fail(first, n, status, &why);
-        return SQLITE_OK; /* there is nothing to be tried again */
+        return SQLITE_OK; /* there is nothing to retry */
     }
     int rc;
     enum outcome outcome = try_group(w, db, first, n, &rc);
@@ -156,9 +167,9 @@ void gl_sqlite_group_commit(struct gl_sqlite_worker *w, struct gl_call *first, s
     if (n == 1 || !is_poison(rc)) {
         return;
     }
-    /* Each in a transaction of its own, so that the poisonous one fails alone. */
+    /* Retry each in a transaction of its own, so that only the one that causes the error fails. */
     struct gl_call *call = first;
     for (size_t i = 0; i < n; i++, call = gl_call_next(call)) {
-        (void)commit_once(w, call, 1); /* its status says what became of it */
+        (void)commit_once(w, call, 1); /* its status has the outcome */
     }
 }

@@ -1,3 +1,6 @@
+/* sqlite_queue.c - a queue with one producer, the control thread, and one consumer, a worker. The
+ * consumer takes everything at once, so the lock is held briefly and the calls of one turn can form
+ * a group. */
 #include "store/sqlite/sqlite_parts.h"
 
 #include <time.h>
@@ -9,7 +12,8 @@ void gl_sqlite_queue_init(struct gl_sqlite_queue *q)
     pthread_mutex_init(&q->lock, NULL);
     pthread_condattr_t attr;
     (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* for gl_sqlite_queue_wait() */
+    (void)pthread_condattr_setclock(
+        &attr, CLOCK_MONOTONIC); /* for gl_sqlite_queue_wait(): not affected by clock changes */
     pthread_cond_init(&q->filled, &attr);
     (void)pthread_condattr_destroy(&attr);
     gl_list_init(&q->calls);
@@ -32,6 +36,7 @@ void gl_sqlite_queue_push(struct gl_sqlite_queue *q, struct gl_call *call)
     bool was_empty = gl_list_empty(&q->calls);
     gl_list_push(&q->calls, &call->link);
     pthread_mutex_unlock(&q->lock);
+    /* Only then can the consumer be waiting. */
     if (was_empty) {
         pthread_cond_signal(&q->filled);
     }
@@ -59,6 +64,7 @@ bool gl_sqlite_queue_wait(struct gl_sqlite_queue *q, int64_t ms)
         until.tv_nsec -= 1000000000;
     }
     pthread_mutex_lock(&q->lock);
+    /* err != 0 is the timeout; spurious wake-ups loop. */
     while (gl_list_empty(&q->calls) && !q->closed && err == 0) {
         err = pthread_cond_timedwait(&q->filled, &q->lock, &until);
     }

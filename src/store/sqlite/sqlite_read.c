@@ -1,17 +1,21 @@
+/* sqlite_read.c - binds and steps the statement of a read, and lets store/common/sql.c convert the
+ * rows. Texts are copied to the arena, because SQLite's memory is only valid until the next step.
+ */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
 
-enum { PAGE_BYTES = 4 << 20 }; /* of an export */
+enum { PAGE_BYTES = 4 << 20 }; /* values in one page of an export */
 
 struct rows {
     struct gl_sql_rows sql;
     struct gl_sqlite_db *db;
     enum gl_sqlite_statement st;
-    size_t key; /* of a GET: keys that have been asked for */
+    size_t key; /* GET: number of keys looked up so far */
     int rc;
 };
 
+/* An error ends the rows like the last row does; gl_sqlite_read() returns it. */
 static bool step(struct gl_sql_rows *sql)
 {
     struct rows *r = GL_CONTAINER(sql, struct rows, sql);
@@ -19,7 +23,7 @@ static bool step(struct gl_sql_rows *sql)
     return r->rc == SQLITE_ROW;
 }
 
-/* To the record of the next key that has one. */
+/* GET runs one point lookup per key; advance to the next key that has a record. */
 static bool step_get(struct gl_sql_rows *sql)
 {
     struct rows *r = GL_CONTAINER(sql, struct rows, sql);
@@ -36,6 +40,7 @@ static bool step_get(struct gl_sql_rows *sql)
     return r->rc == SQLITE_ROW;
 }
 
+/* The rows of a context that does not exist. */
 static bool step_nowhere(struct gl_sql_rows *sql)
 {
     (void)sql;
@@ -61,7 +66,9 @@ static gl_str text(const struct gl_sql_rows *sql, int column)
 static enum gl_sqlite_statement list_statement(const struct gl_listing *l)
 {
     GL_ASSERT(l->limit > 0);
-    GL_ASSERT(!l->ids_only || (!l->live_only && !l->descending)); /* nobody has needed that yet */
+    GL_ASSERT(!l->ids_only ||
+              (!l->live_only &&
+               !l->descending)); /* these combinations have no statement, as nothing uses them */
     if (l->ids_only) {
         return GL_SQLITE_LIST_IDS;
     }

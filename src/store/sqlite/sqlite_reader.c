@@ -1,16 +1,16 @@
-/* The reader thread. A round takes reads of one context from the head of the queue, answers them
- * from one snapshot, and posts them. The snapshot is taken after the reads were issued, so each
- * sees every commit whose `done` had run by then. */
+/* sqlite_reader.c - the reader thread. A round takes reads of one context from the head of the
+ * queue, answers them from one snapshot, and posts the results. The snapshot is taken after the
+ * reads were issued, so each sees every commit whose `done` had run by then. */
 #include "base/check.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/sqlite_parts.h"
 
 enum {
     ROUND_MAX = 64,        /* reads in one round ... */
-    ROUND_BYTES = 1 << 20, /* ... and when its results have reached this, it ends */
+    ROUND_BYTES = 1 << 20, /* ... which also ends when its results reach this size */
 };
 
-/* Open the database and take a snapshot. *ret stays NULL if the context is empty. */
+/* Open the database and begin a snapshot. *ret stays NULL if the context is empty. */
 static int begin(struct gl_sqlite_worker *r, gl_str context, struct gl_sqlite_db **ret,
                  struct gl_why *reterr_why)
 {
@@ -49,6 +49,8 @@ static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
     struct gl_sqlite_completion *batch = gl_sqlite_completion_new(r->store);
 
     GL_ASSERT(!gl_list_empty(waiting));
+    /* Somebody waits for a read, while a group of commits has already waited for a sync: reads run
+     * before other posts. */
     batch->task.is_urgent = true;
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
@@ -69,8 +71,9 @@ static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
         bad = bad || call->req->status < 0;
     }
     if (db != NULL) {
-        (void)gl_sqlite_db_run(db, GL_SQLITE_RELEASE); /* There is nothing to commit. */
+        (void)gl_sqlite_db_run(db, GL_SQLITE_RELEASE); /* nothing to commit */
     }
+    /* After an error the connection is not trusted any more: the next round opens another. */
     if (bad) {
         gl_sqlite_contexts_drop(&r->contexts, db, false);
     }

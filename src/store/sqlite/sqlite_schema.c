@@ -1,3 +1,5 @@
+/* sqlite_schema.c - creating and upgrading the tables. A new database runs all steps, so that there
+ * is one way to reach a version. */
 #include "store/sqlite/sqlite_schema.h"
 
 #include <stdio.h>
@@ -12,8 +14,9 @@
 
 enum { APPLICATION_ID = 0x474c4941 }; /* "GLIA" */
 
-/* Measured (docs/store-sqlite.md): with keys that rise, rowid tables with an index beat clustered
- * ones for rows of this size; the small rows of `entry` are the key itself. `txgroup` is a ring. */
+/* Measured (docs/store-sqlite.md): with ascending keys, rowid tables with an index beat clustered
+ * tables for rows of this size. The small rows of `entry` are nothing but the key. `txgroup` is a
+ * ring. */
 static const char version_1[] =
     "CREATE TABLE meta("
     " name TEXT NOT NULL PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
@@ -36,8 +39,9 @@ static const char version_1[] =
     " first INTEGER NOT NULL, last INTEGER NOT NULL, refused TEXT NOT NULL);"
     "INSERT INTO meta VALUES('made_by', 'glia " GL_VERSION "');";
 
-/* `sum` is of port/checksum.h; 0: the record was written by an older release and is not checked.
- * Nothing has ever used the table `item`. It stays, so that older releases can read the file. */
+/* `sum` is the checksum of port/checksum.h; 0: the record was written by an older release and is
+ * not verified. The table `item` was never used; it stays so that older releases can read the file.
+ */
 static const char version_2[] =
     "ALTER TABLE record ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE session ADD COLUMN about TEXT NOT NULL DEFAULT '';"
@@ -53,6 +57,8 @@ const struct gl_sqlite_schema_step gl_sqlite_schema_steps[] = {
 };
 const size_t gl_sqlite_schema_steps_n = GL_COUNT(gl_sqlite_schema_steps);
 
+/* The version is written in the same transaction as the tables, so it is always true. Returns the
+ * rc. */
 static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *step)
 {
     char sql[256];
@@ -72,13 +78,14 @@ static int end_transaction(struct gl_sqlite_db *db, int rc)
         rc = sqlite3_exec(db->conn, "COMMIT", NULL, NULL, NULL);
     }
     if (rc != SQLITE_OK && sqlite3_get_autocommit(db->conn) == 0) {
-        (void)sqlite3_exec(db->conn, "ROLLBACK", NULL, NULL, NULL); /* rc is what counts */
+        (void)sqlite3_exec(db->conn, "ROLLBACK", NULL, NULL,
+                           NULL); /* the caller gets rc, which explains more */
     }
     return rc;
 }
 
-/* All of them at once: who reads beside us finds the version before or the newest, and never takes
- * a database that is just being made for one of an older release. */
+/* All steps in one transaction: a concurrent reader sees the old version or the newest, and never
+ * mistakes a database that is being created for one of an older release. */
 static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
                       size_t steps_n)
 {
@@ -86,7 +93,7 @@ static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_ste
     int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
     GL_ASSERT(steps_n > 0);
-    /* Now nobody else can: another connection may have just done it. */
+    /* Under the write lock: another connection may just have done the upgrade. */
     rc = rc != SQLITE_OK ? rc : gl_sqlite_query_number(db->conn, "PRAGMA user_version", &version);
     for (size_t i = 0; i < steps_n && rc == SQLITE_OK; i++) {
         rc = steps[i].to > version ? take_step(db, &steps[i]) : SQLITE_OK;
@@ -94,7 +101,7 @@ static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_ste
     return end_transaction(db, rc);
 }
 
-/* What is in the file, all of the same moment. */
+/* What the file says about itself, read at one moment. */
 struct found {
     int64_t version, application, tables;
 };
@@ -139,8 +146,8 @@ int gl_sqlite_schema_upgrade(struct gl_sqlite_db *db, const struct gl_sqlite_sch
     }
     if (found.version < newest && read_only) {
         return gl_why(reterr_why, GL_E_VERSION,
-                      "%s has schema version %d of an older release; it is brought to version %d "
-                      "when a node writes to it",
+                      "%s has schema version %d of an older release; it is upgraded to version %d "
+                      "when a node first writes to it",
                       db->path, (int)found.version, newest);
     }
     rc = found.version < newest ? take_steps(db, steps, steps_n) : SQLITE_OK;

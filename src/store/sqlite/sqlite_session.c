@@ -1,9 +1,18 @@
+/* sqlite_session.c - session rows, and the ring of remembered groups (table txgroup) from which
+ * `resolve` answers.
+ *
+ * A group is one row: its session, the range of its transaction ids, and the ids in that range that
+ * were refused. The ring keeps the newest GL_SQLITE_GROUPS_KEPT groups of the database. If a
+ * transaction is in no row, it either never arrived or its row was overwritten; recall_absent()
+ * tells these apart. */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/sqlite/sqlite.h"
 
+/* Insert a live session and mark all others dead. Old sessions of the node are forgotten, so the
+ * table does not grow with each restart. Returns the rc. */
 static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
 {
     GL_ASSERT(id.n > 0);
@@ -45,6 +54,7 @@ int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, 
     return add(db, gl_buf_view(id), node, incarnation, about);
 }
 
+/* The row in a database other than the default one is derived from the id. */
 static int register_session(struct gl_sqlite_db *db, gl_str id)
 {
     gl_str rest;
@@ -53,8 +63,9 @@ static int register_session(struct gl_sqlite_db *db, gl_str id)
     bool ok = gl_str_u64(gl_str_cut(rest, '.', &rest), &incarnation);
 
     GL_ASSERT(id.n > 0);
-    GL_ASSERT(ok);                                      /* gl_sqlite_session_begin() made it */
-    return add(db, id, node, incarnation, (gl_str){0}); /* the first database has the rest */
+    GL_ASSERT(ok); /* gl_sqlite_session_begin() made this id */
+    return add(db, id, node, incarnation,
+               (gl_str){0}); /* only the default database publishes `about` */
 }
 
 int gl_sqlite_session_propagate(struct gl_sqlite_worker *w, struct gl_sqlite_db *db)
@@ -92,7 +103,7 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_call *fi
     for (size_t i = 0; i < n; i++, call = gl_call_next(call)) {
         uint64_t id = call->tx->id;
         if (id == 0) {
-            continue; /* nobody will ask */
+            continue; /* id 0: `resolve` is never called for it */
         }
         lowest = id < lowest ? id : lowest;
         highest = id > highest ? id : highest;
@@ -126,8 +137,8 @@ static bool listed(gl_str list, uint64_t id)
     return false;
 }
 
-/* No row names the transaction. Was there one that has been overwritten since? Groups of a session
- * have numbers above its `since`, and the ring has lost the numbers below its first. */
+/* No row contains the transaction. Was there one that has been overwritten? The groups of a session
+ * have numbers above its `since`, and the ring has lost all numbers below its first. */
 static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id, int *ret_status)
 {
     int64_t group_first, since = 0, tx_first;
@@ -150,6 +161,8 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
         return rc;
     }
     bool lost_some = group_first > since + 1;
+    /* Ids are ascending: a transaction above the session's first remembered id cannot have been in
+     * an overwritten group. */
     bool newer_than_lost = tx_first != 0 && tx_id > (uint64_t)tx_first;
     *ret_status = lost_some && !newer_than_lost ? GL_E_UNKNOWN : GL_E_CONFLICT;
     return SQLITE_OK;

@@ -1,3 +1,8 @@
+/* sqlite_synced.c - the note (format, reading, writing) and the check of a log against it.
+ *
+ * The note is a file of two slots, written alternately, each with a sequence number and a hash. A
+ * torn write destroys one slot; the other still describes an earlier commit, which is true as well.
+ */
 #include "store/sqlite/sqlite_synced.h"
 
 #include <errno.h>
@@ -12,14 +17,15 @@
 #include "store/sqlite/sqlite_query.h"
 
 enum {
-    SLOTS = 2, /* written in turn: one that is torn leaves the other */
+    SLOTS = 2, /* written alternately: a torn one leaves the other */
     SLOT_BYTES = 56,
-    SLOT_EVERY = 512, /* a sector each */
+    SLOT_EVERY = 512, /* each in its own sector */
     SCANS_MAX = 5,
     PAGE_BYTES_MAX = 65536,
 };
 static const char magic[8] = {'G', 'L', 'I', 'A', 'S', 'Y', 'N', '1'};
 
+/* Appended to every message about lost commits. */
 #define WHAT_TO_DO                                                                            \
     "The store was not opened and nothing was changed. Keep a copy of the data folder, then " \
     "restore a backup, or save what is left with 'glia backup --salvage DIR' and restore that"
@@ -45,6 +51,8 @@ static uint64_t get(const char *from, size_t n)
     return v;
 }
 
+/* Layout: magic 8, seq 8, salts 4+4, frames 4, sums 4+4, padding 4, group 8, hash 8. Little-endian.
+ */
 static void pack(char *slot, uint64_t seq, const struct gl_sqlite_wal_mark *m)
 {
     GL_ASSERT(seq > 0);
@@ -60,7 +68,7 @@ static void pack(char *slot, uint64_t seq, const struct gl_sqlite_wal_mark *m)
     put(slot + 48, gl_str_hash((gl_str){.p = slot, .n = 48}), 8);
 }
 
-/* The sequence number; 0: nothing readable. */
+/* The sequence number; 0: the slot is unreadable. */
 static uint64_t unpack(const char *slot, struct gl_sqlite_wal_mark *ret)
 {
     if (memcmp(slot, magic, sizeof(magic)) != 0 ||
@@ -76,6 +84,7 @@ static uint64_t unpack(const char *slot, struct gl_sqlite_wal_mark *ret)
     return get(slot + 8, 8);
 }
 
+/* Read the newer of the two slots. Returns its sequence number; 0: there is no note. */
 static uint64_t read_note(int fd, struct gl_sqlite_wal_mark *ret)
 {
     uint64_t newest = 0;
@@ -94,6 +103,8 @@ static uint64_t read_note(int fd, struct gl_sqlite_wal_mark *ret)
     return newest;
 }
 
+/* Open a companion file of the database. O_NOFOLLOW: a planted link must not redirect our writes.
+ */
 static int open_beside(const char *path, const char *suffix, int flags)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -129,6 +140,7 @@ void gl_sqlite_synced_note(struct gl_sqlite_synced *s, sqlite3 *conn, uint32_t f
     gl_sqlite_wal_note(head, &m);
     s->seq++;
     pack(slot, s->seq, &m);
+    /* Not synced: an outdated note is never wrong (see sqlite_synced.h). */
     (void)!pwrite(s->fd, slot, sizeof(slot), (off_t)(s->seq % SLOTS) * SLOT_EVERY);
     GL_ASSERT(s->seq > 0);
 }
@@ -146,7 +158,7 @@ void gl_sqlite_synced_forget(const char *path)
 
 /* ---- the log ---- */
 
-/* Bytes read, fewer than `n` at the end of the file; or a negative errno. */
+/* Read up to `n` bytes; fewer at the end of the file. Returns their number or a negative errno. */
 static ssize_t read_at(int fd, char *to, size_t n, off_t at)
 {
     size_t done = 0;
@@ -169,7 +181,8 @@ static ssize_t read_at(int fd, char *to, size_t n, off_t at)
     return (ssize_t)done;
 }
 
-/* 1: a frame was read; 0: there are no more; or a negative errno. */
+/* Read one frame. 1: done; 0: no more frames; else a negative errno. An incomplete frame at the end
+ * ends the log, as in SQLite. */
 static int scan_frame(struct gl_sqlite_wal_scan *s, int fd, off_t at, char *page)
 {
     char head[GL_SQLITE_WAL_FRAME_BYTES];
@@ -191,7 +204,8 @@ static int scan_frame(struct gl_sqlite_wal_scan *s, int fd, off_t at, char *page
     return 1;
 }
 
-/* 0 or a negative errno. A log without a whole header has never held a commit. */
+/* Scan the whole log. 0 or a negative errno. A log without a complete header has never held a
+ * commit. */
 static int scan_log(struct gl_sqlite_wal_scan *s, int fd, const struct gl_sqlite_wal_mark *mark,
                     char *page)
 {
@@ -233,9 +247,9 @@ static bool is_same(const struct gl_sqlite_wal_scan *a, const struct gl_sqlite_w
     return a->broken_at == b->broken_at && a->salt[0] == b->salt[0] && a->salt[1] == b->salt[1];
 }
 
-/* Beside a living node a frame may be read half-written, or the log begins anew while it is read.
- * When commits after a frame have been seen, the frame has been written: so damage is what a
- * second look finds at the same place of the same log. */
+/* While a node is running, a frame may be read half-written, or the log may restart while it is
+ * read. But once commits after a frame are visible, that frame has been written completely. So only
+ * damage found twice, at the same place of the same log, is damage. */
 static int check_log(int log, int note, const char *path, struct gl_sqlite_wal_mark *ret,
                      struct gl_why *why)
 {
@@ -288,13 +302,14 @@ int gl_sqlite_synced_check_group(sqlite3 *conn, const char *path,
     if (mark->group == 0) {
         return 0;
     }
-    /* A database that lost its log while it was young has no tables. What else cannot be read now
-     * is reported by the next statement. */
+    /* A database that lost its log soon after its creation has no tables. Other read errors are
+     * reported by the next statement. */
     int rc = gl_sqlite_query_number(conn, "SELECT max(n) FROM txgroup", &group);
     if ((rc != SQLITE_OK && rc != SQLITE_ERROR) || (uint64_t)group >= mark->group) {
         return 0;
     }
-    (void)sqlite3_db_config(conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* only a setting */
+    (void)sqlite3_db_config(conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                            NULL); /* a setting; cannot fail here */
     return gl_why(reterr_why, GL_E_DAMAGED,
                   "%s lacks acknowledged commits: its newest group is %lld, and %llu was synced. "
                   "%s-wal was removed or emptied, or the files are an older copy. " WHAT_TO_DO,

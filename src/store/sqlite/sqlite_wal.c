@@ -1,14 +1,17 @@
+/* sqlite_wal.c - a scanner over the frames of a write-ahead log. It keeps the running checksum like
+ * SQLite's recovery, but continues after the first bad frame to see whether acknowledged commits
+ * follow. */
 #include "store/sqlite/sqlite_wal.h"
 
 #include "base/check.h"
 
 /* Offsets: https://www.sqlite.org/fileformat2.html#walformat */
 enum {
-    MAGIC = 0x377f0682, /* checksums are little-endian; with the lowest bit big-endian */
+    MAGIC = 0x377f0682, /* checksums are little-endian; if the lowest bit is set, big-endian */
     HEADER_PAGE = 8,
     HEADER_SALT = 16,
     HEADER_SUM = 24,
-    FRAME_COMMIT = 4, /* the size of the database, in the last frame of a transaction; else 0 */
+    FRAME_COMMIT = 4, /* size of the database in the last frame of a transaction; else 0 */
     FRAME_SALT = 8,
     FRAME_SUM = 16,
     SUMMED_BYTES = 8, /* of a frame's header */
@@ -16,6 +19,7 @@ enum {
     PAGE_BYTES_MAX = 65536,
 };
 
+/* Numbers in the file are big-endian. */
 static uint32_t get(const char *p)
 {
     const unsigned char *b = (const unsigned char *)p;
@@ -39,6 +43,7 @@ static bool is_pair(const uint32_t *pair, const char *p)
     return pair[0] == get(p) && pair[1] == get(p + 4);
 }
 
+/* SQLite's checksum: two interleaved sums over pairs of 32-bit words. */
 static void add_sum(uint32_t *sum, const char *bytes, size_t n, bool big_endian)
 {
     uint32_t a = sum[0], b = sum[1];
@@ -71,19 +76,20 @@ void gl_sqlite_wal_begin(struct gl_sqlite_wal_scan *s, const char *header,
     if (s->has_header) {
         s->page_bytes = get(header + HEADER_PAGE);
     } else {
-        s->big_endian = false; /* as all machines we run on write it */
+        s->big_endian = false; /* as all supported machines write it */
         s->broken_at = 1;
     }
     GL_ASSERT(is_page_size((uint32_t)s->page_bytes));
 }
 
-/* Without a header every frame tells its own salts; that it continues the one before shows that
- * both are of one log. */
+/* Without a readable header the salts are unknown, so every frame is read; that a frame continues
+ * the one before it shows that both belong to the same log. */
 bool gl_sqlite_wal_wants(const struct gl_sqlite_wal_scan *s, const char *head)
 {
     return !s->has_header || is_pair(s->salt, head + FRAME_SALT);
 }
 
+/* Does the frame continue the stored checksum of the previous frame? */
 static bool is_good(const struct gl_sqlite_wal_scan *s, const char *head, const char *page)
 {
     GL_ASSERT(is_page_size((uint32_t)s->page_bytes));
@@ -96,18 +102,19 @@ static bool is_good(const struct gl_sqlite_wal_scan *s, const char *head, const 
     return is_pair(sum, head + FRAME_SUM);
 }
 
+/* Is the mark about this log? */
 static bool is_of_mark(const struct gl_sqlite_wal_scan *s)
 {
     return s->mark.frames > 0 && s->salt[0] == s->mark.salt[0] && s->salt[1] == s->mark.salt[1];
 }
 
-/* At or after the break. */
+/* A frame at or after the break. See sqlite_wal.h for what proves a loss. */
 static void scan_after_break(struct gl_sqlite_wal_scan *s, bool good, bool commit)
 {
     GL_ASSERT(s->broken_at != 0);
     s->is_proven |= good && s->after_commit;
     s->is_proven |= good && commit && s->linked;
-    s->is_proven |= good && commit && !s->has_header; /* A header is synced before any frame. */
+    s->is_proven |= good && commit && !s->has_header; /* a header is synced before any frame */
     s->after_commit = good && commit;
     s->linked = commit || (good && s->linked);
 }
@@ -126,6 +133,7 @@ void gl_sqlite_wal_frame(struct gl_sqlite_wal_scan *s, const char *head, const c
     } else if (s->broken_at != 0) {
         scan_after_break(s, good, commit);
     }
+    /* Also for a bad frame: the next one continues the stored checksum, not the computed one. */
     get_pair(s->seed, head + FRAME_SUM);
     GL_ASSERT(s->committed <= s->frames);
     GL_ASSERT(s->broken_at <= s->frames || !s->has_header);

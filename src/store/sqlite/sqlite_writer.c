@@ -1,24 +1,25 @@
-/* The writer thread: group commit, other calls, checkpoints.
+/* sqlite_writer.c - the writer thread: group commit, other calls, checkpoints.
  *
- * One round takes what waits, cuts a group from its head, applies it in one SQL transaction, and
- * posts the completions; then, if the write-ahead log has grown, it moves pages into the database
- * while the control thread works on those completions.
+ * One round takes what is queued, cuts a group from the head, applies it in one SQL transaction,
+ * and posts the completions. Then, if the write-ahead log has grown, it runs a checkpoint while the
+ * control thread handles those completions.
  *
- * Failpoints, in the order in which a group meets them:
- *     sqlite.before_begin       the group is cut
+ * Failpoints, in the order in which a group reaches them:
+ *     sqlite.before_begin       the group has been cut
  *     sqlite.before_commit      everything is written, nothing is durable
- *     sqlite.after_commit       durable, and nobody knows
- *     sqlite.after_post         the control thread has been told
+ *     sqlite.after_commit       durable, but not reported to anybody
+ *     sqlite.after_post         reported to the control thread
  *     sqlite.before_checkpoint, sqlite.after_checkpoint
  * and around other commits:
  *     sqlite.before_session, sqlite.after_session     of a session_open
- *     sqlite.before_recovery, sqlite.after_recovery   making a failed COMMIT certain */
+ *     sqlite.before_recovery, sqlite.after_recovery   settling a failed COMMIT
+ */
 #include "base/check.h"
 #include "os/failpoint.h"
 #include "store/sqlite/sqlite_parts.h"
 
-/* Pages of write-ahead log between checkpoints: 2 MiB. A larger number stalls the group behind the
- * checkpoint for longer and leaves more to the log, a smaller one syncs the database more often
+/* Pages of write-ahead log between checkpoints: 2 MiB. A larger number delays the group after the
+ * checkpoint for longer and leaves more in the log; a smaller one syncs the database more often
  * (docs/store-sqlite.md). */
 enum { CHECKPOINT_PAGES = 250 };
 
@@ -31,6 +32,8 @@ static size_t bytes_of(const struct gl_tx *tx)
     return bytes;
 }
 
+/* A group has one context, because it is one file, and one session, because outcomes are remembered
+ * per session. */
 static bool same_group(const struct gl_call *call, const struct gl_call *first)
 {
     return call != NULL && call->type == GL_CALL_COMMIT &&
@@ -39,7 +42,7 @@ static bool same_group(const struct gl_call *call, const struct gl_call *first)
 }
 
 /* Move the group at the head of `from` to `to`: commits that go together, or one call of another
- * type. Their number. */
+ * type. Returns their number. Calls are never reordered. */
 static size_t cut_group(struct gl_link *from, struct gl_link *to, size_t group_max)
 {
     struct gl_call *first = gl_call_pop(from);
@@ -64,15 +67,15 @@ static size_t cut_group(struct gl_link *from, struct gl_link *to, size_t group_m
 static void checkpoint(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->wal_pages >= 0);
-    if (db->wal_pages < CHECKPOINT_PAGES) { /* SQLite has started the log anew. */
+    if (db->wal_pages < CHECKPOINT_PAGES) { /* SQLite has restarted the log */
         db->wal_pages_next = CHECKPOINT_PAGES;
     }
     if (db->wal_pages < db->wal_pages_next) {
         return;
     }
     GL_FAILPOINT("sqlite.before_checkpoint");
-    /* A failure loses nothing: the pages stay in the log, which grows until a later one succeeds.
-     * If it is the disk, the next commit says so. */
+    /* A failure loses nothing: the pages stay in the log, which grows until a later checkpoint
+     * succeeds. If the disk is the cause, the next commit reports it. */
     (void)sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     GL_FAILPOINT("sqlite.after_checkpoint");
     db->wal_pages_next = db->wal_pages + CHECKPOINT_PAGES;
@@ -91,6 +94,7 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
         w->arena = &batch->arena;
         first->req->status = gl_sqlite_call_run(w, first);
     }
+    /* Looked up again: an error may have closed it. */
     struct gl_sqlite_db *db = gl_sqlite_contexts_find(&w->contexts, first->context);
     GL_ASSERT(n > 0);
     GL_ASSERT(n <= w->store->group_max);
@@ -101,8 +105,9 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
     }
 }
 
-/* Nobody waits: move everything into the database and empty the log, so that nothing depends on it
- * while the store rests. A reader in the way is not waited for: commits may come. */
+/* When idle, move everything into the database and truncate the log, so that nothing depends on it
+ * while the store rests. Does not wait for a reader that blocks this, because commits may arrive.
+ */
 static void truncate_log(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->wal_pages >= 0);
