@@ -528,7 +528,7 @@ static void urls_are_checked_before_anything_is_tried(void **state)
         {"postgres://h/db?connections=99", "connections"},
         {"postgres://h/db?nonsense=1", "nonsense"},
         {"postgres://u:secret@h/db?nonsense=1", "u:***@h"},
-        {"postgres://a,b:1,c:2,d/db?hostaddr=1.2.3.4", "do not belong together"},
+        {"postgres://a,b:1,c:2,d/db?hostaddr=1.2.3.4", "do not match"},
     };
     struct gl_loop *loop;
     struct gl_why why;

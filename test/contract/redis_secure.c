@@ -295,7 +295,7 @@ static void no_password_is_explained(void **state)
 {
     struct fixture *f = *state;
     (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
-    check_fails(begin(f), "wants a password", "secret");
+    check_fails(begin(f), "requires a password", "secret");
 }
 
 int main(void)

@@ -199,7 +199,7 @@ def test_jobs_move_from_server_to_server(boxes, redis):
         postgres.sql("DROP SCHEMA glia, glia_default CASCADE")
         is_told_as_bad(other, "it has no store at all")
         found = boxes("c").json("store", "check", postgres.url)["findings"]
-        assert "it is empty; a node will make the store" in [f["text"] for f in found]
+        assert "it is empty; a node will create the store" in [f["text"] for f in found]
     box.env["GLIA_STORE"] = redis.url
     assert before[0].pop("node").startswith("a.")  # of a session that the new store does not have
     assert box.jobs() == before and len(before) == 2

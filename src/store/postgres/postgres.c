@@ -1,3 +1,10 @@
+/* postgres.c - opening, closing, and the turn: the function in which everything moves on.
+ *
+ * Callbacks only change state and schedule a turn (gl_postgres_schedule_turn()). The turn then
+ * completes finished requests, forms groups, and sends. So no callback of the caller runs while a
+ * list or a result is being processed.
+ *
+ * A tick every 50 ms, only while something is pending, handles timeouts and reconnects. */
 #include "store/postgres/postgres.h"
 
 #include <event2/event.h>
@@ -12,8 +19,10 @@ void gl_postgres_schedule_turn(struct gl_postgres *s)
     event_active(s->turn, EV_TIMEOUT, 0);
 }
 
-/* ---- the way of a request ---- */
+/* ---- requests ---- */
 
+/* Commits and resolves are completed in call order, by postgres_order.c; everything else at once.
+ */
 void gl_postgres_finish(struct gl_postgres_op *op)
 {
     op->is_finished = true;
@@ -52,7 +61,9 @@ static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call,
     return true;
 }
 
-/* What changes nothing, or may be done twice, is asked again when the connection is back. */
+/* Can the op be repeated? After a lost connection, whatever changes nothing or may be done twice.
+ * Opening a session is neither: its first copy may have succeeded. After an error, what the server
+ * rolled back because of another transaction. */
 static bool may_repeat(const struct gl_postgres_op *op, const struct gl_postgres_outcome *o)
 {
     return o->end == GL_POSTGRES_END_LOST
@@ -81,6 +92,7 @@ static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
 const struct gl_postgres_call_type gl_postgres_op_call = {
     .send = send_op, .result = on_result, .end = on_end};
 
+/* The result is cleared after `done`: texts in the request point into it. */
 static void complete(struct gl_postgres_op *op)
 {
     struct gl_postgres *s = op->store;
@@ -99,10 +111,10 @@ static void complete(struct gl_postgres_op *op)
 
 /* ---- calls ---- */
 
-/* One message holds all of a transaction, and the server takes messages below 1 GB. */
+/* One protocol message holds a whole batch parameter, and messages must stay below 1 GB. */
 enum { COMMIT_BYTES_MAX = 512 << 20 };
 
-/* Sets the status if it cannot be done. */
+/* Sets the status if the read is invalid. A context is looked up before its first read. */
 static void begin_read(struct gl_postgres_op *op)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
@@ -135,7 +147,8 @@ static void begin_known(struct gl_postgres_op *op)
         }
         return;
     case GL_CALL_RESOLVE:
-        gl_postgres_schedule_turn(s); /* all contexts of a store are in one database */
+        gl_postgres_schedule_turn(s); /* needs no context: outcomes are kept per store. Sent in call
+                                         order (postgres_order.c) */
         return;
     case GL_CALL_GET:
     case GL_CALL_RANGE:
@@ -200,7 +213,8 @@ static void free_store(struct gl_calls *calls)
     gl_mem_free(s);
 }
 
-/* Work begins when wake-ups can be heard, so that none is missed that was to be heard. */
+/* Work begins when wake-ups can be received, so that none is missed. If the listener cannot
+ * connect, work begins without it: wake-ups are only an optimization. */
 static void open_for_work(struct gl_postgres *s)
 {
     const struct gl_postgres_conn *listener = &s->conns[GL_POSTGRES_LISTENER];
@@ -210,6 +224,8 @@ static void open_for_work(struct gl_postgres *s)
          (s->calls.events.woken == NULL || listener->was_ready || listener->why.text[0] != '\0'));
 }
 
+/* While the server is refused, waiting requests fail with the reason at once instead of timing out.
+ */
 static void reject_all(struct gl_postgres *s)
 {
     for (size_t i = 0; i < s->conns_n; i++) {
@@ -218,6 +234,7 @@ static void reject_all(struct gl_postgres *s)
     gl_postgres_lanes_fail(s, NULL, s->rejection, &s->rejection_why);
 }
 
+/* Does anything need the tick: a pending request, or a connection that is not ready? */
 static bool is_waiting(const struct gl_postgres *s)
 {
     bool any = s->calls.pending_n > 0 || s->notify_sent;
@@ -238,6 +255,7 @@ static void on_turn(evutil_socket_t fd, short what, void *store)
     }
     open_for_work(s);
     gl_postgres_order_turn(s);
+    /* Completing a request may issue new ones and finish others: repeat until nothing is left. */
     while ((l = gl_list_first(&s->finished)) != NULL) {
         gl_list_remove(l);
         complete(GL_CONTAINER(l, struct gl_postgres_op, query.link));
@@ -348,8 +366,10 @@ int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg
     return err;
 }
 
-/* ---- a look only ---- */
+/* ---- check only ---- */
 
+/* Run the loop until the control connection is ready, the server is refused, or the time is up. The
+ * findings are added by the handshake. */
 static int run_check(struct gl_postgres *s, struct gl_why *reterr_why)
 {
     const struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_CONTROL];

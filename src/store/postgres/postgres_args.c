@@ -1,3 +1,5 @@
+/* postgres_args.c - encodes parameters in PostgreSQL's binary format: network byte order, and for
+ * arrays a header of 20 bytes (12 if empty) followed by items, each with a length. */
 #include "store/postgres/postgres_args.h"
 
 #include <limits.h>
@@ -36,7 +38,7 @@ void gl_postgres_args_done(struct gl_postgres_args *a)
     }
 }
 
-/* A largest record is not kept for ever. */
+/* A buffer that once held a very large record is released. */
 enum { KEPT_BYTES = 1 << 20 };
 
 void gl_postgres_args_reset(struct gl_postgres_args *a)
@@ -98,7 +100,7 @@ int gl_postgres_args_array(struct gl_postgres_args *a, enum gl_postgres_type typ
     struct gl_postgres_arg *arg = next(a);
     arg->is_array = true;
     arg->type = type;
-    gl_buf_add(&arg->buf, blank, sizeof(blank)); /* written by finish */
+    gl_buf_add(&arg->buf, blank, sizeof(blank)); /* filled in by finish_array() */
     return a->n - 1;
 }
 
@@ -119,7 +121,7 @@ static void finish_array(struct gl_postgres_arg *arg)
     put_32(head + 4, 0);                    /* no item is null */
     put_32(head + 8, (uint32_t)arg->type);
     put_32(head + 12, arg->items_n);
-    put_32(head + 16, 1); /* counted from 1 */
+    put_32(head + 16, 1); /* lower bound of the index */
     if (arg->items_n == 0) {
         arg->buf.n = EMPTY_BYTES;
     }
@@ -133,7 +135,7 @@ void gl_postgres_args_finish(struct gl_postgres_args *a)
             finish_array(arg);
         }
         GL_ASSERT(arg->buf.n < INT_MAX);
-        a->values[i] = arg->buf.n > 0 ? arg->buf.p : ""; /* NULL would be SQL's null */
+        a->values[i] = arg->buf.n > 0 ? arg->buf.p : ""; /* a NULL pointer would be an SQL null */
         a->lengths[i] = (int)arg->buf.n;
         a->formats[i] = 1;
     }
@@ -145,6 +147,7 @@ gl_str gl_postgres_args_get_text(const struct gl_postgres_lib *lib, const PGresu
     return (gl_str){lib->PQgetvalue(r, row, column), (size_t)lib->PQgetlength(r, row, column)};
 }
 
+/* Deduces the type from the length, so that callers need not distinguish int4, int8 and bool. */
 int64_t gl_postgres_args_get_int(const struct gl_postgres_lib *lib, const PGresult *r, int row,
                                  int column)
 {

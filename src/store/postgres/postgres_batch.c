@@ -1,21 +1,25 @@
-/* A wave: commits of one context and session, none of which touches what another one writes. They
- * go to the server as one call of commit_1, as arrays: the guards, and per table the writes. Writes
- * of one transaction to the same key are folded here, so that each key is written once. */
+/* postgres_batch.c - a batch: commits of one context and session none of which touches what another
+ * one writes. They are sent as one call of commit_1, as arrays: the guards, and the writes per
+ * table. Several writes of one transaction to the same key are folded here, so that each key is
+ * written once.
+ *
+ * Rows are sorted by key, so that all nodes lock in the same order and deadlocks are rare. */
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "store/postgres/postgres_parts.h"
 
-struct row { /* a write of the wave */
+struct row { /* one write */
     const struct gl_write *w;
     const struct gl_tx *tx;
     uint32_t number; /* of the transaction, from 1 */
-    uint32_t place;  /* in the wave */
+    uint32_t place;  /* position in the batch */
 };
 
-/* The arrays, in the order of the function's parameters: the first of each group. A row has an item
- * in each array of its group. Behind them come those of queues, which nothing uses any more. */
-enum group {               /* and the names of their arrays in commit_1 */
+/* The arrays, in the order of the function's parameters; each constant is the first array of its
+ * group. A row has one item in each array of its group. Five arrays for queues follow, which no
+ * longer exist. */
+enum group {               /* with the names of their arrays in commit_1 */
              GUARDS,       /* tx, no, type, lock, kind, id, rev, owner, token */
              HOLDS = 9,    /* kind, id */
              RECORDS = 11, /* tx, class, kind, id, rev, owner, token, live, sum, value */
@@ -30,10 +34,10 @@ enum { CLASS_PUT, CLASS_FRESH, CLASS_NEW };
 
 struct batch {
     struct gl_postgres_args *args;
-    int column; /* the first array */
+    int column; /* number of the first array */
     int32_t flags;
     struct gl_str session;
-    struct gl_buf rows; /* struct row */
+    struct gl_buf rows; /* of struct row */
 };
 
 static void open_columns(struct batch *v)
@@ -51,7 +55,7 @@ static void open_columns(struct batch *v)
     };
     v->column = v->args->n;
     for (int i = 0; i < COLUMNS; i++) {
-        (void)gl_postgres_args_array(v->args, types[i]); /* their numbers follow each other */
+        (void)gl_postgres_args_array(v->args, types[i]); /* numbered consecutively */
     }
     GL_ASSERT(v->args->n == v->column + COLUMNS);
 }
@@ -67,7 +71,8 @@ static void add_row(struct batch *v, enum group group, const struct gl_arg *item
 
 /* ---- guards ---- */
 
-/* Does the transaction write the record the guard names; with `makes`: so that it is there? */
+/* Does the transaction write the record the guard names? With `makes`: in a way that leaves it
+ * present. */
 static bool writes_key(const struct gl_tx *tx, const struct gl_guard *g, bool makes)
 {
     for (size_t i = 0; i < tx->writes_n; i++) {
@@ -92,7 +97,8 @@ static bool has_guard(const struct gl_tx *tx, enum gl_guard_type type, gl_str ki
     return false;
 }
 
-/* A key that must stay absent until the end, while no insert of ours says so. */
+/* A key that must stay absent until the end, although no insert of ours ensures it: commit_1
+ * inserts a placeholder. */
 static void hold_absent(struct batch *v, const struct gl_guard *g)
 {
     GL_ASSERT(g->kind.n > 0);
@@ -102,6 +108,8 @@ static void hold_absent(struct batch *v, const struct gl_guard *g)
 
 enum lock { LOCK_NONE, LOCK_PRESENT, LOCK_SHARE, LOCK_ALONE };
 
+/* The weakest lock that keeps the guard true until the end of the transaction. A shared lock on a
+ * record that is then written would deadlock with another holder of the share. */
 static enum lock lock_of(const struct gl_tx *tx, const struct gl_guard *g)
 {
     switch (g->type) {
@@ -174,8 +182,9 @@ static int compare_keys(const struct gl_write *a, const struct gl_write *b)
     return order != 0 ? order : gl_str_cmp(a->id, b->id);
 }
 
-/* By key, so that two nodes lock in the same order; writes to one key as they were given. Only
- * PUT_NEW of several transactions may meet in one wave: the first one that is not refused wins. */
+/* By key, so that all nodes lock in the same order; writes to one key in their given order. Within
+ * a batch only PUT_NEWs of several transactions can meet at a key: the first that is not refused
+ * wins. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
@@ -198,7 +207,8 @@ static void add_put(struct batch *v, const struct row *r, int class)
                     gl_arg_text(w->value)));
 }
 
-/* The writes of one transaction to one record, as one. */
+/* Fold the writes of one transaction to one record into one: the last PUT or DELETE wins; a PUT_NEW
+ * counts only if the record would be absent. */
 static void fold_record(struct batch *v, const struct row *r, size_t n)
 {
     const struct row *last = NULL;
@@ -226,11 +236,14 @@ static void fold_record(struct batch *v, const struct row *r, size_t n)
                         gl_arg_text(r->w->id)));
         return;
     }
+    /* A record guarded as absent is inserted without overwriting: if the insert meets a row after
+     * all, commit_1 fails the batch, and it is retried. */
     bool fresh = has_guard(r->tx, GL_GUARD_ABSENT, r->w->kind, r->w->id) &&
                  !has_guard(r->tx, GL_GUARD_NOT_LIVE, r->w->kind, r->w->id);
     add_put(v, last, fresh ? CLASS_FRESH : class);
 }
 
+/* Of several writes to one entry the last wins. */
 static void fold_entry(struct batch *v, const struct row *r, size_t n)
 {
     const struct row *last = &r[n - 1];
@@ -245,7 +258,7 @@ static void fold_entry(struct batch *v, const struct row *r, size_t n)
                     gl_arg_text(last->w->id)));
 }
 
-/* Does a trim behind it remove the entry again? */
+/* Does a later trim of the same transaction remove the entry again? */
 static bool is_trimmed(const struct row *r, size_t i, size_t n)
 {
     GL_ASSERT(i < n);
@@ -258,7 +271,7 @@ static bool is_trimmed(const struct row *r, size_t i, size_t n)
     return false;
 }
 
-/* The server trims first. */
+/* commit_1 trims before it appends, so entries that a later trim removes are not sent. */
 static void fold_log(struct batch *v, const struct row *r, size_t n)
 {
     const struct row *highest = NULL;
@@ -284,6 +297,7 @@ static void fold_log(struct batch *v, const struct row *r, size_t n)
     }
 }
 
+/* Sort all writes and fold each run of the same transaction and key. */
 static void fold_rows(struct batch *v)
 {
     struct row *rows = (struct row *)(void *)v->rows.p;
@@ -323,7 +337,8 @@ static void add_writes(struct batch *v, const struct gl_tx *tx, uint32_t number)
 
 /* ---- the call ---- */
 
-/* Flags, session, ids, forget: the flags are known at the end, so their place is kept. */
+/* The first parameters: flags, session, ids, forget. The flags are known only at the end; their
+ * place is reserved. */
 static void add_head(struct batch *v, struct gl_postgres_group *g, size_t batch)
 {
     GL_ASSERT(batch < g->batches_n);

@@ -1,3 +1,6 @@
+/* postgres_check.c - reads the server's settings with one query and judges them. The handshake
+ * refuses settings that lose data silently, unless the user allowed that; `glia store check`
+ * reports everything. */
 #include "store/postgres/postgres_check.h"
 
 #include <event2/event.h>
@@ -8,6 +11,7 @@
 
 enum { VERSION_MIN = 140000, CONNECTIONS_FEW = 50 };
 
+/* The order of the columns is that of gl_postgres_check_read(). */
 const char gl_postgres_check_query[] =
     "SELECT current_setting('server_version_num'), pg_is_in_recovery(),"
     " to_regclass('glia.store') IS NOT NULL,"
@@ -43,7 +47,7 @@ static bool is_off(const char *setting)
     return strcmp(setting, "off") == 0;
 }
 
-/* The first setting that loses data silently, and how; NULL: none does. */
+/* The first setting that can lose data silently, and how; NULL: none. */
 static const char *loses(const struct gl_postgres_server *l)
 {
     if (is_off(l->fsync)) {
@@ -53,7 +57,7 @@ static const char *loses(const struct gl_postgres_server *l)
         return "full_page_writes is off: a power cut can leave torn pages. Set it to on";
     }
     if (is_off(l->synchronous_commit)) {
-        return "synchronous_commit is off: what was reported as committed can be lost in a crash. "
+        return "synchronous_commit is off: acknowledged commits can be lost in a crash. "
                "Set it to on, for the server, the database or the user";
     }
     return NULL;
@@ -64,17 +68,17 @@ int gl_postgres_check_server(const struct gl_postgres_server *l, bool allow_loss
 {
     if (l->version < VERSION_MIN) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "the server is PostgreSQL %d.%d; version 14 or later is needed",
+                      "the server is PostgreSQL %d.%d; version 14 or later is required",
                       l->version / 10000, l->version % 10000);
     }
     if (l->is_standby) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "the server is a standby, which takes no writes: name the primary in the "
+                      "the server is a standby, which accepts no writes: name the primary in the "
                       "store's URL, or all hosts, separated by commas");
     }
     if (strcmp(l->encoding, "UTF8") != 0 && strcmp(l->encoding, "SQL_ASCII") != 0) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "the database has the encoding %s: make one with UTF8 (CREATE DATABASE ... "
+                      "the database has the encoding %s: create one with UTF8 (CREATE DATABASE ... "
                       "ENCODING 'UTF8' TEMPLATE template0)",
                       l->encoding);
     }
@@ -101,13 +105,15 @@ static void replication_findings(const struct gl_postgres_server *l, struct gl_a
                         "every commit waits for a standby (synchronous_standby_names = %s)",
                         l->standby_names);
     } else if (l->standbys_n > 0) {
-        gl_findings_add(ret, a, GL_FINDING_WARNING,
-                        "%d standby(s) follow, but no commit waits for them: a failover can lose "
-                        "the last moments, and unsafe steps may run twice. Set "
-                        "synchronous_standby_names, for example to 'ANY 1 (*)'",
-                        l->standbys_n);
+        gl_findings_add(
+            ret, a, GL_FINDING_WARNING,
+            "%d standby(s) are connected, but no commit waits for them: a failover can lose "
+            "the last commits, and unsafe steps may run twice. Set "
+            "synchronous_standby_names, for example to 'ANY 1 (*)'",
+            l->standbys_n);
     } else {
-        gl_findings_add(ret, a, GL_FINDING_GOOD, "no standby: nothing can fall behind");
+        gl_findings_add(ret, a, GL_FINDING_GOOD,
+                        "no standby is connected: a failover cannot lose commits");
     }
 }
 
@@ -126,24 +132,26 @@ void gl_postgres_check_diagnose(const struct gl_postgres_server *l, struct gl_ar
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", lost);
     } else {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
-                        "what is committed is on disk (fsync and full_page_writes on, "
+                        "every commit is on disk (fsync and full_page_writes on, "
                         "synchronous_commit %s)",
                         l->synchronous_commit);
     }
     replication_findings(l, a, ret);
     if (!l->has_checksums) {
         gl_findings_add(ret, a, GL_FINDING_WARNING,
-                        "the server has no page checksums: it finds a broken disk late. Records "
-                        "have sums of their own; pg_checksums --enable adds the server's");
+                        "the server has no page checksums: it detects a failing disk late. Records "
+                        "have checksums of their own; pg_checksums --enable adds the server's");
     }
     if (!l->has_autovacuum) {
-        gl_findings_add(ret, a, GL_FINDING_WARNING,
-                        "autovacuum is off: the tables grow for ever and get slow. Set it to on");
+        gl_findings_add(
+            ret, a, GL_FINDING_WARNING,
+            "autovacuum is off: tables grow without bound and become slow. Set it to on");
     }
     if (l->connections_max < CONNECTIONS_FEW) {
-        gl_findings_add(ret, a, GL_FINDING_WARNING,
-                        "max_connections is %d; each node takes 3 and its `connections` (3)",
-                        l->connections_max);
+        gl_findings_add(
+            ret, a, GL_FINDING_WARNING,
+            "max_connections is %d; each node uses 3 plus its `connections` (default 3)",
+            l->connections_max);
     }
 }
 
@@ -152,11 +160,11 @@ void gl_postgres_check_diagnose_store(const struct gl_postgres_server *l, struct
 {
     if (!l->has_store && !l->may_create) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
-                        "there is no store yet, and this user may not make one: GRANT CREATE ON "
+                        "there is no store yet, and this user may not create one: GRANT CREATE ON "
                         "DATABASE ... TO ...");
     } else {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
                         l->has_store ? "it holds a store"
-                                     : "it is empty; a node will make the store");
+                                     : "it is empty; a node will create the store");
     }
 }

@@ -1,5 +1,10 @@
-/* A connection: made, greeted, used, lost, made again. Calls are sent in the order they were pushed
- * and answered in that order; each is closed by a Sync, which makes it one transaction. */
+/* postgres_conn.c - one connection: connect, handshake, pipeline, lose, reconnect. Calls are sent
+ * in the order they were pushed and answered in that order. A Sync after each call makes it one
+ * transaction.
+ *
+ * After an error all later statements of the same call are skipped by the server, up to the Sync. A
+ * lost connection ends every sent call as END_LOST, whatever its progress; the caller of the call
+ * decides whether to repeat it. */
 #include <event2/event.h>
 #include <stdio.h>
 
@@ -9,8 +14,8 @@
 enum {
     BACKOFF_MS_MIN = 50,
     BACKOFF_MS_MAX = 2000,
-    SLOW_FACTOR = 12, /* what takes long may take so many times longer */
-    READS_DEPTH = 64, /* calls under way on one connection */
+    SLOW_FACTOR = 12, /* slow calls get this many times the timeout */
+    READS_DEPTH = 64, /* calls in flight on one connection */
 };
 
 void gl_postgres_conn_init(struct gl_postgres *s, int number)
@@ -36,6 +41,8 @@ static void unwatch(struct gl_postgres_conn *c)
     c->watched = 0;
 }
 
+/* Watch the socket. libpq may replace the socket while connecting, so the descriptor is compared,
+ * too. */
 static void watch(struct gl_postgres_conn *c, short what)
 {
     int fd = c->store->lib.PQsocket(c->pg);
@@ -46,7 +53,7 @@ static void watch(struct gl_postgres_conn *c, short what)
     c->event =
         event_new(gl_loop_base(c->store->calls.loop), fd, (short)(what | EV_PERSIST), on_event, c);
     GL_ASSERT(c->event != NULL);
-    (void)event_add(c->event, NULL); /* fails only without memory */
+    (void)event_add(c->event, NULL); /* fails only if out of memory */
     c->fd = fd;
     c->watched = what;
 }
@@ -56,7 +63,7 @@ static gl_ms limit_of(const struct gl_postgres_conn *c, const struct gl_postgres
     return c->store->url.timeout_ms * (call->slow ? SLOW_FACTOR : 1);
 }
 
-/* From now on, so long for the answer to the first call. */
+/* The timeout applies to the first call in flight and starts over whenever there is progress. */
 static void extend_deadline(struct gl_postgres_conn *c)
 {
     struct gl_link *first = gl_list_first(&c->sent);
@@ -76,8 +83,9 @@ bool gl_postgres_conn_write(struct gl_postgres_conn *c)
     return true;
 }
 
-/* ---- losing it ---- */
+/* ---- losing the connection ---- */
 
+/* Try the hosts one after the other without a pause; back off after each full round. */
 static void schedule_retry(struct gl_postgres_conn *c, bool was_ready)
 {
     struct gl_postgres *s = c->store;
@@ -122,6 +130,8 @@ void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why)
     close_conn(c);
     c->failure.end = GL_POSTGRES_END_OK;
     schedule_retry(c, was_ready);
+    /* Called for each sent call; the connection is closed already, so `end` may push the call
+     * again. */
     struct gl_postgres_outcome lost = {.end = GL_POSTGRES_END_LOST};
     lost.status =
         gl_why(&lost.why, GL_E_UNAVAILABLE, "store unavailable: the connection to %s was lost: %s",
@@ -137,9 +147,9 @@ void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why)
 
 static void drop_broken(struct gl_postgres_conn *c)
 {
-    char said[512]; /* libpq's own copy goes with the connection */
+    char said[512]; /* libpq's copy is freed with the connection */
     (void)snprintf(said, sizeof(said), "%s", c->store->lib.PQerrorMessage(c->pg));
-    gl_postgres_conn_drop(c, said[0] != '\0' ? said : "it was closed");
+    gl_postgres_conn_drop(c, said[0] != '\0' ? said : "connection closed");
 }
 
 void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status, const struct gl_why *why)
@@ -155,15 +165,17 @@ void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status, const
 
 void gl_postgres_conn_done(struct gl_postgres_conn *c)
 {
-    gl_list_init(&c->waiting); /* questions about contexts, at most: nobody waits for the answer */
+    gl_list_init(&c->waiting); /* at most context lookups are left, which nobody waits for */
     gl_list_init(&c->sent);
     close_conn(c);
     gl_buf_done(&c->asked);
     gl_buf_done(&c->prepared);
 }
 
-/* ---- making it ---- */
+/* ---- connecting ---- */
 
+/* The control connection is first: it creates what the others use. Readers and lanes follow when
+ * the store is open for work. */
 static bool may_connect(const struct gl_postgres_conn *c)
 {
     const struct gl_postgres *s = c->store;
@@ -179,11 +191,12 @@ static bool may_connect(const struct gl_postgres_conn *c)
 
 static void on_notice(void *arg, const PGresult *r)
 {
-    (void)arg; /* "already exists, skipping": nothing that anybody must know */
+    (void)arg; /* "already exists, skipping" and the like: not interesting */
     (void)r;
 }
 
-/* What stands before the URL may be changed by it, what stands behind may not. */
+/* Keywords before "dbname" (the URL) are defaults that it may override; those after it may not be
+ * overridden. */
 static void connect_now(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
@@ -218,6 +231,7 @@ static void connect_now(struct gl_postgres_conn *c)
     watch(c, EV_WRITE);
 }
 
+/* Called whenever the socket is ready while connecting. */
 static void poll_connect(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
@@ -254,10 +268,11 @@ static void on_ready(struct gl_postgres_conn *c)
     c->hosts_tried = 0;
     c->backoff_ms = 0;
     if (c->number == GL_POSTGRES_LISTENER) {
-        s->notify_sent = false; /* what was on its way is lost, perhaps */
+        s->notify_sent = false; /* a notification in flight may be lost */
     }
     if (c->number == GL_POSTGRES_CONTROL && again) {
-        gl_postgres_contexts_recheck(s); /* it may be another server, one that is a little behind */
+        gl_postgres_contexts_recheck(
+            s); /* this may be another server, one that lags behind a little */
     }
     if (again && c->number != GL_POSTGRES_LISTENER) {
         gl_calls_changed(&s->calls, c->why.text);
@@ -278,6 +293,7 @@ bool gl_postgres_conn_send(struct gl_postgres_conn *c, int statement,
     }
     char name[48];
     (void)snprintf(name, sizeof(name), "glia_%d_%zu", statement, number);
+    /* Prepared on first use, in the same pipeline: no extra round trip. */
     if (c->prepared.p[slot] == 0) {
         gl_buf_reset(&s->text);
         gl_postgres_schema_statement(&s->text, statement,
@@ -313,7 +329,7 @@ void gl_postgres_conn_flush(struct gl_postgres_conn *c)
     if (c->dropped) {
         c->dropped = false;
         if (c->state == GL_POSTGRES_READY) {
-            gl_postgres_conn_drop(c, "the server must be looked at again");
+            gl_postgres_conn_drop(c, "the server must be checked again");
         }
     }
     if (c->state == GL_POSTGRES_DOWN && may_connect(c) && c->retry_at <= gl_calls_now(&s->calls)) {
@@ -343,7 +359,7 @@ void gl_postgres_conn_flush(struct gl_postgres_conn *c)
 
 /* ---- answers ---- */
 
-/* What did this result answer: a statement that was prepared (its slot), or one that was run? */
+/* What does this result answer: a PREPARE (its slot) or a statement that was run (-1)? */
 static int32_t next_asked(struct gl_postgres_conn *c)
 {
     int32_t what = -1;
@@ -358,6 +374,7 @@ static int32_t next_asked(struct gl_postgres_conn *c)
     return what;
 }
 
+/* The Sync of the first call has arrived: its transaction is over, and the outcome is final. */
 static void end_first(struct gl_postgres_conn *c)
 {
     struct gl_postgres_call *call =
@@ -386,11 +403,13 @@ static void on_result(struct gl_postgres_conn *c, PGresult *r)
         return;
     }
     int32_t slot = next_asked(c);
-    extend_deadline(c); /* it moves */
+    extend_deadline(c); /* progress */
     bool ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+    /* Preparing failed: try again with the next use. */
     if (!ok && slot >= 0) {
         c->prepared.p[slot] = 0;
     }
+    /* The first error explains the failure; the statements skipped after it do not. */
     if (!ok && status != PGRES_PIPELINE_ABORTED && c->failure.end == GL_POSTGRES_END_OK) {
         gl_postgres_error_outcome(s, r, &c->failure);
     }
@@ -399,7 +418,8 @@ static void on_result(struct gl_postgres_conn *c, PGresult *r)
     }
 }
 
-/* After each statement's result comes a NULL, which says nothing new. */
+/* libpq returns a NULL after each statement's results; two in a row mean that nothing is left for
+ * now. */
 static void read_results(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
@@ -421,7 +441,7 @@ static void on_readable(struct gl_postgres_conn *c)
     if (c->state == GL_POSTGRES_IN_HANDSHAKE) {
         stands = stands && gl_postgres_handshake_readable(c);
         if (c->state == GL_POSTGRES_DOWN) {
-            return; /* it was judged, and closed */
+            return; /* refused and closed by the handshake */
         }
         if (stands && c->handshake == GL_POSTGRES_HANDSHAKE_DONE) {
             on_ready(c);
@@ -429,7 +449,7 @@ static void on_readable(struct gl_postgres_conn *c)
     } else if (c->number == GL_POSTGRES_LISTENER) {
         gl_postgres_notify_readable(c);
     } else {
-        read_results(c); /* also of a connection that is gone: answers that still arrived count */
+        read_results(c); /* even if the connection is gone: answers that still arrived count */
     }
     if (!stands || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
         drop_broken(c);
@@ -445,7 +465,7 @@ static void on_event(evutil_socket_t fd, short what, void *conn)
         return;
     }
     if ((what & EV_WRITE) != 0) {
-        extend_deadline(c); /* it moves */
+        extend_deadline(c); /* progress */
     }
     if ((what & EV_READ) != 0) {
         on_readable(c);
@@ -464,9 +484,10 @@ const char *gl_postgres_conn_why(const struct gl_postgres_conn *c)
     if (c->why.text[0] != '\0') {
         return c->why.text;
     }
-    return first->why.text[0] != '\0' ? first->why.text : "it takes too long";
+    return first->why.text[0] != '\0' ? first->why.text : "timed out";
 }
 
+/* Fail waiting calls whose time is up. They were never sent, so nothing was written. */
 static void fail_overdue(struct gl_postgres_conn *c, gl_ms now)
 {
     struct gl_postgres_outcome o = {.end = GL_POSTGRES_END_UNSENT};

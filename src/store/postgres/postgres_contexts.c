@@ -1,4 +1,11 @@
-/* Which schemas are there: asked once for each context, and made by its first commit. */
+/* postgres_contexts.c - contexts and their schemas. A context is looked up once, at its first use,
+ * and its schema is created by its first commit.
+ *
+ *     UNKNOWN -> ASKED -> READY        found, or created
+ *                ASKED -> UNKNOWN      not found, and nothing to commit; or an error
+ *
+ * Reads of a context that does not exist complete at once with nothing. A struct is kept as long as
+ * anything refers to it. */
 #include "base/check.h"
 #include "store/postgres/postgres_parts.h"
 
@@ -28,7 +35,7 @@ struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str
 
 void gl_postgres_context_free_if_unused(struct gl_postgres_context *x)
 {
-    /* One that was there once may be named by reads on their way. */
+    /* A context that was ready once may be named by reads in flight: it stays. */
     if (!x->was_ready && x->state == GL_POSTGRES_CONTEXT_UNKNOWN && gl_list_empty(&x->reads) &&
         x->commits_n == 0) {
         (void)gl_map_remove(&x->store->contexts, x->name);
@@ -45,6 +52,7 @@ void gl_postgres_contexts_done(struct gl_postgres *s)
     gl_map_done(&s->contexts);
 }
 
+/* After a failover the server may lack a context that was created last. */
 void gl_postgres_contexts_recheck(struct gl_postgres *s)
 {
     struct gl_postgres_context *x;
@@ -55,6 +63,7 @@ void gl_postgres_contexts_recheck(struct gl_postgres *s)
     }
 }
 
+/* With `make`, create the schema and then look it up, in one call. */
 void gl_postgres_context_ask(struct gl_postgres_context *x, bool make)
 {
     struct gl_postgres *s = x->store;
@@ -69,7 +78,7 @@ void gl_postgres_context_ask(struct gl_postgres_context *x, bool make)
     gl_postgres_conn_push(&s->conns[GL_POSTGRES_CONTROL], &x->call);
 }
 
-/* ---- looking ---- */
+/* ---- lookup ---- */
 
 static struct gl_postgres_context *of_call(struct gl_postgres_call *call)
 {
@@ -92,7 +101,8 @@ static bool on_lookup(struct gl_postgres_conn *c, struct gl_postgres_call *call,
     return false;
 }
 
-/* Reads of a context that is not there have nothing to read; commits make it. */
+/* The lookup is done: reads continue, or find nothing. Commits make lanes retry, and create the
+ * context if needed. */
 static void release_reads(struct gl_postgres_context *x)
 {
     struct gl_link *l;
@@ -124,7 +134,7 @@ static void on_lookup_end(struct gl_postgres_conn *c, struct gl_postgres_call *c
 {
     struct gl_postgres_context *x = of_call(call);
     struct gl_why why;
-    if (o->end == GL_POSTGRES_END_LOST) { /* nothing was changed: ask again */
+    if (o->end == GL_POSTGRES_END_LOST) { /* repeating is safe: ask again */
         x->state = GL_POSTGRES_CONTEXT_UNKNOWN;
         gl_postgres_context_ask(x, x->call.type == &make_call);
         return;
@@ -136,7 +146,7 @@ static void on_lookup_end(struct gl_postgres_conn *c, struct gl_postgres_call *c
     if (x->version > GL_POSTGRES_CONTEXT_VERSION) {
         int err = gl_why(&why, GL_E_VERSION,
                          "the context %.*s has schema version %d, written by a newer release of "
-                         "glia; this one knows up to version %d: use the newer release",
+                         "glia; this one supports up to version %d: use the newer release",
                          GL_STR_ARG(x->name), x->version, (int)GL_POSTGRES_CONTEXT_VERSION);
         fail_all(x, err, &why);
         return;
@@ -157,8 +167,9 @@ static void on_lookup_end(struct gl_postgres_conn *c, struct gl_postgres_call *c
 static const struct gl_postgres_call_type lookup_call = {
     .send = send_lookup, .result = on_lookup, .end = on_lookup_end};
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
+/* All statements in one transaction; two nodes that create the same context serialize on a lock. */
 static bool send_make(struct gl_postgres_conn *c, struct gl_postgres_call *call)
 {
     struct gl_postgres *s = c->store;

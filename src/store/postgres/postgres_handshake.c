@@ -1,5 +1,10 @@
-/* The first words on a new connection: what server is this, is it the store we know, and does it
- * keep what it is told? Only then it is used. The control connection also makes what is missing. */
+/* postgres_handshake.c - the handshake on a new connection: check the server's version and
+ * settings, check that it holds the store we know, apply our session settings. Only then is the
+ * connection used. The control connection also creates what is missing.
+ *
+ *     SERVER -> [MAKE ->] IDENTITY -> [MAKE -> IDENTITY ->] SETTINGS -> DONE
+ *
+ * MAKE creates the store if there is none, or upgrades an older one. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,9 +14,9 @@
 
 static const char ask_identity[] = "SELECT identity, version FROM glia.store";
 
-/* Settings of our sessions. The tables grow faster than the server's statistics, and a plan made
- * for an empty table must not read a full one from end to end: every statement but those of the
- * control connection has an index that fits. */
+/* Session settings. The tables grow faster than the server's statistics, and a plan made for an
+ * empty table must not scan a full one. Every statement except those of the control connection has
+ * a matching index, so sequential scans are disabled. */
 static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
 {
     long long ms = (long long)c->store->url.timeout_ms;
@@ -22,7 +27,7 @@ static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
         gl_buf_fmt(out, "SET statement_timeout = %lld", ms * 12);
         return;
     case GL_POSTGRES_LISTENER:
-        /* A lost wake-up is found by the next sweep: it need not wait for a disk. */
+        /* a lost wake-up is made up for by the next sweep: no need to wait for the disk */
         gl_buf_fmt(out, "SET synchronous_commit = off; SET statement_timeout = %lld; LISTEN glia",
                    ms);
         return;
@@ -30,10 +35,10 @@ static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
         gl_buf_fmt(out, "SET statement_timeout = %lld;", ms * 12);
         break;
     default:
-        /* Before our own time-out: what the server has given up was certainly not written. */
+        /* Shorter than our own timeout: what the server cancelled was certainly not written. */
         gl_buf_fmt(out, "SET statement_timeout = %lld;", ms * 4 / 5);
-        /* Two nodes that meet in opposite order wait so long for the server to notice. Not
-         * everybody may say so; the default of a second is only slower. */
+        /* How long two nodes that lock in opposite order wait for the deadlock detector. Not every
+         * user may set this; the default of one second is only slower. */
         gl_buf_c(out, "DO $$ BEGIN PERFORM set_config('deadlock_timeout', '100ms', false);"
                       " EXCEPTION WHEN insufficient_privilege THEN NULL; END $$;");
     }
@@ -42,6 +47,7 @@ static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
                   "SET plan_cache_mode = force_generic_plan");
 }
 
+/* Enter a step and send its query. False: the connection is broken. */
 static bool send_question(struct gl_postgres_conn *c, enum gl_postgres_handshake what)
 {
     struct gl_postgres *s = c->store;
@@ -78,7 +84,7 @@ bool gl_postgres_handshake_begin(struct gl_postgres_conn *c)
     return send_question(c, GL_POSTGRES_HANDSHAKE_SERVER);
 }
 
-/* The server is not what it should be: everybody hears why, until it is. */
+/* Refuse the server: requests fail with `why` until a later handshake succeeds. */
 static void reject_server(struct gl_postgres_conn *c, const struct gl_why *why)
 {
     struct gl_postgres *s = c->store;
@@ -102,7 +108,8 @@ static void on_server(struct gl_postgres_conn *c, const PGresult *r)
     bool is_lost = !look.has_store && s->identity.n > 0;
     if (s->findings != NULL) {
         gl_postgres_check_diagnose(&look, s->findings_arena, s->findings);
-        if (!is_lost) { /* Else that is the finding, and nobody may make one in its place. */
+        if (!is_lost) { /* else that is the finding, and no new store may be suggested in its place
+                         */
             gl_postgres_check_diagnose_store(&look, s->findings_arena, s->findings);
         }
     }
@@ -111,6 +118,7 @@ static void on_server(struct gl_postgres_conn *c, const PGresult *r)
         reject_server(c, &why);
         return;
     }
+    /* An empty database is only accepted if this data folder has not used a store there. */
     if (look.has_store) {
         (void)send_question(c, GL_POSTGRES_HANDSHAKE_IDENTITY);
     } else if (is_lost) {
@@ -127,6 +135,7 @@ static void on_server(struct gl_postgres_conn *c, const PGresult *r)
     }
 }
 
+/* The first contact: adopt the identity and report it, so that the data folder remembers it. */
 static void set_identity(struct gl_postgres *s, gl_str identity)
 {
     if (s->identity.n == 0) {
@@ -140,7 +149,7 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
     struct gl_postgres *s = c->store;
     struct gl_why why;
     if (s->lib.PQntuples(r) !=
-        1) { /* A script that was cut off cannot be: it is one transaction. */
+        1) { /* an interrupted creation cannot cause this: it is one transaction */
         (void)gl_why(&why, GL_E_DAMAGED, "the table glia.store of %s is empty: restore a backup",
                      s->url.display);
         reject_server(c, &why);
@@ -151,7 +160,7 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
     if (version > GL_POSTGRES_STORE_VERSION) {
         (void)gl_why(&why, GL_E_VERSION,
                      "the store in %s has schema version %d, written by a newer release of glia; "
-                     "this one knows up to version %d: use the newer release",
+                     "this one supports up to version %d: use the newer release",
                      s->url.display, version, (int)GL_POSTGRES_STORE_VERSION);
         reject_server(c, &why);
         return;
@@ -173,6 +182,7 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
     }
 }
 
+/* A missing privilege or damage needs a person; any other error may pass. */
 static void on_failed(struct gl_postgres_conn *c, const PGresult *r)
 {
     struct gl_postgres_outcome o;
@@ -190,6 +200,7 @@ static bool is_failed(struct gl_postgres *s, const PGresult *r)
     return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
 }
 
+/* The result of a step is complete: go to the next. */
 static void on_answer(struct gl_postgres_conn *c, const PGresult *last)
 {
     switch (c->handshake) {
@@ -201,7 +212,7 @@ static void on_answer(struct gl_postgres_conn *c, const PGresult *last)
         return;
     case GL_POSTGRES_HANDSHAKE_MAKE:
         (void)send_question(c,
-                            GL_POSTGRES_HANDSHAKE_IDENTITY); /* somebody else may have been first */
+                            GL_POSTGRES_HANDSHAKE_IDENTITY); /* another node may have been first */
         return;
     case GL_POSTGRES_HANDSHAKE_SETTINGS:
         accept_server(c->store);
@@ -212,7 +223,8 @@ static void on_answer(struct gl_postgres_conn *c, const PGresult *last)
     }
 }
 
-/* A script gives many results; what counts is the last, once nothing more comes. */
+/* A script of several statements returns several results. The last one counts, once nothing more
+ * comes. Always returns true: a failure drops the connection by itself. */
 bool gl_postgres_handshake_readable(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
@@ -226,7 +238,7 @@ bool gl_postgres_handshake_readable(struct gl_postgres_conn *c)
         if (r == NULL) {
             on_answer(c, last);
         } else if (is_failed(s, r)) {
-            on_failed(c, r); /* clears it */
+            on_failed(c, r); /* also clears `r` */
         }
         s->lib.PQclear(last);
     }

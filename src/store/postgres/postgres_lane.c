@@ -1,6 +1,11 @@
-/* Lanes: connections that commit. What has gathered while one group was under way goes as the next
- * group, in one transaction of the server, so that one sync of its disk serves many commits. A
- * group is a row of waves (postgres_batch.c), in one pipeline: one round trip. */
+/* postgres_lane.c - lanes: connections that commit in groups. Commits that arrived while one group
+ * was in flight form the next, in one transaction of the server, so that one sync of its disk
+ * serves many. A group is a sequence of batches (postgres_batch.c), sent in one pipeline: one round
+ * trip.
+ *
+ * If the server reports an error, everything is rolled back. A lost lock race is retried as it is;
+ * an error caused by a single transaction makes each run alone. If the connection is lost, all of
+ * the group is unknown. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"
@@ -9,8 +14,8 @@ enum {
     GROUP_MAX = 256,
     GROUP_BYTES = 8 << 20,
     GROUP_KEYS = GL_POSTGRES_CELLS / 2,
-    RETRIES_MAX = 10,   /* of a group whose locks were lost, before it is told as unavailable */
-    FORGET_EVERY = 256, /* groups */
+    RETRIES_MAX = 10, /* retries of a group that lost a lock race, before it fails as unavailable */
+    FORGET_EVERY = 256, /* groups between two cleanups of remembered ids */
 };
 
 static const struct gl_postgres_call_type group_call;
@@ -32,14 +37,16 @@ static struct gl_postgres_op *first_op(struct gl_link *list)
     return l != NULL ? GL_CONTAINER(l, struct gl_postgres_op, queue) : NULL;
 }
 
-/* ---- making a group ---- */
+/* ---- forming a group ---- */
 
+/* Group members share context and session: one schema, and one row of remembered ids. */
 static bool same_group(const struct gl_postgres_op *first, const struct gl_postgres_op *op)
 {
     return op->context == first->context && !op->is_alone && !first->is_alone &&
            gl_str_eq(op->call.tx->session, first->call.tx->session);
 }
 
+/* Move commits from the head of the queue to the group while they fit and can be planned. */
 static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
 {
     struct gl_postgres_group *g = &lane->group;
@@ -61,6 +68,7 @@ static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
         bytes += op->bytes;
     }
     g->forget = 0;
+    /* Old ids are deleted by a commit now and then, not by a task of its own. */
     if (++lane->groups_n % FORGET_EVERY == 0 && first->call.tx->session.n > 0 &&
         first->call.tx->id > GL_POSTGRES_IDS_KEPT) {
         g->forget = (int64_t)(first->call.tx->id - GL_POSTGRES_IDS_KEPT);
@@ -75,6 +83,7 @@ static void start_group(struct gl_postgres *s, size_t i)
     if (first == NULL || lane->group.is_busy || c->state != GL_POSTGRES_READY) {
         return;
     }
+    /* The queue waits for the lookup, which schedules a turn when it is done. */
     if (first->context->state != GL_POSTGRES_CONTEXT_READY) {
         gl_postgres_context_ask(first->context, false);
         return;
@@ -93,7 +102,7 @@ void gl_postgres_lanes_turn(struct gl_postgres *s)
     }
 }
 
-/* ---- its answer ---- */
+/* ---- results of a group ---- */
 
 static struct gl_postgres_group *of_call(struct gl_postgres_call *call)
 {
@@ -128,6 +137,7 @@ static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call,
     return true;
 }
 
+/* The op leaves its lane; it completes when all earlier ones have (postgres_order.c). */
 static void finish_op(struct gl_postgres_op *op)
 {
     gl_list_remove(&op->queue);
@@ -147,7 +157,8 @@ static void finish_failed(struct gl_postgres_op *op, int status, const struct gl
     finish_op(op);
 }
 
-/* What the function commit_1 has answered for this transaction. */
+/* Translate what commit_1 answered for this transaction: -1 committed, -2 below the barrier, else
+ * the index of the failed guard. */
 static void take_answer(struct gl_postgres_op *op, int32_t answer)
 {
     struct gl_store_req *req = op->call.req;
@@ -155,15 +166,16 @@ static void take_answer(struct gl_postgres_op *op, int32_t answer)
     if (answer == -1) {
         req->status = 0;
     } else if (answer == -2) {
-        req->status = gl_why(&req->why, GL_E_CONFLICT,
-                             "transaction %llu was asked about and given up before it arrived",
-                             (unsigned long long)tx->id);
+        req->status =
+            gl_why(&req->why, GL_E_CONFLICT,
+                   "transaction %llu arrived after it had been reported as never arriving",
+                   (unsigned long long)tx->id);
     } else if (answer >= 0 && (size_t)answer < tx->guards_n) {
         gl_call_conflict(&op->call, (size_t)answer);
     } else {
         req->status = gl_why(&req->why, GL_E_UNKNOWN,
-                             "the server's answer makes no sense: has "
-                             "somebody changed its function commit_1?");
+                             "unexpected reply from the server: has "
+                             "the function commit_1 been changed?");
     }
     finish_op(op);
 }
@@ -190,18 +202,20 @@ static void fail_group(struct gl_postgres_group *g, const struct gl_postgres_out
     }
 }
 
-/* One of them is poisonous, and the server has undone all: each in a transaction of its own. */
+/* One transaction caused the error, and the server rolled back all of them: retry each in a
+ * transaction of its own. */
 static void retry_one_by_one(struct gl_postgres_lane *lane)
 {
     struct gl_link *l;
     while (!gl_list_empty(&lane->group.ops)) {
-        l = lane->group.ops.prev; /* from the last on, each to the front of the queue */
+        l = lane->group.ops.prev; /* from the last to the first, each to the front of the queue */
         gl_list_remove(l);
         gl_list_push(lane->queue.next, l);
         GL_CONTAINER(l, struct gl_postgres_op, queue)->is_alone = true;
     }
 }
 
+/* The transaction of the group is over. */
 static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
                    const struct gl_postgres_outcome *o)
 {
@@ -227,7 +241,7 @@ static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
 static const struct gl_postgres_call_type group_call = {
     .send = send_group, .result = on_result, .end = on_end};
 
-/* ---- what waits ---- */
+/* ---- waiting commits ---- */
 
 static void fail_list(struct gl_link *list, const struct gl_postgres_context *x, gl_ms before,
                       int status, const struct gl_why *why)
@@ -237,7 +251,7 @@ static void fail_list(struct gl_link *list, const struct gl_postgres_context *x,
         next = l->next;
         if ((x == NULL || op->context == x) && op->query.until < before) {
             finish_failed(op, status, why);
-            next = list->next; /* finishing one may place others */
+            next = list->next; /* finishing one may move others */
         }
     }
 }
@@ -251,7 +265,8 @@ void gl_postgres_lanes_fail(struct gl_postgres *s, struct gl_postgres_context *x
     }
 }
 
-/* Never sent, so certainly not written. A lane that is at work is no reason to give up. */
+/* These were never sent, so certainly not written. While a lane has a group in flight its queue is
+ * not given up: the connection works. */
 void gl_postgres_lanes_tick(struct gl_postgres *s, gl_ms now)
 {
     for (size_t i = 0; i < s->url.lanes_n; i++) {

@@ -1,3 +1,4 @@
+/* postgres_lib.c - loads libpq with dlopen(). */
 #include "store/postgres/postgres_lib.h"
 
 #include <dlfcn.h>
@@ -6,7 +7,7 @@
 
 #include "base/check.h"
 
-/* A function's address through void *, as POSIX wants it. */
+/* Copies the address through a void *, as POSIX recommends. */
 static bool find(void *handle, const char *name, void *ret_function)
 {
     void *address = dlsym(handle, name);
@@ -16,8 +17,7 @@ static bool find(void *handle, const char *name, void *ret_function)
 
 int gl_postgres_lib_load(struct gl_postgres_lib *ret, struct gl_why *reterr_why)
 {
-    /* Never unloaded: what it has loaded itself (OpenSSL) does not like to go before the process.
-     */
+    /* RTLD_NODELETE: OpenSSL, which libpq loads, does not survive being unloaded. */
     struct gl_postgres_lib lib = {.handle = dlopen("libpq.so.5", RTLD_NOW | RTLD_NODELETE)};
     if (lib.handle == NULL) {
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
@@ -35,7 +35,7 @@ int gl_postgres_lib_load(struct gl_postgres_lib *ret, struct gl_why *reterr_why)
     if (missing != NULL) {
         (void)dlclose(lib.handle);
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
-                      "libpq.so.5 has no function %s: libpq of PostgreSQL 14 or later is needed",
+                      "libpq.so.5 has no function %s: libpq of PostgreSQL 14 or later is required",
                       missing);
     }
     *ret = lib;

@@ -1,6 +1,9 @@
-/* Wake-ups: NOTIFY on a connection of their own. Inside a commit it would make all commits of the
- * server wait for each other. Words that come while one is on its way are sent together, each once.
- */
+/* postgres_notify.c - wake-ups by NOTIFY, on a connection of their own: inside a commit, NOTIFY
+ * would serialize all commits of the server. Words that arrive while a notification is in flight
+ * are sent together, each once.
+ *
+ * Wake-ups may be lost: when too many wait, when the connection breaks, when the server refuses.
+ * Sweeps find the work anyway. */
 #include <event2/event.h>
 
 #include "base/check.h"
@@ -13,6 +16,7 @@ struct word {
     char text[];
 };
 
+/* Drop all words that wait. */
 static void clear(struct gl_postgres *s)
 {
     struct word *w;
@@ -37,10 +41,11 @@ void gl_postgres_notify_add(struct gl_postgres *s, gl_str context, gl_str word)
     GL_ASSERT(context.n > 0);
     GL_ASSERT(word.n > 0);
     memcpy(w->text, context.p, context.n);
-    w->text[context.n] = ' '; /* a context's name has none */
+    w->text[context.n] = ' '; /* a context name contains no space */
     memcpy(w->text + context.n + 1, word.p, word.n);
     w->n = context.n + 1 + word.n;
     gl_str key = {w->text, w->n};
+    /* Already waiting, or too many: drop it. */
     if (gl_map_find(&s->notifications, key) != NULL ||
         gl_map_count(&s->notifications) >= WORDS_MAX) {
         gl_mem_free(w);
@@ -49,6 +54,8 @@ void gl_postgres_notify_add(struct gl_postgres *s, gl_str context, gl_str word)
     gl_map_add(&s->notifications, key, w);
 }
 
+/* Send the waiting words. One statement at a time, and a pause after each, so that bursts are
+ * merged. */
 void gl_postgres_notify_flush(struct gl_postgres *s)
 {
     struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LISTENER];
@@ -86,7 +93,7 @@ void gl_postgres_notify_readable(struct gl_postgres_conn *c)
     PGnotify *n;
     while (s->notify_sent && s->lib.PQisBusy(c->pg) == 0) {
         PGresult *r = s->lib.PQgetResult(c->pg);
-        s->notify_sent = r != NULL; /* What it says does not matter: words may be lost. */
+        s->notify_sent = r != NULL; /* the result does not matter: wake-ups may be lost */
         s->lib.PQclear(r);
     }
     while ((n = s->lib.PQnotifies(c->pg)) != NULL) {

@@ -1,10 +1,13 @@
-/* The order of commits.
+/* postgres_order.c - the order of commits.
  *
- * The port promises: applied in the order of the calls, completed in the order of the calls. Yet
- * commits are spread over lanes. What can be seen of the order is only what two transactions both
- * touch, so those that touch the same key go to the same lane, where they stay in order; one that
- * would have to follow two lanes is held, and everything behind it, until it has to follow only
- * one. Completion waits in `order` for those called before. */
+ * The port promises that transactions are applied, and completed, in the order of the calls; yet
+ * commits are spread over lanes. The order of two transactions can be observed only if both touch
+ * the same key. So transactions that touch the same key go to the same lane, where they stay in
+ * order. One that conflicts with two lanes is held, and everything after it, until it conflicts
+ * with at most one. Completion waits in `order` for all earlier calls.
+ *
+ * Within a group the same conflicts decide the batches: a transaction goes into the batch after the
+ * last one it conflicts with. */
 #include "base/check.h"
 #include "store/postgres/postgres_parts.h"
 
@@ -26,6 +29,7 @@ void gl_postgres_order_done(struct gl_postgres *s)
 
 /* ---- keys ---- */
 
+/* Spreads the bits of a hash: buckets and lanes use only the lowest ones. */
 static uint32_t mix(uint64_t h)
 {
     h ^= h >> 33;
@@ -44,7 +48,7 @@ static void add_key(struct gl_postgres_op *op, uint32_t hash, enum gl_postgres_m
     op->keys[op->keys_n++] = (struct gl_postgres_key){.hash = hash, .mode = (uint8_t)mode};
 }
 
-enum shape { RECORD = 1, LOG, ENTRY /* and its score */ };
+enum shape { RECORD = 1, LOG, ENTRY /* plus its score */ };
 
 static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
 {
@@ -67,6 +71,7 @@ static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
     }
 }
 
+/* Collect the keys a transaction reads (guards) and writes, and its approximate size. */
 static void find_keys(struct gl_postgres_op *op)
 {
     const struct gl_tx *tx = op->call.tx;
@@ -94,6 +99,7 @@ static struct gl_postgres_bucket *bucket_of(struct gl_postgres *s, const struct 
     return &s->buckets[k->hash & (GL_POSTGRES_BUCKETS - 1)];
 }
 
+/* Does the order of two accesses to one key matter? */
 static bool conflicts(enum gl_postgres_mode a, enum gl_postgres_mode b)
 {
     GL_ASSERT(a < GL_POSTGRES_MODES);
@@ -111,6 +117,7 @@ static bool has_conflict(const struct gl_postgres_bucket *b, enum gl_postgres_mo
     return false;
 }
 
+/* The lane a transaction must go to. NO_LANE never results; CROSSING: it conflicts with several. */
 static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
 {
     int lane = NO_LANE;
@@ -131,10 +138,13 @@ static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
     if (lane != NO_LANE) {
         return lane;
     }
-    /* A job has its own lane: the first key is the job's record. */
+    /* No conflict: the first key, which is the job's record, selects the lane. So a job keeps to
+     * one lane. */
     return op->keys_n > 0 ? (int)(op->keys[0].hash % s->url.lanes_n) : 0;
 }
 
+/* Enter the keys in the buckets. A bucket may have unfinished transactions of several lanes if
+ * their accesses do not conflict. */
 static void join_lane(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
 {
     GL_ASSERT(lane >= 0);
@@ -172,6 +182,8 @@ void gl_postgres_order_add(struct gl_postgres_op *op)
     op->context->commits_n++;
     find_keys(op);
     op->lane = NO_LANE;
+    /* A held transaction is not in the buckets yet. A later one must not pass it: a conflict
+     * between the two would go unnoticed. */
     if (!gl_list_empty(&s->held) || !assign_lane(s, op)) {
         gl_list_push(&s->held, &op->queue);
     }
@@ -200,14 +212,16 @@ void gl_postgres_order_release(struct gl_postgres_op *op)
         struct gl_postgres_op *next = GL_CONTAINER(l, struct gl_postgres_op, queue);
         gl_list_remove(l);
         if (!assign_lane(s, next)) {
-            gl_list_push(s->held.next, l); /* before the first: it was the first */
+            gl_list_push(s->held.next, l); /* back to the front */
             break;
         }
     }
 }
 
-/* ---- waves ---- */
+/* ---- batches ---- */
 
+/* The cell of a key in the plan of the current group, by open addressing. A new stamp empties the
+ * table without clearing it; GROUP_KEYS in postgres_lane.c keeps it at most half full. */
 static struct gl_postgres_cell *cell_of(struct gl_postgres *s, uint32_t hash)
 {
     for (uint32_t i = hash;; i++) {
@@ -227,7 +241,7 @@ bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bo
     op->batch = 0;
     s->stamp += is_first;
     if (op->keys_n > GL_POSTGRES_CELLS / 2) {
-        return is_first; /* alone */
+        return is_first; /* alone in its group */
     }
     for (size_t i = 0; i < op->keys_n; i++) {
         const struct gl_postgres_cell *c = cell_of(s, op->keys[i].hash);
@@ -251,7 +265,8 @@ bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bo
 
 /* ---- completion ---- */
 
-/* A resolve is asked when everything called before it is known. */
+/* A `resolve` is sent only when the outcome of everything called before it is known: its own
+ * transaction may still be in flight here. */
 void gl_postgres_order_turn(struct gl_postgres *s)
 {
     struct gl_link *l;

@@ -1,9 +1,9 @@
-/* Reads: one statement each. The answer stays with the request until its caller has seen it, and
- * the results point into it. */
+/* postgres_read.c - reads, one statement each. The result stays with the request until its caller
+ * has seen it, and texts in the request point into it: nothing is copied. */
 #include "base/check.h"
 #include "store/postgres/postgres_parts.h"
 
-/* ---- questions ---- */
+/* ---- statements ---- */
 
 static void add_keys(struct gl_postgres_args *a, const struct gl_call *call)
 {
@@ -17,9 +17,10 @@ static void add_keys(struct gl_postgres_args *a, const struct gl_call *call)
     }
 }
 
+/* A statement for each combination of flags: a plan per combination uses the right index. */
 static int list_statement(const struct gl_listing *l, bool is_bounded)
 {
-    GL_ASSERT(!l->ids_only || l->bytes_max == 0); /* there are no values to add up */
+    GL_ASSERT(!l->ids_only || l->bytes_max == 0); /* there are no values to sum up */
     return GL_POSTGRES_LIST + (l->live_only ? GL_POSTGRES_LIST_LIVE : 0) +
            (l->descending ? GL_POSTGRES_LIST_DOWN : 0) + (l->ids_only ? GL_POSTGRES_LIST_IDS : 0) +
            (is_bounded ? GL_POSTGRES_LIST_BELOW : 0) +
@@ -55,7 +56,7 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
     int err = gl_sql_parameters(&op->call, &scratch, &args, NULL);
 
     GL_ASSERT(args.n <= GL_SQL_ARGS_MAX);
-    GL_ASSERT(err == 0); /* it was asked when the call came */
+    GL_ASSERT(err == 0); /* validated when the call came */
     if (op->call.type == GL_CALL_GET) {
         add_keys(a, &op->call);
     }
@@ -66,7 +67,7 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
     return gl_postgres_conn_send(c, statement_of(&op->call, &args), op->context);
 }
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
 struct rows {
     struct gl_sql_rows sql;

@@ -1,12 +1,19 @@
+/* postgres_schema.c - builds the text of statements and scripts by replacing '@' with the quoted
+ * schema of a context. */
 #include "store/postgres/postgres_schema.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/postgres/postgres_scripts.h"
 
-enum { NAME_BYTES_MAX = 63, PREFIX_BYTES = 5, KEPT_BYTES = 40 }; /* of a name on the server */
+enum {
+    NAME_BYTES_MAX = 63,
+    PREFIX_BYTES = 5,
+    KEPT_BYTES = 40
+}; /* limits of identifiers on the server */
 
-/* A name that the server would cut is cut here, with a hash of all of it. */
+/* The server would truncate a long name, possibly to the same name as another: it is truncated
+ * here, with a hash of the whole name appended. */
 void gl_postgres_schema_name(struct gl_buf *out, gl_str context)
 {
     GL_ASSERT(context.n > 0);
@@ -18,7 +25,7 @@ void gl_postgres_schema_name(struct gl_buf *out, gl_str context)
                (unsigned long long)gl_str_hash(context));
 }
 
-/* '@' is the schema. */
+/* Copy `text`, replacing '@' with the schema. */
 static void fill_in(struct gl_buf *out, const char *text, gl_str schema)
 {
     GL_ASSERT(schema.n > 0 || text[0] != '@');
@@ -33,6 +40,8 @@ static void fill_in(struct gl_buf *out, const char *text, gl_str schema)
 
 /* ---- statements ---- */
 
+/* Parameters are sent in binary, without types; they are cast where the server could not infer the
+ * type. */
 static const char *const statements[] = {
     [GL_POSTGRES_SESSION_OPEN] = "SELECT incarnation, id FROM glia.session_open_1($1, $2, $3, $4)",
     [GL_POSTGRES_SESSION_RENEW] =
@@ -91,8 +100,8 @@ static void list_page(struct gl_buf *out, int flags, gl_str schema)
     gl_buf_c(out, " LIMIT $3::int");
 }
 
-/* A page that ends after a sum of bytes is cut on the server: a row is in it if those before it
- * have not reached the sum. */
+/* A page that ends at a total size is cut on the server: a row belongs to it if the rows before it
+ * have not reached the size. */
 static void list_statement(struct gl_buf *out, int flags, gl_str schema)
 {
     const char *order = flags & GL_POSTGRES_LIST_DOWN ? "ORDER BY id DESC" : "ORDER BY id";
@@ -126,7 +135,7 @@ void gl_postgres_schema_statement(struct gl_buf *out, int statement, gl_str sche
 
 /* ---- scripts ---- */
 
-/* Two nodes that come first at the same moment: one waits, and finds it done. */
+/* Two nodes may create the store at the same moment: one waits for the lock and finds it done. */
 static const char lock[] = "SELECT pg_advisory_xact_lock(1196181825)"; /* "GLIA" */
 
 void gl_postgres_schema_store(struct gl_buf *out, gl_str identity)
@@ -136,7 +145,7 @@ void gl_postgres_schema_store(struct gl_buf *out, gl_str identity)
     for (size_t i = 0; gl_postgres_script_store[i] != NULL; i++) {
         gl_buf_fmt(out, "%s;", gl_postgres_script_store[i]);
     }
-    /* An older version would be brought up to date here; there is none yet. */
+    /* an older version would be upgraded here; there is none yet */
     gl_buf_fmt(out,
                "INSERT INTO glia.store(identity, version, made_by)"
                " VALUES('%.*s', %d, 'glia " GL_VERSION "') ON CONFLICT DO NOTHING",
@@ -153,7 +162,8 @@ bool gl_postgres_schema_context(struct gl_buf *out, size_t i, gl_str context, gl
     for (size_t k = 0; k < i; k++) {
         if (gl_postgres_script_context[k] == NULL) {
             if (k == i - 1) {
-                /* The name is an id, the schema's has its quotes: neither has one to escape. */
+                /* The name is an id, and the schema name is quoted: neither contains anything to
+                 * escape. */
                 gl_buf_fmt(out,
                            "INSERT INTO glia.context(name, schema, version)"
                            " VALUES('%.*s', '%.*s', %d) ON CONFLICT DO NOTHING",

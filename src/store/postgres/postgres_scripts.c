@@ -1,3 +1,9 @@
+/* postgres_scripts.c - tables and functions, as SQL. The texts are part of the on-disk format:
+ * servers that run an older release have them already.
+ *
+ * Locks. A commit takes KEY SHARE on its session's row and locks the records of its guards;
+ * declaring a session dead and `resolve` take FOR UPDATE on the session's row. So either the commit
+ * is visible to them, or it sees their decision. */
 #include "store/postgres/postgres_scripts.h"
 
 #include <stddef.h>
@@ -7,8 +13,8 @@
 /* ---- the store ---- */
 
 /* Declaring a session dead takes FOR UPDATE on its row, a commit FOR KEY SHARE: the declaration
- * waits for commits under way, and commits that come later see it. An UPDATE alone would not do: it
- * locks FOR NO KEY UPDATE, which does not conflict. */
+ * waits for commits in flight, and later commits see it. A plain UPDATE would not do: it locks FOR
+ * NO KEY UPDATE, which does not conflict with KEY SHARE. */
 static_assert(GL_SESSIONS_KEPT_MS == 86400000 && GL_SESSIONS_KEPT == 100, "opening says so, too");
 static const char session_open[] =
     "CREATE OR REPLACE FUNCTION glia.session_open_1("
@@ -25,8 +31,8 @@ static const char session_open[] =
     " INSERT INTO glia.session(id, node, incarnation, deadline, about)"
     "  VALUES(session_open_1.id, p_node, session_open_1.incarnation,"
     "  glia.now_ms() + p_ttl, p_about);"
-    /* Nobody asks any more what became of the transactions of a process that ended yesterday. Of
-     * each node the last one stays: incarnations go on from there. Others may do the same now. */
+    /* Nobody asks about the transactions of a process that ended yesterday. The last session of
+     * each node stays, because incarnations continue from it. Others may be doing the same now. */
     " WITH old AS ("
     "  SELECT s.id FROM glia.session s"
     "  WHERE s.dead AND s.ended < glia.now_ms() - 86400000 AND EXISTS (SELECT FROM glia.session n"
@@ -62,8 +68,8 @@ static const char session_dead[] =
     " RETURN s.dead;"
     "END $$";
 
-/* 0: committed. 1: never, and the barrier keeps it so: commits look at it under the lock that this
- * one waits for. 2: too old to say. */
+/* 0: committed. 1: never, and the barrier keeps it so: commits read it under the lock that this
+ * function waits for. 2: too old to say. */
 static const char resolve[] =
     "CREATE OR REPLACE FUNCTION glia.resolve_1(p_session text, p_id bigint) RETURNS int"
     " LANGUAGE plpgsql AS $$ "
@@ -100,7 +106,7 @@ const char *const gl_postgres_script_store[] = {
     "CREATE INDEX IF NOT EXISTS tx_last ON glia.tx(session, last)",
     "CREATE OR REPLACE FUNCTION glia.now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS"
     " 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint'",
-    /* For people: text where it is text, else escaped. */
+    /* For people: text if it is UTF-8, else escaped. */
     "CREATE OR REPLACE FUNCTION glia.text(b bytea) RETURNS text"
     " LANGUAGE plpgsql IMMUTABLE STRICT AS $$ "
     "BEGIN RETURN convert_from(b, 'UTF8');"
@@ -114,16 +120,16 @@ const char *const gl_postgres_script_store[] = {
 
 /* ---- a context ---- */
 
-/* A wave: transactions of which none depends on a write of another, so that all guards can be
- * looked at before the first write. Everything is done in bulk. Numbers of transactions and guards
- * count from 1 and from 0; the answer has one number for each transaction: -1 committed, -2 refused
- * by the barrier, else the guard that did not hold.
+/* A batch: transactions none of which depends on a write of another, so that all guards can be
+ * evaluated before the first write. Everything is done in bulk. Transactions are numbered from 1,
+ * guards from 0. The result has one number for each transaction: -1 committed, -2 refused by the
+ * barrier, else the guard that did not hold.
  *
- * Records named by guards are locked first, so that what the guards see is still so at the end:
- * those that are written by the same transaction alone (3), those that are only looked at together
- * with others (2: against change, 1: against removal). A thousand jobs of one flow look at it. A
- * key that must be absent is held by its row: an insert that meets another one either waits or is
- * told (a wave that has met one is run again, and then sees it). */
+ * Records named by guards are locked first, so that what the guards see is still true at the end:
+ * exclusively if the same transaction writes them (3), otherwise shared (2: against change, 1:
+ * against removal). A thousand jobs of one flow look at the flow's record. A key that must be
+ * absent is held by a placeholder row: an insert that meets another one either waits or fails (a
+ * batch that met one is run again, and then sees it). */
 #define COMMIT_HEAD                                                                            \
     "CREATE OR REPLACE FUNCTION @.commit_1("                                                   \
     " p_flags int, p_session text, p_ids bigint[], p_forget bigint,"                           \
@@ -322,8 +328,8 @@ static const char take[] =
     "  SELECT c.id, c.value, c.token FROM claimed c ORDER BY c.pos;"
     "END $$";
 
-/* By content where it can be read in a moment, else by the room of the tables, less the part that
- * is known to be dead. */
+/* By content if that can be read quickly, else by the size of the tables minus the part known to be
+ * dead. */
 static const char measure[] =
     "CREATE OR REPLACE FUNCTION @.measure_1() RETURNS bigint LANGUAGE plpgsql AS $$ "
     "DECLARE total bigint := 0; n bigint; t regclass; part float8;"
@@ -354,7 +360,7 @@ const char *const gl_postgres_script_context[] = {
     " sum bigint NOT NULL, value bytea NOT NULL, PRIMARY KEY(kind, id))"
     " WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05)",
     "CREATE INDEX IF NOT EXISTS record_live ON @.record(kind, id) WHERE live",
-    /* Entries come and go at the head of an index: dead ones in front of it cost every reader. */
+    /* Entries come and go at the head of an index: dead ones there slow down every reader. */
     "CREATE TABLE IF NOT EXISTS @.entry("
     " name text COLLATE \"C\" NOT NULL, score bigint NOT NULL, id bytea NOT NULL,"
     " PRIMARY KEY(name, score, id)) WITH (autovacuum_vacuum_scale_factor = 0.02)",

@@ -1,4 +1,6 @@
-/* Sessions, the clock, and what became of a transaction. */
+/* postgres_session.c - sessions, the clock, and the outcomes of transactions: statements on the
+ * control connection, outside of any context. Deadlines are compared with the server's clock only.
+ */
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"
@@ -43,6 +45,7 @@ bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op 
     }
 }
 
+/* See resolve_1 in postgres_scripts.c for the numbers. */
 static int fill_resolve(struct gl_postgres_op *op)
 {
     struct gl_store_req *req = op->call.req;
@@ -55,15 +58,16 @@ static int fill_resolve(struct gl_postgres_op *op)
         return gl_why(&req->why, GL_E_CONFLICT, "transaction %llu was refused or never arrived",
                       (unsigned long long)op->call.resolve.tx_id);
     default:
-        return gl_why(&req->why, GL_E_UNKNOWN,
-                      "transaction %llu is too old: the store remembers the last %d of a session",
-                      (unsigned long long)op->call.resolve.tx_id, (int)GL_POSTGRES_IDS_KEPT);
+        return gl_why(
+            &req->why, GL_E_UNKNOWN,
+            "transaction %llu is too old: the store remembers the last %d of each session",
+            (unsigned long long)op->call.resolve.tx_id, (int)GL_POSTGRES_IDS_KEPT);
     }
 }
 
 static int no_session(struct gl_postgres_op *op)
 {
-    return gl_why(&op->call.req->why, GL_E_GONE, "the session %.*s is dead, or there never was one",
+    return gl_why(&op->call.req->why, GL_E_GONE, "session %.*s is dead or unknown",
                   GL_STR_ARG(op->call.session.id));
 }
 

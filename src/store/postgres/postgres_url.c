@@ -1,3 +1,5 @@
+/* postgres_url.c - separates our options from libpq's, and splits the host lists. libpq parses the
+ * URL; we only need the hosts, in order to try them one by one. */
 #include "store/postgres/postgres_url.h"
 
 #include <string.h>
@@ -6,7 +8,7 @@
 #include "port/storeurl.h"
 #include "store/common/options.h"
 
-/* One lane costs the node 7 % less CPU, but fan-out is a fifth slower with it: bench/RESULTS.md. */
+/* One lane would cost the node 7 % less CPU, but makes fan-out a fifth slower: bench/RESULTS.md. */
 enum { TIMEOUT_MS = 5000, TIMEOUT_MS_MIN = 100, TIMEOUT_MS_MAX = 600000, LANES = 3 };
 
 /* ---- options of our own ---- */
@@ -16,6 +18,7 @@ static const struct gl_option options_known[] = {
     GL_OPTION_TO_NUMBER(struct gl_postgres_url, connections, 1, GL_POSTGRES_LANES_MAX),
 };
 
+/* Set our options and rebuild the URL without them. */
 static int take_options(struct gl_postgres_url *u, struct gl_arena *arena, gl_str text,
                         struct gl_why *reterr_why)
 {
@@ -37,7 +40,7 @@ static int take_options(struct gl_postgres_url *u, struct gl_arena *arena, gl_st
     return err < 0 ? err : 0;
 }
 
-/* "postgres://user:***@host/db". Options may carry a password, too, and stay away. */
+/* "postgres://user:***@host/db". Options may contain a password, too, and are left out. */
 static const char *without_password(struct gl_arena *arena, gl_str url)
 {
     gl_str options;
@@ -46,6 +49,7 @@ static const char *without_password(struct gl_arena *arena, gl_str url)
 
 /* ---- hosts ---- */
 
+/* Number of parts in "a,b,c"; 0 if empty. */
 static size_t parts_of(gl_str list)
 {
     size_t n = list.n > 0 ? 1 : 0;
@@ -55,7 +59,7 @@ static size_t parts_of(gl_str list)
     return n;
 }
 
-/* Part `i` of "a,b,c"; a list of one part is the same for everybody. NULL: nothing is said. */
+/* Part `i` of "a,b,c". A list of one part applies to every host. NULL: not given. */
 static const char *part_of(struct gl_arena *arena, gl_str list, size_t i)
 {
     gl_str part = list, rest = list;
@@ -74,14 +78,15 @@ static int set_hosts(struct gl_postgres_url *u, struct gl_arena *arena, gl_str h
     u->hosts_n = n > m ? n : m;
     u->hosts_n = u->hosts_n > 0 ? u->hosts_n : 1;
     if (u->hosts_n > GL_POSTGRES_HOSTS_MAX) {
-        return gl_why(reterr_why, GL_E_INVALID, "the store's URL has %zu hosts; at most %d",
+        return gl_why(reterr_why, GL_E_INVALID, "the store URL has %zu hosts (at most %d)",
                       u->hosts_n, (int)GL_POSTGRES_HOSTS_MAX);
     }
     if ((n > 0 && m > 0 && n != m) || (p > 1 && p != u->hosts_n)) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "the store's URL has %zu hosts, %zu addresses and %zu ports: these do not "
-                      "belong together",
-                      n, m, p);
+        return gl_why(
+            reterr_why, GL_E_INVALID,
+            "the store URL has %zu hosts, %zu addresses and %zu ports: these numbers do not "
+            "match",
+            n, m, p);
     }
     GL_ASSERT(u->hosts_n > 0);
     for (size_t i = 0; i < u->hosts_n; i++) {
@@ -92,9 +97,9 @@ static int set_hosts(struct gl_postgres_url *u, struct gl_arena *arena, gl_str h
     return 0;
 }
 
-/* How much of libpq's sentence may be printable_bytes: it ends with what it could not read, in
- * quotes, and that can be the password or the whole URL. The name of an option is none, unless an
- * '@' behind it shows that it was meant as a part of a password. */
+/* How much of libpq's error message may be shown. It ends with the part of the URL that it could
+ * not parse, in quotes, and that may be the password. The name of an unknown option is harmless,
+ * unless an '@' after it shows that it was meant to be part of a password. */
 static size_t printable_bytes(const char *error, const char *url)
 {
     size_t n = error != NULL ? strcspn(error, "\n") : 0;
@@ -117,7 +122,7 @@ static int read_hosts(struct gl_postgres_url *u, const struct gl_postgres_lib *l
     if (all == NULL) {
         int err =
             gl_why(reterr_why, GL_E_INVALID,
-                   "%s is no URL of a PostgreSQL database: %.*s (in user and password, write "
+                   "%s is not a valid PostgreSQL URL: %.*s (in user and password, write "
                    "a '%%' as '%%25', a '/' as '%%2F')",
                    u->display, (int)printable_bytes(error, u->url), error != NULL ? error : "");
         lib->PQfreemem(error);

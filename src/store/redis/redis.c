@@ -1,3 +1,8 @@
+/* redis.c - opening, closing, and dispatching requests to the links.
+ *
+ * Time is driven by one timer, the tick: it runs every 50 ms while anything is pending, sooner if
+ * somebody asks for it, and not at all while the store is idle. Timeouts, reconnects and the end of
+ * closing all happen in it. */
 #include "store/redis/redis.h"
 
 #include <event2/event.h>
@@ -9,6 +14,8 @@
 
 enum { TICK_MS = 50 };
 
+/* Number of replicas a confirmed command waits for. By default one, if the server has ever had a
+ * replica or is managed by Sentinel; a standalone server never needs to wait. */
 unsigned gl_redis_replicas_wanted(const struct gl_redis *s)
 {
     if (s->url.wait_replicas >= 0) {
@@ -25,6 +32,7 @@ void gl_redis_schedule_tick(struct gl_redis *s, gl_ms in_ms)
     struct timeval t = {.tv_sec = in_ms / 1000, .tv_usec = in_ms % 1000 * 1000};
 
     GL_ASSERT(in_ms >= 0);
+    /* An earlier tick is scheduled already and will schedule the next one. */
     if (s->tick_at <= at) {
         return;
     }
@@ -32,6 +40,8 @@ void gl_redis_schedule_tick(struct gl_redis *s, gl_ms in_ms)
     (void)evtimer_add(s->tick, &t);
 }
 
+/* Is the store closing and everything done? A posted flush still refers to its link, so it counts.
+ */
 static bool is_over(const struct gl_redis *s)
 {
     return s->calls.closing && s->calls.pending_n == 0 && !s->links[GL_REDIS_WRITER].flushing;
@@ -84,7 +94,8 @@ static const struct gl_redis_verb *const verbs[GL_CALLS_N] = {
 #undef CALL
 };
 
-/* Must replicas have it, too? What is dead must stay dead, also after a failover. */
+/* Must replicas confirm it? A session that was declared dead must stay dead, even after a failover.
+ * A `resolve` confirms the transaction it reports on. */
 static bool is_confirmed(const struct gl_redis *s, const struct gl_call *call)
 {
     GL_ASSERT(call->type < GL_CALLS_N);
@@ -117,9 +128,9 @@ static void begin(struct gl_calls *calls, struct gl_call *call)
         op->opening = gl_rng_u64(&calls->rng);
     } else if (call->type == GL_CALL_COMMIT &&
                gl_call_check_sizes(call->tx, GL_REDIS_COMMIT_BYTES_MAX, NULL) < 0) {
-        op->verb = &gl_redis_verb_too_large; /* It must not overtake those before it. */
+        op->verb = &gl_redis_verb_too_large; /* it must not overtake earlier commits */
     } else if (call->type == GL_CALL_EXPORT && call->export.after.n == 0) {
-        gl_redis_plan_free(s->plan); /* from the beginning: with a new look at what there is */
+        gl_redis_plan_free(s->plan); /* the first page: make a new plan */
         s->plan = NULL;
     }
     gl_redis_link_push(&s->links[op->verb->writes ? GL_REDIS_WRITER : GL_REDIS_READER], op);
@@ -143,7 +154,7 @@ void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op)
 
 void gl_redis_fail(struct gl_redis *s, struct gl_redis_op *op, int code, const char *text)
 {
-    struct gl_why why; /* the text may stand in the request itself */
+    struct gl_why why; /* copied first: `text` may be in the request itself */
 
     GL_ASSERT(code < 0);
     (void)gl_why(&why, code, "store unavailable: %s", text);
@@ -182,6 +193,7 @@ static const char *or_null(gl_str s)
     return s.n > 0 ? s.p : NULL;
 }
 
+/* Certificates are loaded when the store is opened, so that a bad file is reported at once. */
 static int prepare_tls(struct gl_redis *s, struct gl_why *reterr_why)
 {
     if (!s->url.tls) {

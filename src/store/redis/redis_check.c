@@ -1,8 +1,11 @@
+/* redis_check.c - `glia store check` for Redis: opens a store in check mode, waits for the
+ * handshake of the writer link, and reports what it found. In check mode nothing is created and no
+ * setting is refused. */
 #include "base/check.h"
 #include "store/redis/redis.h"
 #include "store/redis/redis_parts.h"
 
-/* Until the server has said everything, or had its time. */
+/* Run the loop until the handshake is complete or the timeout has passed. */
 static int wait_until_ready(struct gl_redis *s, struct gl_why *reterr_why)
 {
     gl_ms end = gl_calls_now(&s->calls) + s->url.timeout_ms;
@@ -26,20 +29,19 @@ static void add_identity(const struct gl_redis *s, struct gl_arena *a, struct gl
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", s->check_why.text);
     } else if (s->found_identity[0] == '\0') {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
-                        "there is no store yet in database %u: the first start makes one",
+                        "there is no store yet in database %u: the first start creates one",
                         s->url.database);
     } else {
-        gl_findings_add(ret, a, GL_FINDING_GOOD, "it has the store %s", s->found_identity);
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "it holds the store %s", s->found_identity);
     }
 }
 
 static void add_transport(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
 {
     if (s->url.tls && s->url.tls_no_verify) {
-        gl_findings_add(
-            ret, a, GL_FINDING_WARNING,
-            "its certificate is not looked at (tls_verify=no): whoever sits between can "
-            "read and change everything; name the authority with tls_ca");
+        gl_findings_add(ret, a, GL_FINDING_WARNING,
+                        "its certificate is not verified (tls_verify=no): anyone in between can "
+                        "read and change everything; set tls_ca to the certificate authority");
     } else if (s->url.tls) {
         gl_findings_add(ret, a, GL_FINDING_GOOD, "the connection is encrypted");
     }

@@ -1,4 +1,8 @@
-/* Transactions. */
+/* redis_commit.c - transactions: commit, the refusal of an oversized one, and `resolve`.
+ *
+ * A commit is one EVALSHA. Its arguments are a header (session, transaction id, wake-up word, store
+ * identity, number of guards), then the guards, then the writes. Each guard and write begins with a
+ * one-letter mark; the script in redis_scripts.c reads them in the same order. */
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
@@ -6,7 +10,7 @@
 
 static const struct {
     char mark;
-    size_t args_n; /* with the mark */
+    size_t args_n; /* including the mark */
 } guards[] =
     {
         [GL_GUARD_AT] = {'=', 3},       [GL_GUARD_ABSENT] = {'-', 2}, [GL_GUARD_PRESENT] = {'+', 2},
@@ -72,6 +76,7 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
 
 /* ---- the transaction ---- */
 
+/* RESP announces the number of arguments in advance, so they are counted first. */
 static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_tx *tx = op->call.tx;
@@ -105,20 +110,22 @@ static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 
     GL_ASSERT(op->call.type == GL_CALL_COMMIT);
     if (!gl_redis_i64(reply, &guard) || guard > (int64_t)op->call.tx->guards_n) {
-        req->status = gl_why(&req->why, GL_E_UNKNOWN, "the server's answer makes no sense");
+        req->status = gl_why(&req->why, GL_E_UNKNOWN, "unexpected reply from the Redis server");
     } else if (guard > 0) {
         gl_call_conflict(&op->call, (size_t)guard - 1);
     } else if (guard < 0) {
         req->refused = op->call.tx->guards_n;
         req->status = gl_why(&req->why, GL_E_CONFLICT,
-                             "refused: it came too late, a higher number has been here before");
+                             "refused: arrived too late, after a transaction with a higher id");
     }
 }
 
 const struct gl_redis_verb gl_redis_verb_commit = {
     .writes = true, .once = true, .encode = encode, .decode = decode};
 
-/* ---- one that is too large ---- */
+/* ---- an oversized transaction ----
+ * It is refused without being sent. But transactions complete in order, so it waits for its turn: a
+ * PING takes its place in the queue. */
 
 static void encode_ping(const struct gl_redis_op *op, struct gl_buf *out)
 {
@@ -138,7 +145,7 @@ static void decode_ping(struct gl_redis_op *op, const struct gl_redis_reply *rep
 const struct gl_redis_verb gl_redis_verb_too_large = {
     .writes = true, .encode = encode_ping, .decode = decode_ping};
 
-/* ---- what became of one ---- */
+/* ---- the outcome of a transaction ---- */
 
 static void encode_resolve(const struct gl_redis_op *op, struct gl_buf *out)
 {
@@ -156,10 +163,10 @@ static void decode_resolve(struct gl_redis_op *op, const struct gl_redis_reply *
     (void)gl_redis_i64(reply, &answer);
     if (answer == 1) {
         req->status = gl_why(&req->why, GL_E_CONFLICT,
-                             "it was refused, or it never arrived and cannot any more");
+                             "the transaction was refused, or never arrived and never will");
     } else if (answer != 0) {
         req->status = gl_why(&req->why, GL_E_UNKNOWN,
-                             "the store has forgotten what became of that transaction");
+                             "the store no longer remembers the outcome of the transaction");
     }
 }
 

@@ -1,6 +1,6 @@
-/* Which server is it? The one in the address; or the primary the sentinels name, who are asked in
- * turn, beginning with the one that knew last time. That it is a primary is seen later, when it is
- * authenticated. */
+/* redis_discovery.c - finds the server to connect to: the one in the URL, or the primary that a
+ * sentinel names. Sentinels are asked one after the other, beginning with the one that answered
+ * last. Whether the server really is a primary is checked later, in the handshake. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -11,9 +11,9 @@ struct gl_redis_discovery {
     struct gl_conn *conn; /* to a sentinel */
     struct gl_redis_reader *reader;
     unsigned tried;
-    bool authenticated; /* past AUTH */
+    bool authenticated; /* AUTH is done */
     gl_ms since;
-    struct gl_why why; /* of the last one that did not help */
+    struct gl_why why; /* why the last sentinel did not help */
 };
 
 static const struct gl_redis_host *sentinel(const struct gl_redis *s)
@@ -41,7 +41,7 @@ void gl_redis_discovery_stop(struct gl_redis_link *l)
 
 static void ask_sentinel(struct gl_redis_discovery *f);
 
-/* This one did not help. */
+/* The current sentinel did not help: ask the next, or give up after one round. */
 static void try_next_sentinel(struct gl_redis_discovery *f)
 {
     struct gl_redis_link *l = f->link;
@@ -55,11 +55,12 @@ static void try_next_sentinel(struct gl_redis_discovery *f)
         return;
     }
     struct gl_why why;
-    (void)gl_why(&why, GL_E_UNAVAILABLE, "no sentinel knows where the primary '%s' is: %s",
-                 s->url.name.p, f->why.text);
-    gl_redis_link_lost(l, &why); /* the discovery is gone */
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "no sentinel knows the primary '%s': %s", s->url.name.p,
+                 f->why.text);
+    gl_redis_link_lost(l, &why); /* `f` has been freed */
 }
 
+/* AUTH first if a password is configured, then the question. */
 static void send_question(struct gl_redis_discovery *f)
 {
     const struct gl_redis_url *u = &f->link->store->url;
@@ -90,7 +91,7 @@ static void on_address(struct gl_redis_discovery *f, const struct gl_redis_reply
     if (host.n == 0 || !gl_redis_u64(gl_redis_item(reply, 1), &port) || port == 0 ||
         port > UINT16_MAX) {
         const struct gl_redis_host *h = sentinel(l->store);
-        (void)gl_why(&f->why, GL_E_UNAVAILABLE, "%s:%u has no primary of that name", h->host.p,
+        (void)gl_why(&f->why, GL_E_UNAVAILABLE, "%s:%u knows no primary of that name", h->host.p,
                      h->port);
         try_next_sentinel(f);
         return;
@@ -127,7 +128,7 @@ static void on_received(void *owner, gl_str bytes)
     if (err < 0) {
         try_next_sentinel(f);
     } else if (reply != NULL) {
-        on_reply(f, reply); /* One question, one answer: nothing is left to read. */
+        on_reply(f, reply); /* one question, one reply: nothing else to read */
     }
 }
 
@@ -171,6 +172,8 @@ void gl_redis_discovery_start(struct gl_redis_link *l)
     ask_sentinel(l->discovery);
 }
 
+/* The connection has a timeout of its own; this one covers a sentinel that accepts it and does not
+ * reply. */
 void gl_redis_discovery_tick(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis_discovery *f = l->discovery;
@@ -179,7 +182,7 @@ void gl_redis_discovery_tick(struct gl_redis_link *l, gl_ms now)
     GL_ASSERT(l->state == GL_REDIS_DISCOVERY);
     if (f != NULL && now - f->since >= s->url.connect_timeout_ms + 500) {
         const struct gl_redis_host *h = sentinel(s);
-        (void)gl_why(&f->why, GL_E_UNAVAILABLE, "the sentinel %s:%u does not answer", h->host.p,
+        (void)gl_why(&f->why, GL_E_UNAVAILABLE, "sentinel %s:%u does not answer", h->host.p,
                      h->port);
         try_next_sentinel(f);
     }

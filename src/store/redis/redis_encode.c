@@ -1,4 +1,6 @@
-/* Names, scores and records as the server keeps them. */
+/* redis_encode.c - names, scores and records in the form in which the server keeps them.
+ * docs/store-redis.md describes the keys; people read and edit them with redis-cli, so they stay
+ * readable. */
 #include "base/check.h"
 #include "port/checksum.h"
 #include "store/redis/redis_parts.h"
@@ -8,6 +10,7 @@ void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script scrip
 {
     const struct gl_redis *s = op->store;
     const struct gl_redis_link *l = &s->links[op->verb->writes ? GL_REDIS_WRITER : GL_REDIS_READER];
+    /* The scripts treat "" as the default context, which needs no lookup. */
     bool is_home = gl_str_eq(op->call.context, GL_CONTEXT_DEFAULT);
 
     GL_ASSERT(script < GL_REDIS_SCRIPTS_N);
@@ -27,7 +30,8 @@ void gl_redis_eval_n(const struct gl_redis_op *op, enum gl_redis_script script, 
 
 /* ---- names ---- */
 
-/* ':' ends a name in a key, '.' begins our own ones and '@' the prefix of a context. */
+/* In a key, ':' ends a name, '.' begins our internal keys, '@' begins the prefix of a context, and
+ * '%' begins an escape. */
 static bool is_plain(gl_str name)
 {
     return (name.n == 0 || (name.p[0] != '.' && name.p[0] != '@')) &&
@@ -91,8 +95,9 @@ void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id)
 
 /* ---- scores ---- */
 
-/* A double keeps only 53 bits, so the score is a part of the member: 16 digits whose order as text
- * is that of the numbers. */
+/* A sorted set's own score is a double, with only 53 bits. So all members have score 0 and begin
+ * with the number as 16 hex digits whose order as text is the order of the numbers: the sign bit is
+ * flipped. */
 void gl_redis_score_encode(int64_t score, char ret[static GL_REDIS_SCORE_BYTES])
 {
     uint64_t v = (uint64_t)score ^ (UINT64_C(1) << 63);
@@ -126,15 +131,17 @@ bool gl_redis_score_decode(gl_str member, int64_t *ret_score, gl_str *ret_id)
 
 /* ---- records ---- */
 
+/* Mark a record as damaged instead of failing the read: the reader decides what to do about it. */
 static void damage(struct gl_record *r)
 {
     r->damaged = true;
-    r->rev = r->rev != 0 ? r->rev : 1; /* 0 would mean that it is not there */
+    r->rev = r->rev != 0 ? r->rev : 1; /* 0 would mean that it does not exist */
     GL_ASSERT(r->damaged);
     GL_ASSERT(r->rev != 0);
 }
 
-/* `whole`: with value and checksum. */
+/* Decode a record: r o t l [c v], or nil. `whole`: with value and checksum. A key that is not a
+ * hash, or lacks fields, is a damaged record. */
 void gl_redis_record_decode(struct gl_record *r, const struct gl_redis_reply *reply, bool whole)
 {
     uint64_t sum = 0;
@@ -150,7 +157,7 @@ void gl_redis_record_decode(struct gl_record *r, const struct gl_redis_reply *re
     r->live = gl_str_is(live, "1");
     r->value = gl_redis_text(gl_redis_item(reply, 5));
     if (ok && whole) {
-        /* 0: somebody has changed it on purpose, and wants it to be taken as it is. */
+        /* 0: a person edited the record on purpose and wants it accepted as it is */
         ok = gl_redis_u64(gl_redis_item(reply, 4), &sum) &&
              (sum == 0 || sum == gl_checksum_record(r)) &&
              gl_redis_item(reply, 5)->type == GL_REDIS_STRING;
@@ -160,6 +167,7 @@ void gl_redis_record_decode(struct gl_record *r, const struct gl_redis_reply *re
     }
 }
 
+/* Ids of stream entries are "<seq>-1". */
 bool gl_redis_log_entry_decode(struct gl_log_entry *ret, const struct gl_redis_reply *reply)
 {
     gl_str rest;

@@ -1,4 +1,6 @@
-/* What the server's errors mean. They begin with a word in capitals. */
+/* redis_error.c - classifies the server's errors by the word in capitals they begin with. What
+ * matters is whether the command was carried out and whether a retry can help. An unknown error
+ * counts as unknown outcome. */
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
@@ -7,31 +9,30 @@ static const struct {
     enum gl_redis_error_class verdict;
     const char *advice;
 } errors[] = {
-    {GL_S("NOSCRIPT"), GL_REDIS_RELOAD, "its scripts were flushed"},
-    {GL_S("LOADING"), GL_REDIS_RETRY, "it is still reading its data from the disk"},
-    {GL_S("BUSY"), GL_REDIS_RETRY,
-     "a script of somebody runs there and nothing else can (SCRIPT KILL ends it)"},
+    {GL_S("NOSCRIPT"), GL_REDIS_RELOAD, "its scripts have been flushed"},
+    {GL_S("LOADING"), GL_REDIS_RETRY, "it is still loading its data from disk"},
+    {GL_S("BUSY"), GL_REDIS_RETRY, "a long-running script blocks it (SCRIPT KILL ends the script)"},
     {GL_S("NOREPLICAS"), GL_REDIS_RETRY,
-     "too few replicas are connected for its setting min-replicas-to-write"},
-    {GL_S("TRYAGAIN"), GL_REDIS_RETRY, "it asks to try again"},
-    {GL_S("MASTERDOWN"), GL_REDIS_MOVED, "it is a replica whose primary is away"},
+     "fewer replicas are connected than min-replicas-to-write requires"},
+    {GL_S("TRYAGAIN"), GL_REDIS_RETRY, "it asks for a retry"},
+    {GL_S("MASTERDOWN"), GL_REDIS_MOVED, "it is a replica without a connection to its primary"},
     {GL_S("READONLY"), GL_REDIS_MOVED, "it is a replica, or has become one"},
-    {GL_S("OTHERSTORE"), GL_REDIS_MOVED, "its data was removed or replaced"}, /* by our script */
+    {GL_S("OTHERSTORE"), GL_REDIS_MOVED, "its data was removed or replaced"}, /* from our scripts */
     {GL_S("UNBLOCKED"), GL_REDIS_MOVED, "it has become a replica"},
     {GL_S("OOM"), GL_REDIS_REFUSED,
      "its memory is full: raise its maxmemory; then `glia store trim` removes old jobs"},
     {GL_S("MISCONF"), GL_REDIS_REFUSED,
-     "it cannot write to its disk: look at its log and at the room there"},
-    {GL_S("NOAUTH"), GL_REDIS_REFUSED, "it wants a password in the store's address"},
-    {GL_S("WRONGPASS"), GL_REDIS_REFUSED, "user or password in the store's address are wrong"},
+     "it cannot write to its disk: check its log and its free disk space"},
+    {GL_S("NOAUTH"), GL_REDIS_REFUSED, "it requires a password in the store URL"},
+    {GL_S("WRONGPASS"), GL_REDIS_REFUSED, "user or password in the store URL is wrong"},
     {GL_S("WRONGTYPE"), GL_REDIS_UNKNOWN,
-     "somebody has put something else into one of the store's keys: docs/store-redis.md lists "
-     "what each of them is"},
+     "one of the store's keys holds a value of another type: docs/store-redis.md lists "
+     "the type of each key"},
     {GL_S("NOPERM"), GL_REDIS_REFUSED,
-     "its ACL forbids that to this user: docs/store-redis.md lists what is needed"},
+     "its ACL denies this user a command: docs/store-redis.md lists the required permissions"},
 };
 
-/* How a script is told that its user may not do something. */
+/* Inside a script a missing permission is reported with this text instead of NOPERM. */
 static const char forbidden[] = "The user executing the script";
 
 static size_t find_error(gl_str error)

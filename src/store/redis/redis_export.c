@@ -1,8 +1,9 @@
-/* All content of a context, page by page.
+/* redis_export.c - exports all content of a context, page by page.
  *
- * First the whole keyspace is walked through for the names of listings, indexes, logs: the plan,
- * which is sorted and kept from page to page. Then each is read from its beginning. Where to go on
- * is "<bytes of name>:<name><place>", so a page can be asked for also when the plan is lost. */
+ * First the whole keyspace is scanned for the names of listings, indexes and logs. Sorted, these
+ * are the plan, which is kept from page to page. Then each name is read from its beginning. A
+ * position is "<bytes of name>:<name><place>", so the next page can be read even if the plan was
+ * lost and had to be rebuilt. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -13,7 +14,7 @@ struct gl_redis_plan {
     struct gl_arena arena;
     gl_str *names; /* "ids:job", "index:wake", "log:events:ID", sorted */
     size_t names_n, names_cap;
-    gl_str cursor; /* of the walk */
+    gl_str cursor; /* SCAN cursor */
     bool complete;
 };
 
@@ -55,7 +56,7 @@ static void plan_add(struct gl_redis_plan *p, const struct gl_redis_reply *names
     GL_ASSERT(p->names_n <= p->names_cap);
 }
 
-/* A walk may meet a name twice. */
+/* Sort the names and drop duplicates: SCAN may return a name twice. */
 static void plan_finish(struct gl_redis_plan *p)
 {
     size_t n = 0;
@@ -74,16 +75,16 @@ static void plan_finish(struct gl_redis_plan *p)
     GL_ASSERT(n <= p->names_cap);
 }
 
-/* ---- where we are ---- */
+/* ---- positions ---- */
 
 struct position {
     gl_str full;       /* "log:events:ID" */
     gl_str what, name; /* "log", "events:ID" */
-    gl_str place;      /* in it; "" : its beginning */
-    size_t number;     /* in the plan */
+    gl_str place;      /* place within it; "" : the beginning */
+    size_t number;     /* index in the plan */
 };
 
-/* The first name at or behind the one in `after`; false: there is none. */
+/* The first name of the plan at or after the one in `after`; false: none is left. */
 static bool find_position(const struct gl_redis_plan *p, gl_str after, struct position *ret)
 {
     gl_str rest, full = {0}, place = {0};
@@ -118,8 +119,9 @@ static gl_str position_text(gl_str full, gl_str place, struct gl_arena *a)
     return gl_str_fmt(a, "%zu:%.*s%.*s", full.n, GL_STR_ARG(full), GL_STR_ARG(place));
 }
 
-/* ---- asking ---- */
+/* ---- commands ---- */
 
+/* A lower bound for ZRANGEBYLEX that excludes `place`. */
 static void bound_after(struct gl_buf *out, gl_str place)
 {
     if (place.n == 0) {
@@ -129,7 +131,7 @@ static void bound_after(struct gl_buf *out, gl_str place)
     gl_redis_joined(out, gl_arg_c("("), gl_arg_text(place));
 }
 
-/* Names come from keys: they are encoded already. */
+/* Names were taken from keys, so they are encoded already. */
 static void encode_page(const struct gl_redis_op *op, const struct position *at, struct gl_buf *out)
 {
     struct gl_arg limit = gl_arg_u64(op->call.export.limit);
@@ -150,6 +152,7 @@ static void encode_page(const struct gl_redis_op *op, const struct position *at,
     }
 }
 
+/* One more step of the scan, or a page if the plan is complete. */
 static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);
@@ -163,18 +166,19 @@ static void encode(const struct gl_redis_op *op, struct gl_buf *out)
     }
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 struct page {
     struct gl_answer answer;
     const struct gl_redis_reply *reply;
     const struct position *position;
-    gl_str kind, id; /* of all of it; id: of a log */
+    gl_str kind, id; /* kind of all items; id: of a log */
     size_t at;
-    gl_str place; /* behind the last */
+    gl_str place; /* after the last item read */
 };
 
-/* False: it is not ours, and is left out, or it is damaged. */
+/* Convert one item. False: it is not ours, and is skipped, or it is damaged, and the request has
+ * failed. */
 static bool read_item(struct page *p, const struct gl_redis_reply *r, struct gl_write *w)
 {
     *w = (struct gl_write){.kind = p->kind};
@@ -247,7 +251,8 @@ static void on_scanned(struct gl_redis_plan *p, const struct gl_redis_reply *rep
     }
 }
 
-/* Without a position: an empty context, or a place behind the last. */
+/* Without a position the context is empty, or the export is complete: the request returns no items.
+ */
 static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);

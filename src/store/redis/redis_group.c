@@ -1,9 +1,9 @@
-/* Groups: transactions that wait together are carried out together.
+/* redis_group.c - groups: transactions that wait together are sent together.
  *
- * A server reads some 16 KB of a connection at a time, and with appendfsync always it syncs its
- * file after each such piece, which a handful of transactions fill. A group, between MULTI and
- * EXEC, is carried out and synced when all of it has arrived. Each of it keeps an outcome of its
- * own. */
+ * A server reads about 16 KB from a connection at a time, and with appendfsync always it syncs its
+ * file after each such piece, which a handful of transactions fill. A group between MULTI and EXEC
+ * is carried out and synced once, when all of it has arrived. Each transaction in it keeps an
+ * outcome of its own. */
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
@@ -14,13 +14,14 @@ enum {
 
 /* ---- sending ---- */
 
-/* A WAIT does not wait inside a group. */
+/* Only commits, and only without a WAIT, which does not wait inside MULTI. */
 static bool may_group(const struct gl_redis_link *l, const struct gl_redis_op *op)
 {
     return op != NULL && op->verb == &gl_redis_verb_commit && !gl_redis_link_needs_wait(l, op) &&
            !l->store->no_groups;
 }
 
+/* The first op remembers the size, by which the replies are counted. */
 static void send_group(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis_op *first = gl_redis_first(&l->waiting), *op = first;
@@ -51,10 +52,11 @@ void gl_redis_group_send(struct gl_redis_link *l, gl_ms now)
     gl_redis_link_write(l);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* Without MULTI they were carried out one by one, and what the server says next is not what we take
- * it for: each is asked about. */
+/* MULTI was refused, so the commands were carried out one by one, and the replies that follow are
+ * not those of a group. Drop the connection: each transaction then ends unknown and is asked about.
+ * From now on nothing is grouped. */
 static void on_multi_refused(struct gl_redis_link *l, gl_str error)
 {
     struct gl_why why;
@@ -63,7 +65,7 @@ static void on_multi_refused(struct gl_redis_link *l, gl_str error)
     gl_redis_link_lost(l, &why);
 }
 
-/* The answer to MULTI, or to one of the group: taken, or an error. */
+/* The reply to MULTI or to a command of the group: queued, or an error. */
 static void on_queued(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     GL_ASSERT(l->group_seen <= GROUP_OPS);
@@ -81,7 +83,7 @@ static void on_queued(struct gl_redis_link *l, const struct gl_redis_reply *repl
     l->group_seen++;
 }
 
-/* Why nothing of the group was done: what was said about one of them, or about all. */
+/* Why nothing of the group was done: the first error of its commands, or the one of EXEC. */
 static gl_str group_error_text(const struct gl_redis_link *l, gl_str error)
 {
     const gl_str abort = GL_S("EXECABORT Transaction discarded because of: ");

@@ -1,11 +1,15 @@
-/* What is said on a new connection before the first request: who we are, is it the right server, is
- * it fit for us, and the scripts. */
+/* redis_handshake.c - the handshake on a new connection, before the first request: authenticate,
+ * check that this is the right server and that its settings are acceptable, load the scripts. One
+ * command at a time; each reply decides whether to continue.
+ *
+ * The writer link does all of it. The other links check only that they reached the same server, by
+ * its run id: behind a load balancer or after a failover a name may lead elsewhere. */
 #include <stdio.h>
 
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
-/* One after the other; some are left out, see is_due(). */
+/* In this order; is_due() skips some. */
 enum step {
     STEP_AUTH,
     STEP_NAME,
@@ -19,8 +23,9 @@ enum step {
     STEP_READY,
 };
 
-/* A link loads what it uses, and no more: when scripts were flushed, those that write must come
- * back by the link whose requests were refused, behind all of them. */
+/* A link loads only the scripts it uses. After a SCRIPT FLUSH the writing scripts must be reloaded
+ * by the link whose requests were refused, after all of those requests have been answered: this
+ * keeps transactions in order. */
 static unsigned first_script(const struct gl_redis_link *l)
 {
     return l->role == GL_REDIS_WRITER ? 0 : GL_REDIS_SCRIPT_GET;
@@ -50,12 +55,12 @@ static bool is_due(const struct gl_redis_link *l)
     }
 }
 
-/* ---- asking ---- */
+/* ---- commands ---- */
 
 static void send_identity(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_redis *s = l->store;
-    /* A look is enough, and possible also when nothing can be written. */
+    /* Reading is enough, and works even if nothing can be written. */
     if (s->check_only || s->read_only || s->identity[0] != '\0' || l->role != GL_REDIS_WRITER) {
         gl_redis_command(b, gl_arg_c("HMGET"), gl_arg_c("glia:store"), gl_arg_c("id"),
                          gl_arg_c("schema"), gl_arg_c("context"));
@@ -125,6 +130,7 @@ static void send_step(struct gl_redis_link *l)
     gl_redis_link_write(l);
 }
 
+/* Report the first connection, or a reconnection. */
 static void report_connected(struct gl_redis *s)
 {
     if (s->check_only) {
@@ -153,7 +159,7 @@ void gl_redis_handshake(struct gl_redis_link *l)
     gl_redis_link_ready(l);
     if (l->role == GL_REDIS_WRITER && !again) {
         report_connected(l->store);
-        gl_redis_schedule_tick(l->store, 0); /* the others may connect now */
+        gl_redis_schedule_tick(l->store, 0); /* the other links may connect now */
     }
 }
 
@@ -168,16 +174,18 @@ void gl_redis_handshake_reload(struct gl_redis_link *l)
     send_step(l);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* The server cannot be used; it is asked again later, in case somebody has put it right. */
+/* Refuse the server: requests fail with `why`. It is checked again later, in case the problem has
+ * been fixed. */
 static void refuse(struct gl_redis_link *l, const struct gl_why *why)
 {
     gl_redis_refuse(l->store, why);
     gl_redis_link_lost(l, why);
 }
 
-/* Can it be used at all, and is what it has been told safe? False: no more of this connection. */
+/* Can the server be used at all, and do its settings keep what is written? False: this connection
+ * has been closed. */
 static bool on_server_info(struct gl_redis_link *l)
 {
     struct gl_redis *s = l->store;
@@ -187,7 +195,7 @@ static bool on_server_info(struct gl_redis_link *l)
     }
     int err = gl_redis_info_check(&s->info, &why);
     if (err == GL_E_UNAVAILABLE) {
-        gl_redis_link_lost(l, &why); /* That may pass. */
+        gl_redis_link_lost(l, &why); /* may be temporary */
         return false;
     }
     if (err < 0) {
@@ -206,7 +214,7 @@ static bool on_server_info(struct gl_redis_link *l)
         bad = found.items[i].level == GL_FINDING_BAD ? &found.items[i] : NULL;
     }
     if (bad != NULL) {
-        (void)gl_why(&why, GL_E_INVALID, "this Redis server can lose data silently: %.*s",
+        (void)gl_why(&why, GL_E_INVALID, "the Redis server can lose data silently: %.*s",
                      GL_STR_ARG(bad->text));
     }
     gl_arena_done(&a);
@@ -228,15 +236,20 @@ static bool on_info(struct gl_redis_link *l, const struct gl_redis_reply *reply)
         s->info = info;
         return true;
     }
+    /* The name leads to another server now, so the writer's server may no longer be the primary:
+     * everything reconnects. */
     if (strcmp(l->run_id, s->links[GL_REDIS_WRITER].run_id) != 0) {
         struct gl_why why;
-        (void)gl_why(&why, GL_E_UNAVAILABLE, "another server answers at the store's address now");
+        (void)gl_why(&why, GL_E_UNAVAILABLE,
+                     "a different server answers at the address of the store");
         gl_redis_link_lost(&s->links[GL_REDIS_WRITER], &why);
         return false;
     }
     return true;
 }
 
+/* Is this the store that the data folder remembers? An empty or replaced server must never be taken
+ * for it: jobs would silently be gone and unsafe steps run again. */
 static int check_identity(struct gl_redis *s, const struct gl_redis_reply *reply,
                           struct gl_why *why)
 {
@@ -245,15 +258,16 @@ static int check_identity(struct gl_redis *s, const struct gl_redis_reply *reply
     uint64_t schema = 0;
     if (context.n > 0) {
         return gl_why(why, GL_E_INVALID,
-                      "database %u belongs to the context '%.*s' of another store on that server: "
-                      "take another number",
+                      "database %u belongs to the context '%.*s' of another store on this server: "
+                      "choose another number",
                       s->url.database, GL_STR_ARG(context));
     }
     if (gl_redis_u64(gl_redis_item(reply, 1), &schema) && schema > GL_REDIS_SCHEMA) {
-        return gl_why(why, GL_E_VERSION,
-                      "the store was written by a newer release (schema %llu, this one knows %d): "
-                      "use that release",
-                      (unsigned long long)schema, GL_REDIS_SCHEMA);
+        return gl_why(
+            why, GL_E_VERSION,
+            "the store was written by a newer release (schema %llu; this one supports %d): "
+            "use the newer release",
+            (unsigned long long)schema, GL_REDIS_SCHEMA);
     }
     if (s->identity[0] == '\0' || gl_str_is(id, s->identity)) {
         return 0;
@@ -263,15 +277,15 @@ static int check_identity(struct gl_redis *s, const struct gl_redis_reply *reply
             why, GL_E_GONE,
             "the Redis server is empty, but this data folder has used the store %s there: "
             "it was restarted without its data, or flushed. Nothing was changed. Restore "
-            "its data and start it again; or, to begin anew, remove the file that "
+            "its data and start it again; or, to start over, remove the file that "
             "remembers the store from the data folder",
             s->identity);
     }
     return gl_why(
         why, GL_E_GONE,
-        "the Redis server has the store %.*s, but this data folder has used the store %s: "
-        "it is another server or database. Nothing was changed. Correct the store's "
-        "address; or, to move to that store, remove the file that remembers the store "
+        "the Redis server holds the store %.*s, but this data folder has used the store %s: "
+        "it is another server or database. Nothing was changed. Correct the store "
+        "URL; or, to move to that store, remove the file that remembers the store "
         "from the data folder",
         GL_STR_ARG(id), s->identity);
 }
@@ -300,6 +314,7 @@ static bool on_identity(struct gl_redis_link *l, const struct gl_redis_reply *re
     return true;
 }
 
+/* Handle the reply to the current step. False: the connection has been closed. */
 static bool on_step(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     GL_ASSERT(l->step < STEP_READY);
@@ -333,6 +348,7 @@ static void on_refusal(struct gl_redis_link *l, gl_str error)
 void gl_redis_handshake_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     struct gl_conn *conn = l->conn;
+    /* Both are conveniences that an ACL may deny. */
     bool optional = l->step == STEP_CONFIG || l->step == STEP_NAME;
 
     GL_ASSERT(l->state == GL_REDIS_HANDSHAKE);
@@ -341,6 +357,7 @@ void gl_redis_handshake_reply(struct gl_redis_link *l, const struct gl_redis_rep
         on_refusal(l, reply->text);
         return;
     }
+    /* The step may have closed this connection, and even opened another. */
     if (!on_step(l, reply) || l->conn != conn) {
         return;
     }
@@ -353,7 +370,7 @@ void gl_redis_handshake_reply(struct gl_redis_link *l, const struct gl_redis_rep
     gl_redis_handshake(l);
 }
 
-/* ---- wake-ups ---- */
+/* ---- messages to the subscriber ---- */
 
 void gl_redis_handshake_message(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {

@@ -1,4 +1,6 @@
-/* What a server says about itself, and what follows from that. */
+/* redis_info.c - parses INFO and CONFIG GET, and judges whether the server's settings can lose
+ * data. The judgement is used twice: a BAD finding refuses the server unless the user allowed it,
+ * and `glia store check` prints all findings. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -23,6 +25,7 @@ static void take_version(struct gl_redis_info *f, gl_str value)
     f->version_minor = (unsigned)number(gl_str_cut(rest, '.', &rest));
 }
 
+/* Fields we do not know are ignored. */
 static void take_line(struct gl_redis_info *f, gl_str name, gl_str value)
 {
     if (gl_str_is(name, "redis_version")) {
@@ -54,9 +57,12 @@ void gl_redis_info_parse(struct gl_redis_info *f, gl_str info)
         gl_str name = gl_str_cut(line, ':', &value);
         take_line(f, name, value);
     }
+    /* Without maxmemory the policy is never applied. */
     f->evicts = f->maxmemory > 0 && strcmp(f->policy, "noeviction") != 0;
 }
 
+/* CONFIG may be forbidden by an ACL; then the settings stay unknown and only a warning is possible.
+ */
 void gl_redis_info_parse_config(struct gl_redis_info *f, const struct gl_redis_reply *reply)
 {
     f->config_known = reply->type == GL_REDIS_ARRAY && reply->items_n > 0;
@@ -77,18 +83,17 @@ int gl_redis_info_check(const struct gl_redis_info *f, struct gl_why *reterr_why
 {
     if (f->version_major < 7) {
         return gl_why(reterr_why, GL_E_VERSION,
-                      "the Redis server is version %s, but 7.0 or later is needed",
+                      "the Redis server is version %s; 7.0 or later is required",
                       f->version[0] != '\0' ? f->version : "(unknown)");
     }
     if (f->loading) {
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
-                      "the Redis server is still reading its data from the disk");
+                      "the Redis server is still loading its data from disk");
     }
     if (f->replica) {
-        return gl_why(
-            reterr_why, GL_E_UNAVAILABLE,
-            "the Redis server is a replica: the store's address must name the primary, or "
-            "the sentinels that know it");
+        return gl_why(reterr_why, GL_E_UNAVAILABLE,
+                      "the Redis server is a replica: the store URL must name the primary, or "
+                      "the sentinels that monitor it");
     }
     return 0;
 }
@@ -97,27 +102,28 @@ static void diagnose_fsync(const struct gl_redis_info *f, struct gl_arena *a,
                            struct gl_findings *ret)
 {
     if (!f->config_known) {
-        gl_findings_add(
-            ret, a, GL_FINDING_WARNING,
-            "the server's settings cannot be read (the ACL forbids CONFIG GET): see for "
-            "yourself that appendfsync is 'always', or accept that a power cut loses "
-            "the last second");
+        gl_findings_add(ret, a, GL_FINDING_WARNING,
+                        "the server's settings cannot be read (the ACL denies CONFIG GET): check "
+                        "yourself that appendfsync is 'always', or accept that a power cut loses "
+                        "the last second");
         return;
     }
     if (strcmp(f->appendfsync, "always") == 0) {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
-                        "every commit is synced to the disk (appendfsync always)");
+                        "every commit is synced to disk (appendfsync always)");
     } else if (strcmp(f->appendfsync, "everysec") == 0) {
-        gl_findings_add(ret, a, GL_FINDING_WARNING,
-                        "the disk is synced once a second (appendfsync everysec): a power cut or a "
-                        "crash of the server's machine can lose up to two seconds of committed "
-                        "work, also the record that an unsafe step has begun; set appendfsync to "
-                        "'always', or confirm by replicas");
+        gl_findings_add(
+            ret, a, GL_FINDING_WARNING,
+            "writes are synced to disk once a second (appendfsync everysec): a power cut or "
+            "a crash of the server's machine can lose up to two seconds of committed "
+            "work, including the record that an unsafe step has begun; set appendfsync to "
+            "'always', or have commits confirmed by replicas");
     } else {
-        gl_findings_add(ret, a, GL_FINDING_WARNING,
-                        "the disk is synced when the system likes to (appendfsync %s): a power cut "
-                        "can lose half a minute of committed work; set appendfsync to 'always'",
-                        f->appendfsync);
+        gl_findings_add(
+            ret, a, GL_FINDING_WARNING,
+            "writes are synced to disk when the system chooses (appendfsync %s): a power cut "
+            "can lose half a minute of committed work; set appendfsync to 'always'",
+            f->appendfsync);
     }
 }
 
@@ -126,7 +132,7 @@ static void diagnose_replication(const struct gl_redis_info *f, struct gl_arena 
 {
     if (f->replicas == 0) {
         gl_findings_add(ret, a, GL_FINDING_GOOD,
-                        "no replica is connected: nothing is lost by a failover");
+                        "no replica is connected: a failover cannot lose commits");
         return;
     }
     if (!f->config_known || f->min_replicas > 0) {
@@ -134,30 +140,32 @@ static void diagnose_replication(const struct gl_redis_info *f, struct gl_arena 
                         f->replicas == 1 ? " is" : "s are");
         return;
     }
-    gl_findings_add(ret, a, GL_FINDING_WARNING,
-                    "%u replica%s connected, but min-replicas-to-write is 0: a primary that is cut "
-                    "off goes on taking writes that a failover then forgets, and unsafe steps may "
-                    "run twice; set min-replicas-to-write to 1 and min-replicas-max-lag to 10",
-                    f->replicas, f->replicas == 1 ? " is" : "s are");
+    gl_findings_add(
+        ret, a, GL_FINDING_WARNING,
+        "%u replica%s connected, but min-replicas-to-write is 0: a primary that is cut "
+        "off keeps accepting writes that a failover then discards, and unsafe steps may "
+        "run twice; set min-replicas-to-write to 1 and min-replicas-max-lag to 10",
+        f->replicas, f->replicas == 1 ? " is" : "s are");
 }
 
-/* Full means: not even a session can be renewed, nor anything removed. */
+/* When memory is full not even a session can be renewed, nor anything removed. So the warning comes
+ * at 90 %. */
 static void diagnose_memory(const struct gl_redis_info *f, struct gl_arena *a,
                             struct gl_findings *ret)
 {
     if (f->evicts) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
-                        "the server throws data away when its memory is full (maxmemory %llu, "
+                        "the server evicts data when its memory is full (maxmemory %llu, "
                         "maxmemory-policy %s): set maxmemory-policy to 'noeviction'",
                         (unsigned long long)f->maxmemory, f->policy);
     } else if (f->maxmemory > 0 && f->memory / 9 >= f->maxmemory / 10) {
         gl_findings_add(ret, a, f->memory >= f->maxmemory ? GL_FINDING_BAD : GL_FINDING_WARNING,
-                        "the server uses %llu bytes of memory of the %llu it may have (maxmemory): "
-                        "when it is full all nodes stand still, and nothing can be removed either; "
+                        "the server uses %llu of %llu bytes of memory (maxmemory): "
+                        "when it is full all nodes stop, and nothing can be removed either; "
                         "raise maxmemory, then remove old jobs with 'glia store trim'",
                         (unsigned long long)f->memory, (unsigned long long)f->maxmemory);
     } else {
-        gl_findings_add(ret, a, GL_FINDING_GOOD, "no data is thrown away when memory is full");
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "no data is evicted when memory is full");
     }
 }
 
@@ -173,7 +181,7 @@ void gl_redis_info_diagnose(const struct gl_redis_info *f, struct gl_arena *a,
     diagnose_memory(f, a, ret);
     if (!f->aof) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
-                        "the server keeps no log of its writes (appendonly no): a restart loses "
+                        "the server keeps no append-only file (appendonly no): a restart loses "
                         "everything since its last snapshot; set appendonly to 'yes'");
     } else {
         diagnose_fsync(f, a, ret);

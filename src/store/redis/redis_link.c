@@ -1,22 +1,30 @@
+/* redis_link.c - a link: one connection to the server, the requests on it, and the rules for
+ * resending.
+ *
+ * A request moves from `waiting` to `sent` and completes with its reply. Two rules protect
+ * transactions. An op marked `once` that may have reached the server is never sent again after a
+ * lost connection; it ends unknown, and the caller resolves it. And transactions keep their order:
+ * when the server refuses one for now, sending stops until everything in flight has been answered,
+ * and a deferred op fails if a later one got through. */
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
 enum {
-    WINDOW_OPS = 2048,      /* sent and not answered: what is not sent is certainly not done */
-    WINDOW_BYTES = 8 << 20, /* that wait to leave */
+    WINDOW_OPS = 2048,      /* sent and unanswered; what is not sent is certainly not done */
+    WINDOW_BYTES = 8 << 20, /* not yet written to the socket */
     BACKOFF_MIN_MS = 20,
     BACKOFF_MAX_MS = 2000,
-    BACKOFF_SENTINEL_MS = 200, /* while they choose another primary, everything stands still */
-    PAUSE_MS = 50,             /* before something is tried again that could not be done now */
+    BACKOFF_SENTINEL_MS = 200, /* short: during a failover everything waits */
+    PAUSE_MS = 50,             /* before resending what the server refused for now */
 };
 
-/* All of `from` before the first of `to`. */
+/* Move all of `from` before the first of `to`, in order. */
 static void splice_front(struct gl_link *to, struct gl_link *from)
 {
     while (!gl_list_empty(from)) {
         struct gl_link *last = from->prev;
         gl_list_remove(last);
-        gl_list_push(to->next, last); /* the end of a list whose head is its first */
+        gl_list_push(to->next, last); /* appends to the list whose head is the first item */
     }
     GL_ASSERT(gl_list_empty(from));
 }
@@ -59,7 +67,7 @@ void gl_redis_link_write(struct gl_redis_link *l)
 {
     gl_conn_send(l->conn, gl_buf_view(&l->out));
     l->sent_bytes += l->out.n;
-    if (l->out.cap > WINDOW_BYTES) { /* one outsized request must not stay in memory for good */
+    if (l->out.cap > WINDOW_BYTES) { /* one oversized request must not keep its memory */
         gl_buf_done(&l->out);
     }
     gl_buf_reset(&l->out);
@@ -76,6 +84,7 @@ void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms no
     struct gl_redis *s = l->store;
 
     GL_ASSERT(l->state == GL_REDIS_READY);
+    /* Remembered to decide later whether any of its bytes left this process. */
     op->offset = l->sent_bytes + l->out.n;
     op->sent_at = now;
     op->deferred = false;
@@ -94,6 +103,7 @@ void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms no
     GL_ASSERT(l->sent_n > 0);
 }
 
+/* Nothing is sent while ops are deferred or scripts missing: a later op must not overtake them. */
 void gl_redis_link_send_waiting(struct gl_redis_link *l)
 {
     struct gl_redis_op *op = gl_redis_first(&l->waiting);
@@ -118,7 +128,7 @@ static void flush(struct gl_loop_task *t)
     l->flushing = false;
     gl_redis_link_send_waiting(l);
     if (l->store->calls.closing) {
-        gl_redis_schedule_tick(l->store, 0); /* it may have waited for us only */
+        gl_redis_schedule_tick(l->store, 0); /* the close may have been waiting for this flush */
     }
 }
 
@@ -132,7 +142,7 @@ void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
     }
     if (l->role != GL_REDIS_WRITER || (l->sent_n == 0 && !l->flushing)) {
         gl_redis_link_send_waiting(l);
-    } else if (!l->flushing) { /* what comes in the same turn of the loop goes with it */
+    } else if (!l->flushing) { /* requests of the same turn of the loop are sent together */
         l->flushing = true;
         l->flush = (struct gl_loop_task){.run = flush, .owner = l};
         gl_loop_post(l->store->calls.loop, &l->flush);
@@ -141,14 +151,14 @@ void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
 
 /* ---- losing the connection ---- */
 
-/* Did any of it leave? */
+/* Has any byte of the op left this process? */
 static bool has_left(const struct gl_redis_link *l, const struct gl_redis_op *op)
 {
     return op->offset < l->sent_bytes - gl_conn_unsent(l->conn);
 }
 
-/* What was under way goes back to wait, but for transactions that may have arrived. These are put
- * into `lost`. */
+/* After losing the connection: everything in flight returns to `waiting`, except transactions that
+ * may have reached the server, which are moved to `lost`. */
 static void requeue_sent(struct gl_redis_link *l, struct gl_link *lost)
 {
     struct gl_link again;
@@ -173,9 +183,12 @@ static gl_ms backoff(struct gl_redis_link *l)
     gl_ms most = l->store->url.sentinel ? BACKOFF_SENTINEL_MS : BACKOFF_MAX_MS;
     ms = ms < most ? ms : most;
     GL_ASSERT(ms > 0);
-    return ms / 2 + gl_rng_range(&l->store->calls.rng, 0, ms / 2); /* many nodes, one server */
+    return ms / 2 + gl_rng_range(&l->store->calls.rng, 0,
+                                 ms / 2); /* random: many nodes reconnect to one server */
 }
 
+/* Close the connection, schedule a reconnect, and complete lost transactions as unknown.
+ * Completions come last: they may issue requests. */
 static void drop(struct gl_redis_link *l, const struct gl_why *why)
 {
     struct gl_link lost;
@@ -192,9 +205,8 @@ static void drop(struct gl_redis_link *l, const struct gl_why *why)
     struct gl_redis_op *op;
     while ((op = gl_redis_first(&lost)) != NULL) {
         gl_list_remove(&op->call.link);
-        op->call.req->status =
-            gl_why(&op->call.req->why, GL_E_UNKNOWN,
-                   "it was sent to the store, but the answer did not come: %s", why->text);
+        op->call.req->status = gl_why(&op->call.req->why, GL_E_UNKNOWN,
+                                      "sent to the store, but no reply arrived: %s", why->text);
         gl_redis_complete(l->store, op);
     }
 }
@@ -202,13 +214,13 @@ static void drop(struct gl_redis_link *l, const struct gl_why *why)
 void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why)
 {
     struct gl_redis *s = l->store;
-    struct gl_why copy = *why; /* it may stand in what is freed here */
+    struct gl_why copy = *why; /* copied: it may be part of what is freed here */
     s->last_loss = copy;
     drop(l, &copy);
     if (l->role != GL_REDIS_WRITER) {
         return;
     }
-    /* Who writes decides which server is the right one: the others must follow it. */
+    /* The writer decides which server is the right one: the other links must follow it. */
     for (int i = 0; i < GL_REDIS_ROLES_N; i++) {
         if (i != GL_REDIS_WRITER && s->links[i].state != GL_REDIS_DOWN) {
             drop(&s->links[i], &copy);
@@ -227,10 +239,10 @@ void gl_redis_link_ready(struct gl_redis_link *l)
     gl_redis_link_send_waiting(l);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* Those that were held back cannot be done any more before one that was called later has been done:
- * nothing of them was written. */
+/* A later transaction has been carried out, so the deferred ones before it can no longer be applied
+ * in order. Nothing of them was written: fail them. */
 static void fail_deferred(struct gl_redis_link *l)
 {
     struct gl_redis_op *op, *next = gl_redis_first(&l->deferred);
@@ -239,7 +251,7 @@ static void fail_deferred(struct gl_redis_link *l)
         if (op->verb->once) {
             gl_list_remove(&op->call.link);
             gl_redis_fail(l->store, op, GL_E_UNAVAILABLE,
-                          "the server could not take it in its turn");
+                          "the server could not accept it in order");
         }
     }
 }
@@ -250,7 +262,7 @@ static void defer(struct gl_redis_link *l, struct gl_redis_op *op)
     gl_list_push(&l->deferred, &op->call.link);
 }
 
-/* Everything that was sent has been answered: what was held may be sent again. */
+/* Once everything in flight has been answered, resend what was deferred. */
 static void resend_deferred(struct gl_redis_link *l)
 {
     if (l->state != GL_REDIS_READY || gl_list_empty(&l->deferred) || !gl_list_empty(&l->sent)) {
@@ -259,7 +271,7 @@ static void resend_deferred(struct gl_redis_link *l)
     if (l->moved) {
         struct gl_why why;
         (void)gl_why(&why, GL_E_UNAVAILABLE,
-                     "the Redis server is a replica now, or has other data");
+                     "the Redis server is now a replica, or holds different data");
         gl_redis_link_lost(l, &why);
         return;
     }
@@ -272,6 +284,8 @@ static void resend_deferred(struct gl_redis_link *l)
     gl_redis_schedule_tick(l->store, PAUSE_MS);
 }
 
+/* Decide by the class of the error. Only a class that guarantees that nothing was done may defer or
+ * refuse; everything else leaves a `once` op unknown. */
 static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str error)
 {
     struct gl_store_req *req = op->call.req;
@@ -299,20 +313,22 @@ static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str err
         gl_redis_error_why(&req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE, error);
 }
 
-/* Not one replica follows this server. Perhaps it was given up while it stood still, and goes on
- * without knowing. The link that hears asks the sentinels again; if it meets another server, all
- * links go there (redis_handshake.c). If not, only words may be lost. */
+/* No replica confirmed. Perhaps the server was demoted while it was suspended and does not know
+ * yet. Dropping the subscriber makes it ask the sentinels again; if it finds another server, all
+ * links move there (redis_handshake.c). If not, at most wake-ups are lost. */
 static void recheck_primary(struct gl_redis *s)
 {
     struct gl_redis_link *hears = &s->links[GL_REDIS_SUBSCRIBER];
     struct gl_why why;
     if (s->url.sentinel && hears->state == GL_REDIS_READY) {
-        (void)gl_why(&why, GL_E_UNAVAILABLE, "no replica follows the server: is it the primary?");
+        (void)gl_why(&why, GL_E_UNAVAILABLE,
+                     "no replica follows the server; checking whether it is still the primary");
         gl_redis_link_lost(hears, &why);
     }
 }
 
-/* The answer to WAIT: how many replicas have it. */
+/* The reply to WAIT: the number of replicas that have everything written so far. The command itself
+ * was carried out, so too few confirmations make its outcome unknown, not failed. */
 static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
                          const struct gl_redis_reply *reply)
 {
@@ -329,12 +345,13 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
     }
     op->call.req->status =
         gl_why(&op->call.req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE,
-               "done, but %lld of %u replicas have confirmed it within %lld ms: if the server is "
-               "lost now, it may be lost, too; bring its replicas back, or change wait_replicas in "
-               "the store's address",
+               "done, but only %lld of %u replicas confirmed it within %lld ms: if the server is "
+               "lost now, this may be lost, too; restore its replicas, or change wait_replicas in "
+               "the store URL",
                (long long)(n > 0 ? n : 0), want, (long long)s->url.wait_ms);
 }
 
+/* All replies to the op have arrived: complete it, or defer it. */
 static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
 {
     GL_ASSERT(l->sent_n > 0);
@@ -354,7 +371,7 @@ static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
 void gl_redis_link_unexpected(struct gl_redis_link *l)
 {
     struct gl_why why;
-    (void)gl_why(&why, GL_E_UNAVAILABLE, "the server answered what nobody had asked");
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "unexpected reply (protocol out of sync)");
     gl_redis_link_lost(l, &why);
 }
 
@@ -376,6 +393,7 @@ void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
         op->arena = &l->arena;
         op->verb->decode(op, reply);
     }
+    /* Back to the front: the same request continues with another command, before any other. */
     if (op->again) {
         op->again = false;
         gl_list_remove(&op->call.link);
@@ -400,6 +418,7 @@ static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *repl
     }
 }
 
+/* Replies carry no ids: each belongs to the oldest op in `sent`. */
 static void on_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
     if (l->state == GL_REDIS_HANDSHAKE) {
@@ -439,7 +458,7 @@ static void on_received(void *owner, gl_str bytes)
         }
         on_reply(l, reply);
         if (l->conn != conn) {
-            return; /* It was dropped for what it said. */
+            return; /* dropped because of this reply */
         }
     }
     if (err < 0) {
@@ -478,7 +497,8 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
 
 /* ---- time ---- */
 
-/* Requests that have waited too long to be sent; all, if none can be served. */
+/* Fail requests that have waited too long to be sent; all of them while the server is refused.
+ * Oldest first, so the first young one ends the sweep. */
 static void sweep_waiting(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis *s = l->store;
@@ -492,19 +512,21 @@ static void sweep_waiting(struct gl_redis_link *l, gl_ms now)
             gl_redis_fail(s, op, GL_E_UNAVAILABLE,
                           op->call.req->why.code != 0 ? op->call.req->why.text
                           : s->last_loss.code != 0    ? s->last_loss.text
-                                                      : "the store did not get to it in time");
+                                                      : "the request was not sent in time");
         } else {
             return;
         }
     }
 }
 
+/* Drop a connection whose server owes a reply and has sent nothing for the timeout. */
 static void check_silence(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis *s = l->store;
     struct gl_redis_op *op = gl_redis_first(&l->sent);
     gl_ms since = op != NULL ? op->sent_at : l->state == GL_REDIS_HANDSHAKE ? l->since : now;
-    since = since > l->heard_at ? since : l->heard_at; /* others before it may wait for replicas */
+    since =
+        since > l->heard_at ? since : l->heard_at; /* ops before it may be waiting for replicas */
     if (now - since < s->url.timeout_ms) {
         return;
     }
@@ -514,7 +536,7 @@ static void check_silence(struct gl_redis_link *l, gl_ms now)
     gl_redis_link_lost(l, &why);
 }
 
-/* The other links follow the one that writes. */
+/* The other links follow the writer. */
 static bool may_connect(const struct gl_redis_link *l)
 {
     return l->role == GL_REDIS_WRITER || l->store->links[GL_REDIS_WRITER].state == GL_REDIS_READY;

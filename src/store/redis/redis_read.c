@@ -1,4 +1,5 @@
-/* Reading. */
+/* redis_read.c - reads: one script each, on the reader link. A read that was lost with its
+ * connection is simply sent again. */
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
@@ -74,7 +75,7 @@ static bool read_item(struct page *p, const struct gl_redis_reply *r, void *item
     }
 }
 
-/* What cannot be read is not ours, and is left out. */
+/* Items that cannot be decoded were not written by us and are skipped. */
 static bool next(struct gl_answer *a, void *item)
 {
     struct page *p = GL_CONTAINER(a, struct page, answer);
@@ -95,7 +96,7 @@ void gl_redis_decode_page(struct gl_redis_op *op, const struct gl_redis_reply *r
 
 /* ---- list ---- */
 
-/* Above all that start with `prefix`. */
+/* The exclusive upper bound of all ids that start with `prefix`. */
 static void bound_above(struct gl_buf *out, gl_str prefix)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
@@ -110,6 +111,7 @@ static void bound_above(struct gl_buf *out, gl_str prefix)
 static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_listing *l = op->call.listing;
+    /* `after` may be outside the prefix: before all of it, or behind all of it. */
     bool after_in = gl_str_starts(l->after, l->prefix);
     bool after_before = gl_str_cmp(l->after, l->prefix) < 0;
 
@@ -156,7 +158,8 @@ static void encode_range(const struct gl_redis_op *op, struct gl_buf *out)
     } else {
         gl_redis_score_arg(out, "[", r->score_min, ":", (gl_str){0});
     }
-    gl_redis_score_arg(out, "(", r->score_max, ";", (gl_str){0}); /* ';' follows ':' */
+    gl_redis_score_arg(out, "(", r->score_max, ";",
+                       (gl_str){0}); /* ';' is the character after ':' */
     gl_redis_arg_u64(out, limit_of(r->limit));
 }
 
@@ -177,7 +180,7 @@ static void encode_log(const struct gl_redis_op *op, struct gl_buf *out)
 const struct gl_redis_verb gl_redis_verb_log_read = {.encode = encode_log,
                                                      .decode = gl_redis_decode_page};
 
-/* ---- how much ---- */
+/* ---- measure ---- */
 
 static void encode_measure(const struct gl_redis_op *op, struct gl_buf *out)
 {

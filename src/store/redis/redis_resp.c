@@ -1,3 +1,5 @@
+/* redis_resp.c - RESP2 on top of hiredis' reader. The reader calls back for each element of a
+ * reply; the elements are allocated in an arena that is reset when the next reply is read. */
 #include "store/redis/redis_resp.h"
 
 #include <hiredis/read.h>
@@ -116,7 +118,7 @@ void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password)
     }
 }
 
-/* ---- looking at replies ---- */
+/* ---- accessors ---- */
 
 const struct gl_redis_reply *gl_redis_item(const struct gl_redis_reply *r, size_t i)
 {
@@ -148,17 +150,18 @@ bool gl_redis_u64(const struct gl_redis_reply *r, uint64_t *ret)
     return r->type == GL_REDIS_STRING && gl_str_u64(r->text, ret);
 }
 
-/* ---- reading them ---- */
+/* ---- the reader ---- */
 
-enum { ITEMS_MAX = 4 << 20 }; /* of one array: more than any page we ask for */
+enum { ITEMS_MAX = 4 << 20 }; /* of one array: larger than any page we request */
 
 struct gl_redis_reader {
     redisReader *hiredis;
     redisReplyObjectFunctions functions;
-    struct gl_arena arena; /* the reply that was given out last, and the one being read */
+    struct gl_arena arena; /* holds the reply returned last, and the one being read */
     bool given;
 };
 
+/* Allocate an element and link it into its array. */
 static struct gl_redis_reply *new_reply(const redisReadTask *task, enum gl_redis_type type)
 {
     struct gl_redis_reader *r = task->privdata;
@@ -187,7 +190,7 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t n)
 static void *create_array(const redisReadTask *task, int n)
 {
     if (n < 0 || n > ITEMS_MAX) {
-        return NULL; /* the reader ends with an error */
+        return NULL; /* makes hiredis report an error */
     }
     struct gl_redis_reader *r = task->privdata;
     struct gl_redis_reply *reply = new_reply(task, GL_REDIS_ARRAY);
@@ -210,7 +213,7 @@ static void *create_nil(const redisReadTask *task)
 
 static void free_object(void *reply)
 {
-    (void)reply; /* the arena's */
+    (void)reply; /* owned by the arena */
 }
 
 struct gl_redis_reader *gl_redis_reader_new(void)
@@ -241,8 +244,8 @@ void gl_redis_reader_free(struct gl_redis_reader *r)
 static int broken(const struct gl_redis_reader *r, struct gl_why *reterr_why)
 {
     return gl_why(reterr_why, GL_E_INVALID,
-                  "what it answers is not the protocol of Redis (%s): is another program listening "
-                  "there, or one that wants TLS?",
+                  "the reply is not Redis protocol (%s): is another program listening "
+                  "there, or does it require TLS?",
                   r->hiredis->errstr);
 }
 
@@ -255,7 +258,8 @@ int gl_redis_reader_next(struct gl_redis_reader *r, const struct gl_redis_reply 
                          struct gl_why *reterr_why)
 {
     void *reply = NULL;
-    if (r->given) { /* Nothing of the next one has been read before this call. */
+    if (r->given) { /* The next reply has not been started before this call, so nothing else is in
+                       the arena. */
         gl_arena_reset(&r->arena);
         r->given = false;
     }

@@ -1,3 +1,8 @@
+/* redis_scripts.c - the Lua scripts, in pieces that gl_redis_scripts combines.
+ *
+ * The server cannot roll a script back, so a script checks everything before it writes anything,
+ * and its writes must not fail. A key of another type, put there by somebody else, must not stop a
+ * node: the scripts replace it where they write and skip it where they read. */
 #include "store/redis/redis_scripts.h"
 
 #include "base/limits.h"
@@ -7,7 +12,7 @@
 #define READS "#!lua flags=no-writes\n"
 #define WRITES "#!lua\n"
 
-/* P is the prefix of the context's keys; DB its database, if it has one of its own. */
+/* P is the prefix of the context's keys; DB is its database, if it has one of its own. */
 static const char names[] =
     "local call, try = redis.call, redis.pcall\n"
     "local C, HOME, P, DB = ARGV[1], ARGV[2], 'glia:', nil\n"
@@ -15,8 +20,8 @@ static const char names[] =
     "local function home() if DB then call('SELECT', HOME) end end\n"
     "local function back() if DB then call('SELECT', DB) end end\n"
     "local function num(n) return string.format('%.0f', n) end\n"
-    /* Is what a command said the complaint that its key is not one of ours? What else can be wrong,
-     * such as a right that was taken away, says nothing about the key: the script ends with it. */
+    /* Does the error say that the key has another type than ours? Any other error, such as a
+     * revoked permission, says nothing about the key: it ends the script. */
     "local function odd(r, also)\n"
     "  local e = type(r) == 'table' and r.err\n"
     "  if not e then return false end\n"
@@ -31,7 +36,7 @@ static const char clock[] =
     "  return t[1] * 1000 + math.floor(t[2] / 1000)\n"
     "end\n";
 
-/* Where the context is; nil: nothing was ever written to it. */
+/* Enter the context: find its database and prefix. nil: nothing was ever written to it. */
 static const char enter[] =
     "local function go(e)\n"
     "  local db, shared = string.match(e, '^(%d+)(@?)$')\n"
@@ -45,8 +50,8 @@ static const char enter[] =
     "  return e\n"
     "end\n";
 
-/* The first write to a context gives it a database: the next that no store uses. When the server
- * has no more, it shares the last of ours, under a prefix. */
+/* The first write to a context assigns it a database: the next one that no store uses. When the
+ * server has no more, the context shares our last database, under a prefix. */
 static const char make[] =
     "local function make()\n"
     "  if enter() then return end\n"
@@ -71,9 +76,9 @@ static const char make[] =
     "end\n"
     "make()\n";
 
-/* What became of a session's transactions: field x of the session is the highest number that was
- * seen; .no:<session> has the ranges below it that were refused or never came; f is the highest
- * number about which that has been forgotten. */
+/* Outcomes of a session's transactions. Field x of the session is the highest id seen;
+ * .no:<session> holds the ranges below it that were refused or never arrived; f is the highest id
+ * whose outcome has been forgotten. */
 static const char memory[] =
     "local OTHER = 'OTHERSTORE its identity is not the one that was greeted'\n"
     "local function note(s, from, to, keep)\n"
@@ -89,11 +94,11 @@ static const char memory[] =
 
 static const char commit[] =
     "local S, X, WAKE, ID, GN = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])\n"
-    /* The server cannot roll a script back: what it has written before a command fails stays. An
-     * administrator can revoke a right while nodes run, and then the script would stop halfway
-     * through a transaction. So each write command that follows is first tried where it changes
-     * nothing. (HSET is the first that changes something.) Costs 3 us of the server's CPU per
-     * commit: bench/RESULTS.md. */
+    /* The server cannot roll a script back: what it has written before a failing command stays. An
+     * administrator can revoke a permission while nodes run, and the script would stop in the
+     * middle of a transaction. So each write command used below is first run in a form that changes
+     * nothing. (HSET is the first command that changes something.) This costs 3 us of server CPU
+     * per commit: bench/RESULTS.md. */
     "call('DEL', 'glia:.none'); call('ZADD', 'glia:.none', 'XX', '0', '-')\n"
     "call('ZREM', 'glia:.none', '-'); call('XADD', 'glia:.none', 'NOMKSTREAM', '1-1', 'e', '')\n"
     "if S ~= '' and X ~= '0' then\n"
@@ -101,8 +106,8 @@ static const char commit[] =
     "  home()\n"
     "  local x, n = tonumber(call('HGET', key, 'x') or '0') + 1, tonumber(X)\n"
     "  if x > n then return -1 end\n"
-    /* Some have not come. Or the store was emptied while connections lived on: then not even this
-     * may be left in it. */
+    /* Ids are missing. Either they have not arrived, or the store was emptied while connections
+     * stayed open; in that case not even this field may be written. */
     "  if x < n and call('HGET', 'glia:store', 'id') ~= ID then\n"
     "    return redis.error_reply(OTHER)\n"
     "  end\n"
@@ -121,7 +126,7 @@ static const char commit[] =
     "  if not odd(r) and r[1] then return r[2] == '1' end\n"
     "  return s ~= '' or nil\n"
     "end\n"
-    /* A field of a record; a key of another type has none of ours. */
+    /* A field of a record; nil if the key has another type. */
     "local function field(k, f)\n"
     "  local r = try('HGET', P .. k, f)\n"
     "  if not odd(r) and r then return r end\n"
@@ -144,7 +149,8 @@ static const char commit[] =
     "  end\n"
     "  if not ok then return refuse(g) end\n"
     "end\n"
-    /* From here on nothing may fail. A key of another type than ours is a stranger's: it goes. */
+    /* From here on nothing may fail. A key of another type than ours is not ours and is replaced.
+     */
     "local function w(c, k, a, b)\n"
     "  local r\n"
     "  if b then r = try(c, k, a, b) else r = try(c, k, a) end\n"
@@ -157,7 +163,7 @@ static const char commit[] =
     "local function append(k, seq, v)\n"
     "  local r = try('XADD', k, seq .. '-1', 'e', v)\n"
     "  if not odd(r, 'in XADD') then return end\n"
-    /* Not behind the last, or no log at all: write it anew, in order. */
+    /* Not after the last entry, or not a stream at all: rewrite it in order. */
     "  local old = try('XRANGE', k, '-', '+')\n"
     "  local none = odd(old)\n"
     "  call('DEL', k)\n"
@@ -207,8 +213,8 @@ static const char commit[] =
     "if WAKE ~= '' then try('PUBLISH', 'glia:wake:' .. HOME, C .. ' ' .. WAKE) end\n"
     "return 0\n";
 
-/* 0: committed; 1: never, from now on; 2: forgotten. It writes something in any case, because a
- * WAIT behind it covers only what was written before this connection's last write. */
+/* 0: committed; 1: never, from now on; 2: forgotten. It always writes something, because a WAIT
+ * after it covers only what was written before this connection's last write. */
 static const char resolve[] =
     "local S, X = ARGV[3], ARGV[4]\n"
     "local key, n = 'glia:.session:' .. S, tonumber(X)\n"
@@ -219,7 +225,7 @@ static const char resolve[] =
     "  call('HSET', key, 'x', X)\n"
     "  note(S, num(x + 1), X, 10000)\n"
     "  if not r[3] then\n"
-    /* A session that was never opened: nobody looks after its keys. */
+    /* A session that was never opened: nothing else would ever delete its keys. */
     "    call('EXPIRE', key, 86400)\n"
     "    call('EXPIRE', 'glia:.no:' .. S, 86400)\n"
     "  end\n"
@@ -235,7 +241,8 @@ static_assert(GL_SESSIONS_KEPT_MS == 86400000 && GL_SESSIONS_KEPT == 100, "openi
 static const char session[] =
     "local verb, S, now = ARGV[3], ARGV[4], clock()\n"
     "local function key(s) return 'glia:.session:' .. s end\n"
-    /* A stranger's key among them must not keep all others from being seen, or declared dead. */
+    /* A key of another type among the sessions must not prevent the others from being seen or
+     * declared dead. */
     "local function look(s, ...)\n"
     "  local r = try('HMGET', key(s), ...)\n"
     "  return odd(r) and {} or r\n"
@@ -247,12 +254,13 @@ static const char session[] =
     "  call('ZADD', 'glia:.dead', num(now), s)\n"
     "  note(s, nil, nil, 100)\n"
     "end\n"
-    /* Emptied while connections lived on: their next greeting says what that means. */
+    /* The store was emptied while connections stayed open: the next handshake explains what that
+     * means. */
     "if (verb == 'open' or verb == 'renew')\n"
     "    and call('HGET', 'glia:store', 'id') ~= ARGV[#ARGV] then\n"
     "  return redis.error_reply(OTHER)\n"
     "end\n"
-    /* And it must not keep anybody from opening or renewing one: it goes. */
+    /* Nor may it prevent a session from being opened or renewed: it is deleted. */
     "local function ours(k, type)\n"
     "  local t = call('TYPE', k).ok\n"
     "  if t ~= 'none' and t ~= type then call('DEL', k) end\n"
@@ -265,7 +273,8 @@ static const char session[] =
     "  local node, nonce, ttl, about, opening = S, ARGV[5], ARGV[6], ARGV[7], ARGV[8]\n"
     "  for _, s in ipairs(call('ZRANGE', 'glia:.alive', 0, -1)) do\n"
     "    local r = look(s, 'node', 'opening', 'incarnation')\n"
-    /* A copy of the same wish, by an old connection: it must not end what the first has begun. */
+    /* A resent copy of the same request, from an old connection: it must not end the session that
+     * the first one opened. */
     "    if r[1] == node and r[2] == opening then return {s, r[3]} end\n"
     "    if r[1] == node then kill(s) end\n"
     "  end\n"
@@ -304,7 +313,8 @@ static const char session[] =
     "if r[2] == '1' then return 1 end\n"
     "if verb == 'renew' then\n"
     "  call('HSET', key(S), 'until', num(now + ARGV[5]), 'about', ARGV[6])\n"
-    /* Who is not listed is never declared dead: a list that somebody has removed fills again. */
+    /* A session that is not listed is never declared dead: if somebody deleted the list, renewals
+     * fill it again. */
     "  call('ZADD', 'glia:.alive', 'NX', r[4] or '0', S)\n"
     "elseif verb == 'end' then\n"
     "  kill(S)\n"
@@ -314,7 +324,7 @@ static const char session[] =
     "end\n"
     "return 0\n";
 
-/* A record is v r o t l c; false: there is none; a text: the key is no hash. */
+/* A record is returned as r o t l c v; false: it does not exist; a text: the key is not a hash. */
 #define RECORD \
     "local function record(k)\n" \
     "  local r = try('HMGET', k, 'r', 'o', 't', 'l', 'c', 'v')\n" \
@@ -330,8 +340,8 @@ static const char get[] =
     "for i = 3, #ARGV do out[i - 2] = there and record(P .. ARGV[i]) or false end\n"
     "return out\n";
 
-/* ARGV: ids or live, kind, direction, first, last, limit, whole ('0': without values), bytes of
- * values after which the page ends (0: no bound). */
+/* ARGV: ids or live, kind, direction, first, last, limit, whole ('0': without values), total size
+ * of values that ends the page (0: no limit). */
 static const char list[] =
     RECORD
     "if not enter() then return {} end\n"
@@ -347,7 +357,7 @@ static const char list[] =
     "      r = try('HMGET', k, 'r', 'o', 't', 'l')\n"
     "      if odd(r) then r = 'no record' elseif not r[1] then r = false end\n"
     "    end\n"
-    /* Without its record an entry is a leftover of somebody who removed keys by hand. */
+    /* An entry without a record is left over from somebody who deleted keys by hand. */
     "    if r then out[#out + 1] = id; out[#out + 1] = r end\n"
     "    if bytes_max > 0 and ARGV[9] == '1' and type(r) == 'table' then\n"
     "      bytes = bytes + #(r[6] or '')\n"
@@ -367,8 +377,7 @@ static const char log_read[] =
     "if not enter() then return {} end\n"
     "return call('XRANGE', P .. '.log:' .. ARGV[3], ARGV[4], '+', 'COUNT', ARGV[5])\n";
 
-/* A small database is added up, a large one sampled. Room of keys that are not ours does not count.
- */
+/* A small database is summed up, a large one sampled. Keys that are not ours do not count. */
 static const char measure[] =
     "if not enter() then return 0 end\n"
     "local n, sum = call('DBSIZE'), 0\n"
@@ -391,7 +400,7 @@ static const char measure[] =
     "end\n"
     "return math.floor(sum / 1000 * n)\n";
 
-/* The names of everything but single records, for an export. */
+/* The names of everything except single records, for an export. */
 static const char scan[] =
     "if not enter() then return {'0', {}} end\n"
     "local r, out = call('SCAN', ARGV[3], 'COUNT', 1000), {}\n"
@@ -406,12 +415,13 @@ static const char scan[] =
     "return {r[1], out}\n";
 
 const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
-    /* Every function costs each commit its making: those for other contexts only if it is one. */
+    /* Defining a function costs time in every commit, so those for other contexts are only included
+     * if needed. */
     [GL_REDIS_SCRIPT_COMMIT] = {WRITES, names, memory, "if C ~= '' then\n", enter, make, "end\n",
                                 commit},
     [GL_REDIS_SCRIPT_RESOLVE] = {WRITES, names, memory, resolve},
     [GL_REDIS_SCRIPT_SESSION] = {WRITES, names, clock, memory, session},
-    /* A server that cannot write can still be asked who lives. */
+    /* No-writes: a server that cannot write can still be asked about sessions. */
     [GL_REDIS_SCRIPT_SESSION_READ] = {READS, names, clock, memory, session},
     [GL_REDIS_SCRIPT_GET] = {READS, names, enter, get},
     [GL_REDIS_SCRIPT_LIST] = {READS, names, enter, list},

@@ -1,11 +1,12 @@
-/* Sessions and the clock. */
+/* redis_session.c - sessions and the clock. Session deadlines are compared with the server's clock
+ * only, inside the scripts. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/redis/redis_parts.h"
 
 static int unexpected_reply(struct gl_store_req *req)
 {
-    req->status = gl_why(&req->why, GL_E_UNAVAILABLE, "the server's answer makes no sense");
+    req->status = gl_why(&req->why, GL_E_UNAVAILABLE, "unexpected reply from the Redis server");
     return req->status;
 }
 
@@ -27,6 +28,7 @@ static void decode_open(struct gl_redis_op *op, const struct gl_redis_reply *rep
         (void)unexpected_reply(req);
         return;
     }
+    /* The id must outlive the reply: a WAIT may follow. */
     gl_mem_free(op->kept);
     op->kept = gl_mem_alloc(id.n + 1);
     memcpy(op->kept, id.p, id.n);
@@ -58,13 +60,13 @@ static void decode_renew(struct gl_redis_op *op, const struct gl_redis_reply *re
     int64_t answer = -1;
     (void)gl_redis_i64(reply, &answer);
     if (answer != 0) {
-        op->call.req->status = gl_why(&op->call.req->why, GL_E_GONE, "the session '%.*s' %s",
+        op->call.req->status = gl_why(&op->call.req->why, GL_E_GONE, "session '%.*s' %s",
                                       GL_STR_ARG(op->call.session.id),
-                                      answer > 0 ? "was declared dead" : "is not known");
+                                      answer > 0 ? "was declared dead" : "is unknown");
     }
 }
 
-/* Leaving is fine also when one is dead already. */
+/* Ending a session that is already dead succeeds. */
 static void decode_end(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     int64_t answer = -1;
@@ -78,7 +80,7 @@ static void decode_dead(struct gl_redis_op *op, const struct gl_redis_reply *rep
 {
     int64_t answer = 0;
     (void)gl_redis_i64(reply, &answer);
-    op->call.req->session_dead = answer != 0; /* below 0: it is not known */
+    op->call.req->session_dead = answer != 0; /* below 0: unknown, which counts as dead */
 }
 
 static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
@@ -87,8 +89,8 @@ static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
                   gl_arg_i64(GL_SESSIONS_LISTED));
 }
 
-/* All of them by the link that writes, also the questions: they come behind what was called before.
- */
+/* All on the writer link, even the questions, so that they are answered after everything called
+ * before. */
 const struct gl_redis_verb gl_redis_verb_session_open = {
     .writes = true, .encode = encode_open, .decode = decode_open};
 const struct gl_redis_verb gl_redis_verb_session_renew = {

@@ -1,3 +1,6 @@
+/* redis_url.c - parses the URL. A password may contain characters that should have been escaped, so
+ * the parser takes the last '@' as its end and never quotes a part of the URL that could belong to
+ * it. */
 #include "store/redis/redis_url.h"
 
 #include <string.h>
@@ -28,7 +31,7 @@ static int parse_scheme(struct gl_redis_url *u, gl_str *text, struct gl_why *why
         }
     }
     return gl_why(why, GL_E_INVALID,
-                  "the store's address must begin with redis://, rediss://, redis+sentinel:// or "
+                  "the store URL must begin with redis://, rediss://, redis+sentinel:// or "
                   "rediss+sentinel://");
 }
 
@@ -36,10 +39,9 @@ static int parse_user(struct gl_redis_url *u, gl_str text, struct gl_arena *a, s
 {
     gl_str password, user = gl_str_cut(text, ':', &password);
     if (!gl_options_decode(user, a, &u->user) || !gl_options_decode(password, a, &u->password)) {
-        return gl_why(
-            why, GL_E_INVALID,
-            "the store's address: user or password has a '%%' that is not followed by two "
-            "hexadecimal digits (write '%%25' for a '%%' itself)");
+        return gl_why(why, GL_E_INVALID,
+                      "store URL: user or password has a '%%' that is not followed by two "
+                      "hexadecimal digits (write '%%25' for a '%%' itself)");
     }
     return 0;
 }
@@ -51,7 +53,7 @@ static int parse_host(struct gl_redis_url *u, gl_str text, struct gl_arena *a, s
     uint64_t number = u->sentinel ? SENTINEL_PORT : PORT;
     bool ok = u->hosts_n < GL_REDIS_HOSTS_MAX;
     if (!ok) {
-        return gl_why(why, GL_E_INVALID, "the store's address names more than %d hosts",
+        return gl_why(why, GL_E_INVALID, "the store URL names more than %d hosts",
                       GL_REDIS_HOSTS_MAX);
     }
     if (gl_str_starts(text, GL_S("["))) {
@@ -69,11 +71,10 @@ static int parse_host(struct gl_redis_url *u, gl_str text, struct gl_arena *a, s
     ok = ok && host.n > 0 && host.n < 256 &&
          (port.n == 0 || (gl_str_u64(port, &number) && number > 0 && number < 65536));
     if (!ok || !gl_options_decode(host, a, &h->host)) {
-        return gl_why(
-            why, GL_E_INVALID,
-            "the store's address: '%.*s' is not host or host:port (an IPv6 address stands "
-            "in brackets)",
-            GL_STR_ARG(text));
+        return gl_why(why, GL_E_INVALID,
+                      "store URL: '%.*s' is not host or host:port (put an IPv6 address "
+                      "in brackets)",
+                      GL_STR_ARG(text));
     }
     h->port = (uint16_t)number;
     u->hosts_n++;
@@ -84,7 +85,7 @@ static int parse_hosts(struct gl_redis_url *u, gl_str text, struct gl_arena *a, 
 {
     if (!u->sentinel && memchr(text.p != NULL ? text.p : "", ',', text.n) != NULL) {
         return gl_why(why, GL_E_INVALID,
-                      "the store's address names several hosts: that is for redis+sentinel://");
+                      "the store URL names several hosts; only redis+sentinel:// allows that");
     }
     do {
         int err = parse_host(u, gl_str_trim(gl_str_cut(text, ',', &text)), a, why);
@@ -102,13 +103,13 @@ static int parse_path(struct gl_redis_url *u, gl_str path, struct gl_arena *a, s
         gl_str name = gl_str_cut(path, '/', &database);
         if (name.n == 0 || !gl_options_decode(name, a, &u->name)) {
             return gl_why(why, GL_E_INVALID,
-                          "the store's address must say the primary's name as the sentinels know "
-                          "it: redis+sentinel://host/NAME");
+                          "the store URL must contain the primary's name as configured in "
+                          "Sentinel: redis+sentinel://host/NAME");
         }
     }
     uint64_t number = 0;
     if (database.n > 0 && (!gl_str_u64(database, &number) || number > DATABASE_MAX)) {
-        return gl_why(why, GL_E_INVALID, "the store's address: '%.*s' is not a database's number",
+        return gl_why(why, GL_E_INVALID, "store URL: '%.*s' is not a database number",
                       GL_STR_ARG(database));
     }
     u->database = (uint32_t)number;
@@ -158,12 +159,12 @@ static bool has_at(gl_str s)
     return s.n > 0 && memchr(s.p, '@', s.n) != NULL;
 }
 
-/* A '/' or '?' in a password ends the hosts too early: what seems to be a host is a part of it, and
- * must not be shown. */
+/* An unescaped '/' or '?' in a password ends the host part too early. What looks like a host is
+ * then part of the password and must not be shown. */
 static int split_password_why(struct gl_why *why)
 {
     return gl_why(why, GL_E_INVALID,
-                  "the store's address cannot be read: write a '/' in user or password as '%%2F', "
+                  "the store URL cannot be parsed: write a '/' in user or password as '%%2F', "
                   "a '?' as '%%3F'");
 }
 
@@ -179,7 +180,7 @@ int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a
     gl_str options, path, rest = gl_str_cut(text, '?', &options);
     rest = gl_str_cut(rest, '/', &path);
     bool is_torn = !has_at(rest) && (has_at(path) || has_at(options));
-    for (size_t i = rest.n; i > 0; i--) { /* The last one: a password may have its own. */
+    for (size_t i = rest.n; i > 0; i--) { /* the last '@': a password may contain others */
         if (rest.p[i - 1] == '@') {
             err = parse_user(&u, (gl_str){rest.p, i - 1}, a, reterr_why);
             rest = (gl_str){rest.p + i, rest.n - i};
@@ -193,7 +194,7 @@ int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a
     }
     err = err < 0 ? err : parse_options(&u, options, a, reterr_why);
     if (err == 0) {
-        /* What a request waits for must end before the request does. */
+        /* Waiting for replicas or for a connection must end before the request times out. */
         u.wait_ms = u.wait_ms < u.timeout_ms ? u.wait_ms : u.timeout_ms / 2;
         if (u.connect_timeout_ms >= u.timeout_ms) {
             u.connect_timeout_ms = u.timeout_ms / 2;
