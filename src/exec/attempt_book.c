@@ -72,8 +72,8 @@ struct gl_book_attempt *gl_book_find(struct gl_book *b, const struct gl_attempt_
     return gl_map_find(&b->attempts, make_id(text, key, &ignored));
 }
 
-bool gl_book_raise(struct gl_book *b, const struct gl_attempt_key *key, uint64_t token,
-                   struct gl_exec_req *req)
+bool gl_book_raise_floor(struct gl_book *b, const struct gl_attempt_key *key, uint64_t token,
+                         struct gl_exec_req *req)
 {
     char text[ID_BYTES_MAX];
     size_t n;
@@ -123,7 +123,7 @@ bool gl_book_may_begin(struct gl_book *b, struct gl_exec_req *req, const struct 
         gl_book_answer(b, req, GL_E_INVALID);
         return false;
     }
-    if (!gl_book_raise(b, &s->key, s->token, req)) {
+    if (!gl_book_raise_floor(b, &s->key, s->token, req)) {
         return false;
     }
     if (gl_book_find(b, &s->key) != NULL) {
@@ -158,13 +158,13 @@ struct gl_book_attempt *gl_book_begin(struct gl_book *b, const struct gl_exec_st
     return a;
 }
 
-static gl_str keep_text(struct gl_book *b, gl_str text)
+static gl_str copy_text(struct gl_book *b, gl_str text)
 {
     char *p = text.n > 0 ? gl_pool_alloc(&b->pool, text.n) : NULL;
     return text.n > 0 ? (gl_str){.p = memcpy(p, text.p, text.n), .n = text.n} : (gl_str){0};
 }
 
-static void drop_text(struct gl_book *b, gl_str text)
+static void free_text(struct gl_book *b, gl_str text)
 {
     gl_pool_free(&b->pool, (void *)(uintptr_t)text.p, text.n);
 }
@@ -176,8 +176,8 @@ void gl_book_end(struct gl_book *b, struct gl_book_attempt *a, const struct gl_e
     a->result = *result;
     a->result.started_at = started_at;
     a->result.ended_at = gl_book_now(b);
-    a->result.output = keep_text(b, result->output);
-    a->result.error = keep_text(b, result->error);
+    a->result.output = copy_text(b, result->output);
+    a->result.error = copy_text(b, result->error);
     gl_list_remove(&a->link);
     gl_list_push(&b->ended, &a->link);
     gl_book_schedule(b);
@@ -188,14 +188,14 @@ void gl_book_forget(struct gl_book *b, struct gl_book_attempt *a)
     gl_list_remove(&a->link);
     (void)gl_map_remove(&b->attempts, a->id);
     release_job(b, a->job);
-    drop_text(b, a->result.output);
-    drop_text(b, a->result.error);
+    free_text(b, a->result.output);
+    free_text(b, a->result.error);
     gl_pool_free(&b->pool, a, b->attempt_bytes + a->id.n);
 }
 
 /* ---- what comes later ---- */
 
-static void tell_answers(struct gl_book *b)
+static void send_answers(struct gl_book *b)
 {
     while (!gl_list_empty(&b->answers)) {
         struct gl_link *l = gl_list_first(&b->answers);
@@ -206,7 +206,7 @@ static void tell_answers(struct gl_book *b)
     }
 }
 
-static void tell_ended(struct gl_book *b)
+static void report_ended(struct gl_book *b)
 {
     while (!gl_list_empty(&b->ended) && !b->closing) {
         struct gl_link *l = gl_list_first(&b->ended);
@@ -249,8 +249,8 @@ static void on_later(evutil_socket_t fd, short what, void *owner)
     if (b->work != NULL) {
         b->work(b);
     }
-    tell_answers(b);
-    tell_ended(b);
+    send_answers(b);
+    report_ended(b);
     if (b->closing && gl_list_empty(&b->answers)) {
         void (*closed)(void *) = b->closed;
         void *closed_owner = b->closed_owner;
@@ -265,7 +265,7 @@ void gl_book_attach(struct gl_exec *port, struct gl_exec_req *req, const struct 
                     uint64_t token, gl_str epoch)
 {
     struct gl_book *b = of(port);
-    if (!gl_book_raise(b, key, token, req)) {
+    if (!gl_book_raise_floor(b, key, token, req)) {
         return;
     }
     struct gl_book_attempt *a = gl_book_find(b, key);

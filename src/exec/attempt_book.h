@@ -63,8 +63,8 @@ gl_ms gl_book_now(struct gl_book *b);
 
 struct gl_book_attempt *gl_book_find(struct gl_book *b, const struct gl_attempt_key *key);
 /* Compare with the floor of the job, if it is known, and raise it. False: answered as stale. */
-bool gl_book_raise(struct gl_book *b, const struct gl_attempt_key *key, uint64_t token,
-                   struct gl_exec_req *req);
+bool gl_book_raise_floor(struct gl_book *b, const struct gl_attempt_key *key, uint64_t token,
+                         struct gl_exec_req *req);
 /* May this attempt begin now? False: the request has been answered; with 0 if it has begun
  * already. */
 bool gl_book_may_begin(struct gl_book *b, struct gl_exec_req *req, const struct gl_exec_start *s);

@@ -24,7 +24,7 @@ enum {
 };
 
 /* The only writer of c->state. */
-static void move(struct gl_keeper_conn *c, enum gl_keeper_conn_state next)
+static void set_state(struct gl_keeper_conn *c, enum gl_keeper_conn_state next)
 {
     static const uint32_t allowed[] = {
 #define X(name, to) [GL_CONN_##name] = (to),
@@ -60,7 +60,7 @@ static void reap_launcher(struct gl_keeper_conn *c, int how)
     }
 }
 
-static void hang_up(struct gl_keeper_conn *c)
+static void drop_connection(struct gl_keeper_conn *c)
 {
     drop_event(&c->readable);
     drop_event(&c->writable);
@@ -76,16 +76,16 @@ static void hang_up(struct gl_keeper_conn *c)
 }
 
 /* The connection, or the try to get one, has failed: say so once, and try again after a pause. */
-static void broken(struct gl_keeper_conn *c, const char *text)
+static void connection_failed(struct gl_keeper_conn *c, const char *text)
 {
     struct gl_why why;
     (void)gl_why(&why, GL_E_UNAVAILABLE, "%s", text); /* it may stand in what is reset below */
-    hang_up(c);
-    move(c, GL_CONN_CONNECTING);
+    drop_connection(c);
+    set_state(c, GL_CONN_CONNECTING);
     set_timer(c->timer, c->pause_ms);
     c->pause_ms = c->pause_ms * 2 < PAUSE_MS_MAX ? c->pause_ms * 2 : PAUSE_MS_MAX;
-    if (!c->told_down) {
-        c->told_down = true;
+    if (!c->reported_down) {
+        c->reported_down = true;
         c->events.down(c->events.owner, why.text);
     }
 }
@@ -100,7 +100,7 @@ static gl_ms now(const struct gl_keeper_conn *c)
 
 /* A keeper of an earlier release takes any word of ours for a word about all of its steps. So
  * without a session we say nothing to it: then it ends all of them in time, unsafe ones, too. */
-static bool must_be_silent(const struct gl_keeper_conn *c)
+static bool must_not_ping(const struct gl_keeper_conn *c)
 {
     return c->orphan_grace_ms > 0 && c->version != 0 && c->version < GL_KEEPER_VERSION_SESSIONS &&
            c->session_until != 0 && now(c) >= c->session_until;
@@ -123,13 +123,13 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keeper_msg *m)
 {
     if (m->version_min < GL_KEEPER_VERSION_MIN || m->version_min > GL_KEEPER_VERSION_MAX ||
         m->start.epoch.n == 0) {
-        broken(c, "the keeper's welcome makes no sense");
+        connection_failed(c, "the keeper's welcome makes no sense");
         return;
     }
-    move(c, GL_CONN_UP);
+    set_state(c, GL_CONN_UP);
     c->version = m->version_min;
     c->pid = m->pid;
-    c->told_down = false;
+    c->reported_down = false;
     c->pause_ms = PAUSE_MS_MIN;
     (void)event_del(c->timer);
     watch_session(c);
@@ -142,7 +142,7 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keeper_msg *m)
 static void on_message(struct gl_keeper_conn *c, struct gl_keeper_msg *m)
 {
     if (m->type == GL_KEEPER_REFUSED) {
-        broken(
+        connection_failed(
             c,
             gl_str_fmt(&c->scratch, "the keeper refuses this node: %.*s", GL_STR_ARG(m->text)).p);
     } else if (c->state == GL_CONN_UP) {
@@ -150,7 +150,7 @@ static void on_message(struct gl_keeper_conn *c, struct gl_keeper_msg *m)
     } else if (m->type == GL_KEEPER_WELCOME) {
         on_welcome(c, m);
     } else {
-        broken(c, "the keeper does not answer a greeting with a welcome");
+        connection_failed(c, "the keeper does not answer a greeting with a welcome");
     }
 }
 
@@ -164,7 +164,7 @@ static void take_messages(struct gl_keeper_conn *c)
         size_t used = 0;
         struct gl_keeper_msg m;
         if (gl_keeper_frame(rest, &message, &used, &why) < 0) {
-            broken(c, why.text);
+            connection_failed(c, why.text);
             return;
         }
         if (used == 0) {
@@ -174,7 +174,7 @@ static void take_messages(struct gl_keeper_conn *c)
         GL_FAILPOINT("exec.received");
         gl_arena_reset(&c->scratch);
         if (gl_keeper_decode(&m, message, &c->scratch, &why) < 0) {
-            broken(c, why.text);
+            connection_failed(c, why.text);
             return;
         }
         on_message(c, &m);
@@ -198,7 +198,7 @@ static void on_readable(evutil_socket_t fd, short what, void *owner)
         return;
     }
     if (n <= 0) {
-        broken(c, "the keeper has gone");
+        connection_failed(c, "the keeper has gone");
         return;
     }
     gl_buf_add(&c->in, bytes, (size_t)n);
@@ -236,7 +236,7 @@ static void flush(struct gl_keeper_conn *c)
     }
     GL_FAILPOINT("exec.before_send");
     if (!send_out(c)) {
-        broken(c, "the keeper has gone");
+        connection_failed(c, "the keeper has gone");
     } else if (c->out.n > 0) {
         (void)event_add(c->writable, NULL);
     }
@@ -259,7 +259,7 @@ void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keeper_msg *m
     gl_keeper_encode(m, &c->out);
 }
 
-void gl_keeper_conn_dismiss(struct gl_keeper_conn *c)
+void gl_keeper_conn_terminate(struct gl_keeper_conn *c)
 {
     uid_t uid = 0;
     pid_t pid = 0;
@@ -277,7 +277,7 @@ static void on_ping(evutil_socket_t fd, short what, void *owner)
     struct gl_keeper_msg m = {.type = GL_KEEPER_PING, .session_until = c->session_until};
     (void)fd;
     (void)what;
-    if (c->state == GL_CONN_UP && !must_be_silent(c)) {
+    if (c->state == GL_CONN_UP && !must_not_ping(c)) {
         gl_keeper_conn_send(c, &m);
     }
 }
@@ -291,7 +291,7 @@ void gl_keeper_conn_session(struct gl_keeper_conn *c, gl_ms until)
 
 /* ---- connecting ---- */
 
-static void greet(struct gl_keeper_conn *c, int fd)
+static void send_hello(struct gl_keeper_conn *c, int fd)
 {
     struct timespec boot;
     struct gl_clock *clock = gl_loop_clock(c->loop);
@@ -305,7 +305,7 @@ static void greet(struct gl_keeper_conn *c, int fd)
         .orphan_grace_ms = c->orphan_grace_ms,
         .clock_offset_ms = clock->now(clock) - boot_ms,
     };
-    move(c, GL_CONN_GREETING);
+    set_state(c, GL_CONN_GREETING);
     c->fd = fd;
     c->readable = event_new(gl_loop_base(c->loop), fd, EV_READ | EV_PERSIST, on_readable, c);
     c->writable = event_new(gl_loop_base(c->loop), fd, EV_WRITE, on_flush, c);
@@ -336,11 +336,12 @@ static void on_ready(evutil_socket_t fd, short what, void *owner)
     reap_launcher(c, 0);
     if (!ok) {
         gl_buf_char(&c->ready_text, 0);
-        broken(c, c->ready_text.n > 1 ? c->ready_text.p : "the keeper ended while starting");
+        connection_failed(c, c->ready_text.n > 1 ? c->ready_text.p
+                                                 : "the keeper ended while starting");
         return;
     }
-    hang_up(c);
-    move(c, GL_CONN_CONNECTING);
+    drop_connection(c);
+    set_state(c, GL_CONN_CONNECTING);
     try_connect(c);
 }
 
@@ -350,11 +351,11 @@ static void start_keeper(struct gl_keeper_conn *c)
     gl_buf_reset(&c->ready_text);
     if (gl_keeper_spawn(&c->spawn, &c->launcher, &c->ready_fd, &why) < 0) {
         c->launcher = 0;
-        broken(c, why.text);
+        connection_failed(c, why.text);
         return;
     }
-    c->spawn.again = true;
-    move(c, GL_CONN_STARTING);
+    c->spawn.is_restart = true;
+    set_state(c, GL_CONN_STARTING);
     c->ready = event_new(gl_loop_base(c->loop), c->ready_fd, EV_READ | EV_PERSIST, on_ready, c);
     (void)event_add(c->ready, NULL);
     set_timer(c->timer, STARTING_MS);
@@ -368,11 +369,11 @@ static void try_connect(struct gl_keeper_conn *c)
     int r = gl_sock_connect(c->sock_path, &fd, &why);
     if (r == 0) {
         (void)fcntl(fd, F_SETFL, O_NONBLOCK);
-        greet(c, fd);
+        send_hello(c, fd);
     } else if (r == GL_E_NOT_FOUND || r == GL_E_GONE) {
         start_keeper(c);
     } else {
-        broken(c, why.text);
+        connection_failed(c, why.text);
     }
 }
 
@@ -381,17 +382,18 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     struct gl_keeper_conn *c = owner;
     (void)fd;
     (void)what;
-    if (c->state == GL_CONN_CONNECTING && must_be_silent(c)) {
+    if (c->state == GL_CONN_CONNECTING && must_not_ping(c)) {
         set_timer(c->timer, PAUSE_MS_MAX);
-    } else if (c->state == GL_CONN_UP && must_be_silent(c)) {
-        broken(c, "this node has no session, and the keeper, of an earlier release, cannot tell "
-                  "which steps need one: it is left alone until there is a session again");
+    } else if (c->state == GL_CONN_UP && must_not_ping(c)) {
+        connection_failed(
+            c, "this node has no session, and the keeper, of an earlier release, cannot tell "
+               "which steps need one: it is left alone until there is a session again");
     } else if (c->state == GL_CONN_UP) {
         watch_session(c);
     } else if (c->state == GL_CONN_CONNECTING) {
         try_connect(c);
     } else if (c->state == GL_CONN_GREETING || c->state == GL_CONN_STARTING) {
-        broken(c, "the keeper does not answer");
+        connection_failed(c, "the keeper does not answer");
     }
 }
 
@@ -399,7 +401,7 @@ void gl_keeper_conn_connect(struct gl_keeper_conn *c, uint64_t incarnation)
 {
     GL_ASSERT(c->state == GL_CONN_OFF);
     c->incarnation = incarnation;
-    move(c, GL_CONN_CONNECTING);
+    set_state(c, GL_CONN_CONNECTING);
     set_timer(c->timer, 0); /* `down` must not come from inside this call */
 }
 
@@ -424,8 +426,8 @@ void gl_keeper_conn_close(struct gl_keeper_conn *c)
     if (c->state == GL_CONN_UP) {
         (void)send_out(c); /* what stays behind is as good as never said: attach tells */
     }
-    hang_up(c);
-    move(c, GL_CONN_CLOSED);
+    drop_connection(c);
+    set_state(c, GL_CONN_CLOSED);
 }
 
 void gl_keeper_conn_done(struct gl_keeper_conn *c)

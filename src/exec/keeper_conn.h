@@ -49,9 +49,9 @@ struct gl_keeper_conn {
     uint64_t incarnation;
 
     enum gl_keeper_conn_state state;
-    uint64_t version; /* of the protocol, as agreed; means something while UP */
-    uint64_t pid;     /* of the keeper, as it says; the same */
-    bool told_down;   /* `down` was the last thing we said */
+    uint64_t version;   /* of the protocol, as agreed; means something while UP */
+    uint64_t pid;       /* of the keeper, as it says; the same */
+    bool reported_down; /* `down` was the last thing we said */
     gl_ms pause_ms;
     pid_t launcher; /* to be waited for; 0: none */
     int fd, ready_fd;
@@ -79,7 +79,7 @@ static inline bool gl_keeper_conn_is_up(const struct gl_keeper_conn *c)
 void gl_keeper_conn_session(struct gl_keeper_conn *c, gl_ms until);
 
 /* It must be up: ask this keeper to end. Another is started when it has gone. */
-void gl_keeper_conn_dismiss(struct gl_keeper_conn *c);
+void gl_keeper_conn_terminate(struct gl_keeper_conn *c);
 
 /* It must be up. */
 void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keeper_msg *m);

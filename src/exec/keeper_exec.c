@@ -26,12 +26,12 @@ struct keeper_exec {
     size_t defaults_n;
 
     struct event *later;
-    struct gl_link asked;  /* sent, not answered; in the order sent */
+    struct gl_link sent;   /* sent, not answered; in the order sent */
     struct gl_link failed; /* answered at once, not yet told */
     uint64_t req;
     struct gl_map
-        bad; /* ended with 0, but their output is not accepted: a failure that only we know
-                of. struct bad_attempt by "context/job/attempt", until acknowledged */
+        rejected; /* ended with 0, but their output is not accepted: a failure that only we know
+                of. struct rejected_attempt by "context/job/attempt", until acknowledged */
 
     struct gl_exec_req retiring; /* the question whether an old keeper has nothing to do */
     bool is_retiring;
@@ -44,7 +44,7 @@ struct keeper_exec {
     void *closed_owner;
 };
 
-struct bad_attempt {
+struct rejected_attempt {
     gl_str key;
     char text[];
 };
@@ -96,10 +96,10 @@ static void take_all(struct gl_link *from, struct gl_link *to)
     }
 }
 
-static void fail_asked(struct keeper_exec *x, const char *why)
+static void fail_sent(struct keeper_exec *x, const char *why)
 {
     struct gl_link all;
-    take_all(&x->asked, &all);
+    take_all(&x->sent, &all);
     while (!gl_list_empty(&all)) {
         finish(req_of(gl_list_first(&all)), GL_E_UNAVAILABLE, why);
     }
@@ -138,24 +138,25 @@ static gl_str key_text(struct gl_arena *a, const struct gl_attempt_key *key)
 }
 
 /* Remember what the acknowledgement must say. */
-static void note_bad(struct keeper_exec *x, const struct gl_attempt_key *key, struct gl_arena *a)
+static void mark_rejected(struct keeper_exec *x, const struct gl_attempt_key *key,
+                          struct gl_arena *a)
 {
     gl_str text = key_text(a, key);
-    if (gl_map_find(&x->bad, text) == NULL) {
-        struct bad_attempt *b = gl_mem_alloc(sizeof(*b) + text.n);
+    if (gl_map_find(&x->rejected, text) == NULL) {
+        struct rejected_attempt *b = gl_mem_alloc(sizeof(*b) + text.n);
         memcpy(b->text, text.p, text.n);
         b->key = (gl_str){.p = b->text, .n = text.n};
-        gl_map_add(&x->bad, b->key, b);
+        gl_map_add(&x->rejected, b->key, b);
     }
 }
 
-static bool forget_bad(struct keeper_exec *x, const struct gl_attempt_key *key)
+static bool take_rejected(struct keeper_exec *x, const struct gl_attempt_key *key)
 {
-    if (gl_map_count(&x->bad) == 0) {
+    if (gl_map_count(&x->rejected) == 0) {
         return false;
     }
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct bad_attempt *b = gl_map_remove(&x->bad, key_text(&a, key));
+    struct rejected_attempt *b = gl_map_remove(&x->rejected, key_text(&a, key));
     gl_mem_free(b);
     return b != NULL;
 }
@@ -190,15 +191,15 @@ static void check_output(struct keeper_exec *x, struct gl_keeper_msg *m, struct 
     bool succeeded = m->result.end == GL_EXEC_EXITED && m->result.exit_code == 0;
     if (m->output_source == GL_KEEPER_FROM_FILE && succeeded && m->result.error.n == 0) {
         m->result.error = gl_str_fmt(a, "the output is not valid JSON: %s", why.text);
-        note_bad(x, &m->start.key, a);
+        mark_rejected(x, &m->start.key, a);
     }
 }
 
 /* ---- what the keeper says ---- */
 
-static struct gl_exec_req *find_asked(struct keeper_exec *x, uint64_t number)
+static struct gl_exec_req *find_sent(struct keeper_exec *x, uint64_t number)
 {
-    for (struct gl_link *l = x->asked.next; l != &x->asked; l = l->next) {
+    for (struct gl_link *l = x->sent.next; l != &x->sent; l = l->next) {
         if (GL_CONTAINER(l, struct pending, link)->req == number) {
             return req_of(l);
         }
@@ -235,7 +236,7 @@ static void forget_infos(struct keeper_exec *x)
 
 static void on_reply(struct keeper_exec *x, struct gl_keeper_msg *m, struct gl_arena *a)
 {
-    struct gl_exec_req *req = find_asked(x, m->req);
+    struct gl_exec_req *req = find_sent(x, m->req);
     if (req != NULL) {
         check_output(x, m, a);
         req->state = (enum gl_exec_state)m->state;
@@ -259,7 +260,7 @@ static void on_message(void *owner, struct gl_keeper_msg *m, struct gl_arena *a)
         x->events.ended(x->events.owner, &m->start.key, m->start.token, &m->result);
     } else if (m->type == GL_KEEPER_BEACON) {
         x->events.beacon(x->events.owner, &m->start.key, m->start.token);
-    } else if (m->type == GL_KEEPER_SAID && x->events.said != NULL) {
+    } else if (m->type == GL_KEEPER_LINE && x->events.said != NULL) {
         x->events.said(x->events.owner, &m->start.key, m->start.token, m->line);
     }
     /* Anything else is news of a newer keeper that this release does not need. */
@@ -276,7 +277,7 @@ static void on_down(void *owner, const char *why)
     struct keeper_exec *x = owner;
     forget_infos(x);
     x->events.down(x->events.owner, why);
-    fail_asked(x, why);
+    fail_sent(x, why);
 }
 
 /* ---- the port ---- */
@@ -291,7 +292,7 @@ static void ask(struct keeper_exec *x, struct gl_exec_req *req, struct gl_keeper
     } else {
         m->req = pending_of(req)->req = ++x->req;
         gl_list_init(&pending_of(req)->link);
-        gl_list_push(&x->asked, &pending_of(req)->link);
+        gl_list_push(&x->sent, &pending_of(req)->link);
         gl_keeper_conn_send(&x->conn, m);
     }
 }
@@ -302,8 +303,8 @@ static void on_old_listed(struct gl_exec_req *req)
 {
     struct keeper_exec *x = req->owner;
     x->is_retiring = false;
-    if (req->status == 0 && req->infos_n == 0 && gl_list_empty(&x->asked)) {
-        gl_keeper_conn_dismiss(&x->conn);
+    if (req->status == 0 && req->infos_n == 0 && gl_list_empty(&x->sent)) {
+        gl_keeper_conn_terminate(&x->conn);
     }
 }
 
@@ -421,7 +422,7 @@ static void exec_ack(struct gl_exec *port, const struct gl_attempt_key *key, uin
     struct keeper_exec *x = of(port);
     struct gl_keeper_msg m = {.type = GL_KEEPER_ACK, .start = {.key = *key, .token = token}};
     if (gl_keeper_conn_is_up(&x->conn)) { /* else it is offered again, and acknowledged again */
-        m.status = forget_bad(x, key) ? GL_E_INVALID : 0;
+        m.status = take_rejected(x, key) ? GL_E_INVALID : 0;
         gl_keeper_conn_send(&x->conn, &m);
     }
 }
@@ -465,11 +466,11 @@ static void free_exec(struct keeper_exec *x)
     if (x->later != NULL) {
         event_free(x->later);
     }
-    struct bad_attempt *b;
-    for (size_t i = 0; (b = gl_map_next(&x->bad, &i)) != NULL;) {
+    struct rejected_attempt *b;
+    for (size_t i = 0; (b = gl_map_next(&x->rejected, &i)) != NULL;) {
         gl_mem_free(b);
     }
-    gl_map_done(&x->bad);
+    gl_map_done(&x->rejected);
     gl_arena_done(&x->infos_arena);
     gl_arena_done(&x->config_arena);
     gl_mem_free(x);
@@ -491,7 +492,7 @@ static void on_later(evutil_socket_t fd, short what, void *owner)
     if (x->closed == NULL) {
         return;
     }
-    fail_asked(x, "the executor was closed");
+    fail_sent(x, "the executor was closed");
     if (!gl_list_empty(&x->failed)) { /* asked from inside one of these answers */
         event_active(x->later, EV_TIMEOUT, 0);
         return;
@@ -545,7 +546,7 @@ int gl_keeper_exec_open(struct gl_exec **ret, const struct gl_keeper_exec_config
     x->exec.ops = &ops;
     x->events = *events;
     x->conn.loop = loop;
-    gl_list_init(&x->asked);
+    gl_list_init(&x->sent);
     gl_list_init(&x->failed);
     read_defaults(x);
     int r = prepare(x, config, reterr_why);

@@ -44,7 +44,7 @@ int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *re
 /* The keeper gets nothing of our environment: it lives as long as its steps, which can read what
  * it was started with in /proc, and the passwords are there. What a step needs comes with its
  * start. */
-static char **make_env(struct gl_arena *a, bool again)
+static char **make_env(struct gl_arena *a, bool is_restart)
 {
     static const char *const names[] = {
         "GLIA_CORE",
@@ -57,7 +57,7 @@ static char **make_env(struct gl_arena *a, bool again)
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         const char *value = getenv(names[i]);
         /* The failpoint has done its work if there was a keeper before. */
-        if (value != NULL && !(again && strcmp(names[i], "GLIA_FAILPOINT") == 0)) {
+        if (value != NULL && !(is_restart && strcmp(names[i], "GLIA_FAILPOINT") == 0)) {
             env[n++] = (char *)(uintptr_t)gl_str_fmt(a, "%s=%s", names[i], value).p;
         }
     }
@@ -121,7 +121,7 @@ int gl_keeper_spawn(const struct gl_keeper_spawn *s, pid_t *ret_pid, int *ret_re
         write_end = moved;
     }
     make_args(&a, s, args);
-    int err = spawn(s->program, args, make_env(&a, s->again), write_end, ret_pid);
+    int err = spawn(s->program, args, make_env(&a, s->is_restart), write_end, ret_pid);
     if (err != 0) {
         return gl_why(reterr_why, GL_E_UNAVAILABLE, "cannot start the keeper %s: %s", s->program,
                       strerror(err));

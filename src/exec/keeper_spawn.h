@@ -14,8 +14,8 @@ int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *re
 struct gl_keeper_spawn {
     const char *program;
     const char *data_dir;
-    gl_ms idle_ms; /* 0: not said */
-    bool again;    /* not the first time: a failpoint that has killed it is not armed again */
+    gl_ms idle_ms;   /* 0: not said */
+    bool is_restart; /* not the first time: a failpoint that has killed it is not armed again */
 };
 
 /* Start it. The process returned ends at once and must be waited for; the keeper itself is nobody's

@@ -70,41 +70,41 @@ int gl_module_check(const struct glia_module *m, struct gl_why *reterr_why)
 
 /* ---- what it says ---- */
 
-static struct gl_module_said *said_of(struct glia_out *out)
+static struct gl_module_output *output_of(struct glia_out *out)
 {
-    return GL_CONTAINER(out, struct gl_module_said, face);
+    return GL_CONTAINER(out, struct gl_module_output, face);
 }
 
 /* The first complaint is kept. */
-#define COMPLAIN(said, ...) \
-    ((said)->why.code != 0 ? (said)->why.code : gl_why(&(said)->why, GL_E_STATE, __VA_ARGS__))
+#define FAIL_CALL(output, ...) \
+    ((output)->why.code != 0 ? (output)->why.code : gl_why(&(output)->why, GL_E_STATE, __VA_ARGS__))
 
 /* One more piece of JSON. `what` and `name` are for people. */
-static int check_json(struct gl_module_said *s, gl_str json, const char *what, gl_str name,
+static int check_json(struct gl_module_output *s, gl_str json, const char *what, gl_str name,
                       struct gl_json *ret)
 {
     struct gl_why why;
     s->bytes += json.n;
     if (s->bytes > GL_STDOUT_BYTES_MAX) {
-        return COMPLAIN(s, "%s %.*s: one message may lead to at most %d bytes", what,
-                        GL_STR_ARG(name), GL_STDOUT_BYTES_MAX);
+        return FAIL_CALL(s, "%s %.*s: one message may lead to at most %d bytes", what,
+                         GL_STR_ARG(name), GL_STDOUT_BYTES_MAX);
     }
     gl_arena_reset(&s->arena);
     if (gl_json_parse(ret, json, GL_STDOUT_BYTES_MAX, &s->arena, &why) != 0) {
-        return COMPLAIN(s, "%s %.*s: what it was given is no JSON: %s", what, GL_STR_ARG(name),
-                        why.text);
+        return FAIL_CALL(s, "%s %.*s: what it was given is no JSON: %s", what, GL_STR_ARG(name),
+                         why.text);
     }
     if (ret->depth > GL_VALUE_DEPTH_MAX) {
-        return COMPLAIN(s, "%s %.*s: nested deeper than %d", what, GL_STR_ARG(name),
-                        GL_VALUE_DEPTH_MAX);
+        return FAIL_CALL(s, "%s %.*s: nested deeper than %d", what, GL_STR_ARG(name),
+                         GL_VALUE_DEPTH_MAX);
     }
     return 0;
 }
 
-static int check_name(struct gl_module_said *s, gl_str name, const char *what)
+static int check_name(struct gl_module_output *s, gl_str name, const char *what)
 {
     if (name.n == 0 || name.n > GL_NAME_BYTES_MAX || !gl_str_is_utf8(name, NULL)) {
-        return COMPLAIN(s, "%s: a name must be UTF-8 of 1 to %d bytes", what, GL_NAME_BYTES_MAX);
+        return FAIL_CALL(s, "%s: a name must be UTF-8 of 1 to %d bytes", what, GL_NAME_BYTES_MAX);
     }
     return 0;
 }
@@ -117,15 +117,15 @@ static void add_item(struct gl_buf *list, gl_str item)
     gl_buf_str(list, item);
 }
 
-static int count_emit(struct gl_module_said *s)
+static int count_emit(struct gl_module_output *s)
 {
     if (++s->emits_n > GL_EMITS_MAX) {
-        return COMPLAIN(s, "one message may lead to at most %d messages", GL_EMITS_MAX);
+        return FAIL_CALL(s, "one message may lead to at most %d messages", GL_EMITS_MAX);
     }
     return 0;
 }
 
-static int add_message(struct gl_module_said *s, const char *what, gl_str to, gl_str type,
+static int add_message(struct gl_module_output *s, const char *what, gl_str to, gl_str type,
                        gl_str body)
 {
     struct gl_json j;
@@ -154,13 +154,13 @@ static int add_message(struct gl_module_said *s, const char *what, gl_str to, gl
 
 static int out_emit(struct glia_out *out, struct glia_text type, struct glia_text body)
 {
-    return add_message(said_of(out), "emit", (gl_str){0}, str_of(type), str_of(body));
+    return add_message(output_of(out), "emit", (gl_str){0}, str_of(type), str_of(body));
 }
 
 static int out_emit_to(struct glia_out *out, struct glia_text agent, struct glia_text type,
                        struct glia_text body)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     return check_name(s, str_of(agent), "emit_to") != 0
                ? s->why.code
                : add_message(s, "emit_to", str_of(agent), str_of(type), str_of(body));
@@ -168,14 +168,14 @@ static int out_emit_to(struct glia_out *out, struct glia_text agent, struct glia
 
 static int out_emit_message(struct glia_out *out, struct glia_text message)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     struct gl_json j;
     if (s->why.code != 0 || check_json(s, str_of(message), "emit_message", (gl_str){0}, &j) != 0) {
         return s->why.code;
     }
     if (!gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) ||
         !gl_json_is(gl_json_get(&j, gl_json_root(&j), "type"), GL_JSON_STRING)) {
-        return COMPLAIN(s, "emit_message: a message is an object with a type");
+        return FAIL_CALL(s, "emit_message: a message is an object with a type");
     }
     if (count_emit(s) != 0) {
         return s->why.code;
@@ -186,7 +186,7 @@ static int out_emit_message(struct glia_out *out, struct glia_text message)
 
 static int out_event(struct glia_out *out, struct glia_text type, struct glia_text payload)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     struct gl_json j;
     struct gl_jw w;
     gl_str json = payload.length > 0 ? str_of(payload) : GL_S("{}");
@@ -195,8 +195,8 @@ static int out_event(struct glia_out *out, struct glia_text type, struct glia_te
         return s->why.code;
     }
     if (!gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
-        return COMPLAIN(s, "event %.*s: its payload is %s, and must be an object",
-                        GL_STR_ARG(str_of(type)), gl_json_type_name(gl_json_root(&j)));
+        return FAIL_CALL(s, "event %.*s: its payload is %s, and must be an object",
+                         GL_STR_ARG(str_of(type)), gl_json_type_name(gl_json_root(&j)));
     }
     if (s->events.n > 0) {
         gl_buf_char(&s->events, ',');
@@ -211,7 +211,7 @@ static int out_event(struct glia_out *out, struct glia_text type, struct glia_te
     return 0;
 }
 
-static int set_value(struct gl_module_said *s, struct gl_buf *to, bool *has, const char *what,
+static int set_value(struct gl_module_output *s, struct gl_buf *to, bool *has, const char *what,
                      gl_str json)
 {
     struct gl_json j;
@@ -226,37 +226,37 @@ static int set_value(struct gl_module_said *s, struct gl_buf *to, bool *has, con
 
 static int out_set_state(struct glia_out *out, struct glia_text state)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     if (s->why.code == 0 && state.length > GL_STATE_BYTES_MAX) {
-        return COMPLAIN(s, "set_state: a state has at most %d bytes, and this one has %zu",
-                        GL_STATE_BYTES_MAX, state.length);
+        return FAIL_CALL(s, "set_state: a state has at most %d bytes, and this one has %zu",
+                         GL_STATE_BYTES_MAX, state.length);
     }
     return set_value(s, &s->state, &s->has_state, "set_state", str_of(state));
 }
 
 static int out_complete_step(struct glia_out *out, struct glia_text value)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     return set_value(s, &s->step, &s->completes_step, "complete_step",
                      value.length > 0 ? str_of(value) : GL_S("true"));
 }
 
 static int out_complete_run(struct glia_out *out, struct glia_text value)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     return set_value(s, &s->run, &s->completes_run, "complete_run",
                      value.length > 0 ? str_of(value) : GL_S("true"));
 }
 
 static int out_fail(struct glia_out *out, struct glia_text reason)
 {
-    struct gl_module_said *s = said_of(out);
+    struct gl_module_output *s = output_of(out);
     gl_str r = str_of(reason);
     r.n = r.n < GL_REASON_BYTES_MAX ? r.n : GL_REASON_BYTES_MAX;
-    return COMPLAIN(s, "%.*s", GL_STR_ARG(r.n > 0 ? r : GL_S("it failed, and said no reason")));
+    return FAIL_CALL(s, "%.*s", GL_STR_ARG(r.n > 0 ? r : GL_S("it failed, and said no reason")));
 }
 
-static void said_begin(struct gl_module_said *s)
+static void output_reset(struct gl_module_output *s)
 {
     gl_buf_reset(&s->state);
     gl_buf_reset(&s->events);
@@ -266,7 +266,7 @@ static void said_begin(struct gl_module_said *s)
     s->why.code = 0;
 }
 
-static void said_write(const struct gl_module_said *s, struct gl_buf *out)
+static void output_write(const struct gl_module_output *s, struct gl_buf *out)
 {
     gl_buf_reset(out);
     gl_buf_char(out, '{');
@@ -445,8 +445,8 @@ static int find_instance(struct gl_module_box *b, const struct call *c, struct i
 
 static int handle(struct gl_module_box *b, const struct call *c, struct instance *i)
 {
-    struct gl_module_said *s = &b->said;
-    said_begin(s);
+    struct gl_module_output *s = &b->output;
+    output_reset(s);
     int r = b->module->handle(i->data, &c->message, text_of(c->state), &s->face);
     if (r != 0 && s->why.code == 0) {
         return gl_why(&s->why, GL_E_STATE, "handle() returned %d", r);
@@ -475,14 +475,14 @@ int gl_module_call(struct gl_module_box *b, gl_str input, gl_str *ret, struct gl
         if (b->module->restore != NULL) {
             drop_instance(b, i); /* who knows what it holds now */
         }
-        return gl_why(reterr_why, GL_E_STATE, "%s", b->said.why.text);
+        return gl_why(reterr_why, GL_E_STATE, "%s", b->output.why.text);
     }
     if (b->module->restore != NULL) {
         gl_buf_reset(&i->state);
-        gl_buf_str(&i->state, gl_buf_view(&b->said.state));
+        gl_buf_str(&i->state, gl_buf_view(&b->output.state));
         i->has_state = true;
     }
-    said_write(&b->said, &b->document);
+    output_write(&b->output, &b->document);
     *ret = gl_buf_view(&b->document);
     return 0;
 }
@@ -492,8 +492,8 @@ void gl_module_box_init(struct gl_module_box *b, const struct glia_module *modul
     *b = (struct gl_module_box){.module = module};
     gl_map_init(&b->instances);
     gl_list_init(&b->order);
-    b->said.face = (struct glia_out){
-        .size = sizeof(b->said.face),
+    b->output.face = (struct glia_out){
+        .size = sizeof(b->output.face),
         .emit = out_emit,
         .emit_to = out_emit_to,
         .emit_message = out_emit_message,
@@ -511,12 +511,12 @@ void gl_module_box_done(struct gl_module_box *b)
     for (size_t n = 0; (i = gl_map_next(&b->instances, &n)) != NULL;) {
         drop_instance(b, i);
     }
-    struct gl_buf *all[] = {&b->key,        &b->document,  &b->said.state, &b->said.events,
-                            &b->said.emits, &b->said.step, &b->said.run};
+    struct gl_buf *all[] = {&b->key,          &b->document,    &b->output.state, &b->output.events,
+                            &b->output.emits, &b->output.step, &b->output.run};
     for (size_t n = 0; n < GL_COUNT(all); n++) {
         gl_buf_done(all[n]);
     }
     gl_arena_done(&b->arena);
-    gl_arena_done(&b->said.arena);
+    gl_arena_done(&b->output.arena);
     gl_map_done(&b->instances);
 }

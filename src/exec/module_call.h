@@ -17,7 +17,7 @@
 #include "base/list.h"
 #include "base/map.h"
 
-struct gl_module_said { /* by the call under way; memory is kept for the next */
+struct gl_module_output { /* by the call under way; memory is kept for the next */
     struct glia_out face;
     struct gl_arena arena; /* of a check */
     struct gl_buf state, events, emits, step, run;
@@ -32,7 +32,7 @@ struct gl_module_box {
     struct gl_link order;  /* of use: the one used last at the end */
     struct gl_arena arena; /* of a call */
     struct gl_buf key, document;
-    struct gl_module_said said;
+    struct gl_module_output output;
 };
 
 /* May this be used as a module? GL_E_VERSION, GL_E_INVALID: no. */

@@ -1,4 +1,4 @@
-/* An attempt comes in at `fresh`, with its request. When the modules are known it is handled at
+/* An attempt comes in at `queued`, with its request. When the modules are known it is handled at
  * once if its module is trusted, else handed to the module's process; only then its request is
  * answered. Until that, its input is the caller's, and is not copied. */
 #include "exec/module_exec.h"
@@ -13,20 +13,20 @@
 enum { BATCH_MS_MAX = 2 }; /* how long the loop may have to wait for us */
 
 struct attempt {
-    struct gl_book_attempt b; /* first: its link is in `fresh` until somebody has looked at it */
+    struct gl_book_attempt b; /* first: its link is in `queued` until somebody has looked at it */
     struct gl_exec_req *req;  /* of the start, until it is answered */
     gl_str module, input;     /* borrowed from it */
     gl_ms timeout_ms, grace_ms;
     struct gl_module_entry *entry; /* its process has the call: */
-    struct gl_module_turn *turn;
+    struct gl_module_pending *call;
 };
 
 struct module_exec {
     struct gl_book book;
     void (*handling)(void *owner, gl_str job);
     void *handling_owner;
-    struct event *again;
-    struct gl_link fresh; /* attempts that nobody has looked at */
+    struct event *resume;
+    struct gl_link queued; /* attempts that nobody has looked at */
     struct gl_module_registry registry;
 };
 
@@ -42,7 +42,7 @@ static struct attempt *attempt_of(struct gl_link *l)
 
 static void end(struct module_exec *x, struct attempt *a, const struct gl_exec_result *result)
 {
-    a->turn = NULL;
+    a->call = NULL;
     gl_book_end(&x->book, &a->b, result);
 }
 
@@ -58,7 +58,7 @@ static void answer_start(struct module_exec *x, struct attempt *a, int status)
 
 /* ---- handling ---- */
 
-static void tell_handling(struct module_exec *x, gl_str job)
+static void report_handling(struct module_exec *x, gl_str job)
 {
     if (x->handling != NULL) {
         x->handling(x->handling_owner, job);
@@ -70,9 +70,9 @@ static void run_here(struct module_exec *x, struct attempt *a, struct gl_module_
     struct gl_exec_result result = {.end = GL_EXEC_EXITED};
     struct gl_why why;
     gl_ms began = gl_book_now(&x->book);
-    tell_handling(x, a->b.key.job);
+    report_handling(x, a->b.key.job);
     int err = gl_module_call(&e->box, a->input, &result.output, &why);
-    tell_handling(x, (gl_str){0});
+    report_handling(x, (gl_str){0});
     if (err != 0) {
         (void)gl_why_prefix(&why, "module %.*s", GL_STR_ARG(e->name));
         result.exit_code = 1;
@@ -98,15 +98,15 @@ static void run(struct module_exec *x, struct attempt *a)
         run_here(x, a, e);
     } else {
         a->entry = e;
-        a->turn = gl_module_link_call(&e->link, a, a->input, a->timeout_ms);
+        a->call = gl_module_link_call(&e->link, a, a->input, a->timeout_ms);
         answer_start(x, a, 0);
     }
 }
 
 /* What a process of a module has answered. */
-static void on_turn_ended(void *owner, void *turn_owner, const struct gl_exec_result *result)
+static void on_call_ended(void *owner, void *call_owner, const struct gl_exec_result *result)
 {
-    end(owner, turn_owner, result);
+    end(owner, call_owner, result);
 }
 
 /* Some of them: others want the loop, too. */
@@ -114,19 +114,19 @@ static void run_some(struct module_exec *x)
 {
     struct timeval at_once = {0};
     gl_ms until = 0;
-    if (gl_list_empty(&x->fresh)) {
+    if (gl_list_empty(&x->queued)) {
         return;
     }
     if (x->registry.state != GL_REGISTRY_READY) {
-        gl_module_registry_look(&x->registry);
+        gl_module_registry_scan(&x->registry);
         return;
     }
     until = gl_book_now(&x->book) + BATCH_MS_MAX;
     do {
-        run(x, attempt_of(gl_list_first(&x->fresh)));
-    } while (!gl_list_empty(&x->fresh) && gl_book_now(&x->book) < until);
-    if (!gl_list_empty(&x->fresh)) {
-        (void)evtimer_add(x->again, &at_once);
+        run(x, attempt_of(gl_list_first(&x->queued)));
+    } while (!gl_list_empty(&x->queued) && gl_book_now(&x->book) < until);
+    if (!gl_list_empty(&x->queued)) {
+        (void)evtimer_add(x->resume, &at_once);
     }
 }
 
@@ -138,17 +138,17 @@ static void begin(struct module_exec *x, const struct gl_exec_start *s, struct g
     a->input = s->input;
     a->timeout_ms = s->timeout_ms;
     a->grace_ms = s->grace_ms;
-    gl_list_push(&x->fresh, &a->b.link);
+    gl_list_push(&x->queued, &a->b.link);
     gl_book_schedule(&x->book);
 }
 
 /* ---- what comes later ---- */
 
 /* What has not begun will not. */
-static void refuse_fresh(struct module_exec *x)
+static void refuse_queued(struct module_exec *x)
 {
-    while (!gl_list_empty(&x->fresh)) {
-        struct attempt *a = attempt_of(gl_list_first(&x->fresh));
+    while (!gl_list_empty(&x->queued)) {
+        struct attempt *a = attempt_of(gl_list_first(&x->queued));
         answer_start(x, a, gl_why(&a->req->why, GL_E_UNAVAILABLE, "the executor is closed"));
         gl_book_forget(&x->book, &a->b);
     }
@@ -158,13 +158,13 @@ static void work(struct gl_book *b)
 {
     struct module_exec *x = GL_CONTAINER(b, struct module_exec, book);
     if (b->closing) {
-        refuse_fresh(x);
+        refuse_queued(x);
     } else {
         run_some(x);
     }
 }
 
-static void on_again(evutil_socket_t fd, short what, void *owner)
+static void on_resume(evutil_socket_t fd, short what, void *owner)
 {
     struct module_exec *x = owner;
     (void)fd;
@@ -182,8 +182,8 @@ static void on_done(struct gl_book *b)
 {
     struct module_exec *x = GL_CONTAINER(b, struct module_exec, book);
     gl_module_registry_done(&x->registry);
-    if (x->again != NULL) {
-        event_free(x->again);
+    if (x->resume != NULL) {
+        event_free(x->resume);
     }
 }
 
@@ -219,15 +219,15 @@ static void exec_stop(struct gl_exec *port, struct gl_exec_req *req,
 {
     struct module_exec *x = of(port);
     struct gl_exec_result stopped = {.end = GL_EXEC_STOPPED};
-    if (!gl_book_raise(&x->book, key, token, req)) {
+    if (!gl_book_raise_floor(&x->book, key, token, req)) {
         return;
     }
     struct gl_book_attempt *found = gl_book_find(&x->book, key);
     if (found != NULL && found->running) {
         struct attempt *a = GL_CONTAINER(found, struct attempt, b);
         gl_ms grace = grace_ms > 0 && grace_ms < a->grace_ms ? grace_ms : a->grace_ms;
-        if (a->turn != NULL) {
-            gl_module_link_drop(&a->entry->link, a->turn, grace);
+        if (a->call != NULL) {
+            gl_module_link_drop(&a->entry->link, a->call, grace);
         }
         answer_start(x, a, 0);
         end(x, a, &stopped);
@@ -252,12 +252,12 @@ static int open_all(struct module_exec *x, const struct gl_module_exec_config *c
     if (err != 0) {
         return err;
     }
-    x->again = evtimer_new(gl_loop_base(x->book.loop), on_again, x);
-    if (x->again == NULL) {
+    x->resume = evtimer_new(gl_loop_base(x->book.loop), on_resume, x);
+    if (x->resume == NULL) {
         return gl_why(reterr_why, GL_E_IO, "cannot make the events of the executor");
     }
     x->registry.loop = x->book.loop;
-    x->registry.events = (struct gl_module_link_events){.owner = x, .ended = on_turn_ended};
+    x->registry.events = (struct gl_module_link_events){.owner = x, .ended = on_call_ended};
     x->registry.ready = on_registry_ready;
     x->registry.owner = x;
     return gl_module_registry_init(&x->registry, config->folders, config->trusted,
@@ -277,7 +277,7 @@ int gl_module_exec_open(struct gl_exec **ret, const struct gl_module_exec_config
                                .done = on_done};
     x->handling = config->handling;
     x->handling_owner = config->owner;
-    gl_list_init(&x->fresh);
+    gl_list_init(&x->queued);
     int err = open_all(x, config, reterr_why);
     if (err != 0) {
         gl_book_free(&x->book);

@@ -25,7 +25,7 @@
 #include "exec/module_wire.h"
 #include "os/harden.h"
 
-enum { LOOK_MS_MAX = 2000, READ_BYTES = 256 << 10 };
+enum { SCAN_MS_MAX = 2000, READ_BYTES = 256 << 10 };
 
 static bool write_all(int fd, gl_str bytes)
 {
@@ -119,7 +119,7 @@ static int run(const char *path)
 /* ---- looking ---- */
 
 /* One line about a module, written by a child: opening a file runs code of it. */
-static void look(const char *path, int fd)
+static void describe(const char *path, int fd)
 {
     struct gl_buf line = {0};
     const struct glia_module *module = NULL;
@@ -139,7 +139,7 @@ static void look(const char *path, int fd)
     _exit(0);
 }
 
-static void say_error(const char *path, const char *error)
+static void write_error(const char *path, const char *error)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
     struct gl_jw w;
@@ -162,9 +162,9 @@ static int64_t now_ms(void)
 }
 
 /* What the child says before it ends or its time is over. */
-static void hear(int fd, struct gl_buf *line)
+static void read_line(int fd, struct gl_buf *line)
 {
-    int64_t until = now_ms() + LOOK_MS_MAX, left;
+    int64_t until = now_ms() + SCAN_MS_MAX, left;
     while ((left = until - now_ms()) > 0 && line->n <= GL_MODULE_FRAME_BYTES_MAX) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         if (poll(&p, 1, (int)left) <= 0) {
@@ -178,23 +178,23 @@ static void hear(int fd, struct gl_buf *line)
     }
 }
 
-static void look_apart(const char *path)
+static void describe_in_child(const char *path)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
     int ends[2], status = 0;
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        say_error(path, strerror(errno));
+        write_error(path, strerror(errno));
         return;
     }
     pid_t child = fork();
     if (child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)close(GL_MODULE_FD);
-        look(path, ends[1]);
+        describe(path, ends[1]);
     }
     (void)close(ends[1]);
     if (child > 0) {
-        hear(ends[0], &line);
+        read_line(ends[0], &line);
         (void)kill(child, SIGKILL); /* it has said what it had to say */
         (void)waitpid(child, &status, 0);
     }
@@ -202,11 +202,11 @@ static void look_apart(const char *path)
     if (line.n > 0 && line.p[line.n - 1] == '\n') {
         (void)!write_all(GL_MODULE_FD, gl_buf_view(&line));
     } else {
-        say_error(path, child < 0 ? "no process can be made to look into it"
-                        : WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
-                            ? "it crashed when it was opened"
-                        : WIFEXITED(status) ? "it ended its process when it was opened"
-                                            : "it could not be opened within 2 s");
+        write_error(path, child < 0 ? "no process can be made to describe into it"
+                          : WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
+                              ? "it crashed when it was opened"
+                          : WIFEXITED(status) ? "it ended its process when it was opened"
+                                              : "it could not be opened within 2 s");
     }
 }
 
@@ -218,11 +218,11 @@ static int scan(char **folders)
         struct gl_why why = {0};
         size_t n = 0;
         if (gl_module_files(*folders, &a, &paths, &n, &why) != 0) {
-            say_error(*folders, why.text);
+            write_error(*folders, why.text);
             continue;
         }
         for (size_t i = 0; i < n; i++) {
-            look_apart(paths[i]);
+            describe_in_child(paths[i]);
         }
     }
     return 0;

@@ -25,7 +25,7 @@ enum {
     PAUSE_MS_MAX = 5000,
 };
 
-struct gl_module_turn {
+struct gl_module_pending {
     struct gl_link link;
     void *owner; /* NULL: dropped */
     uint64_t id;
@@ -35,10 +35,10 @@ struct gl_module_turn {
     char text[];
 };
 
-static struct gl_module_turn *first_turn(struct gl_module_link *l)
+static struct gl_module_pending *first_call(struct gl_module_link *l)
 {
-    struct gl_link *first = gl_list_first(&l->turns);
-    return first != NULL ? GL_CONTAINER(first, struct gl_module_turn, link) : NULL;
+    struct gl_link *first = gl_list_first(&l->calls);
+    return first != NULL ? GL_CONTAINER(first, struct gl_module_pending, link) : NULL;
 }
 
 static void set_timer(struct gl_module_link *l, gl_ms ms)
@@ -50,14 +50,14 @@ static void set_timer(struct gl_module_link *l, gl_ms ms)
 /* The clock of the first call runs from the moment at which all before it are answered. */
 static void watch_first(struct gl_module_link *l)
 {
-    struct gl_module_turn *t = first_turn(l);
+    struct gl_module_pending *t = first_call(l);
     (void)evtimer_del(l->timer);
     if (t != NULL && t->is_sent && t->timeout_ms > 0) {
         set_timer(l, t->timeout_ms);
     }
 }
 
-static void end_turn(struct gl_module_link *l, struct gl_module_turn *t,
+static void end_call(struct gl_module_link *l, struct gl_module_pending *t,
                      const struct gl_exec_result *result)
 {
     void *owner = t->owner;
@@ -74,7 +74,7 @@ static void end_turn(struct gl_module_link *l, struct gl_module_turn *t,
 static void start(struct gl_module_link *l);
 
 /* Its status. What it was sent and has not answered is to be sent again. */
-static int hang_up(struct gl_module_link *l)
+static int stop_process(struct gl_module_link *l)
 {
     int status = l->pid > 0 ? gl_module_end(l->pid) : 0;
     l->pid = 0;
@@ -87,25 +87,25 @@ static int hang_up(struct gl_module_link *l)
         (void)close(l->fd);
         l->fd = -1;
     }
-    if (l->gone != NULL) {
-        event_free(l->gone);
-        l->gone = NULL;
+    if (l->exited != NULL) {
+        event_free(l->exited);
+        l->exited = NULL;
     }
     gl_fs_closep(&l->pidfd);
     (void)evtimer_del(l->timer);
     gl_buf_reset(&l->in);
     gl_buf_reset(&l->out);
-    for (struct gl_link *i = l->turns.next; i != &l->turns; i = i->next) {
-        GL_CONTAINER(i, struct gl_module_turn, link)->is_sent = false;
+    for (struct gl_link *i = l->calls.next; i != &l->calls; i = i->next) {
+        GL_CONTAINER(i, struct gl_module_pending, link)->is_sent = false;
     }
     l->sent_n = 0;
     l->state = GL_LINK_OFF;
     return status;
 }
 
-static void go_on(struct gl_module_link *l)
+static void restart(struct gl_module_link *l)
 {
-    if (gl_list_empty(&l->turns)) {
+    if (gl_list_empty(&l->calls)) {
         return; /* started again with the next call */
     }
     if (l->deaths <= 1) {
@@ -121,25 +121,25 @@ static void go_on(struct gl_module_link *l)
 }
 
 /* The module cannot be used at all: everybody who waits hears why. */
-static void refuse_all(struct gl_module_link *l, const char *why)
+static void fail_all(struct gl_module_link *l, const char *why)
 {
     struct gl_exec_result result = {.end = GL_EXEC_NOT_EXECUTED};
     struct gl_why text;
-    struct gl_module_turn *t;
+    struct gl_module_pending *t;
     (void)gl_why(&text, GL_E_UNAVAILABLE, "module %.*s cannot be used: %s", GL_STR_ARG(l->name),
                  why);
     result.error = gl_str_of(text.text);
-    (void)hang_up(l);
+    (void)stop_process(l);
     l->deaths++;
     /* Whoever is told may call again: those calls are for the next process. */
     struct gl_link now;
     gl_list_init(&now);
-    while ((t = first_turn(l)) != NULL) {
+    while ((t = first_call(l)) != NULL) {
         gl_list_remove(&t->link);
         gl_list_push(&now, &t->link);
     }
     while (!gl_list_empty(&now)) {
-        end_turn(l, GL_CONTAINER(gl_list_first(&now), struct gl_module_turn, link), &result);
+        end_call(l, GL_CONTAINER(gl_list_first(&now), struct gl_module_pending, link), &result);
     }
 }
 
@@ -147,14 +147,14 @@ static void refuse_all(struct gl_module_link *l, const char *why)
 static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
 {
     bool was_up = l->state == GL_LINK_UP;
-    struct gl_module_turn *t = first_turn(l);
+    struct gl_module_pending *t = first_call(l);
     bool was_sent = t != NULL && t->is_sent;
     gl_ms timeout_ms = t != NULL ? t->timeout_ms : 0;
-    int status = hang_up(l);
+    int status = stop_process(l);
     struct gl_exec_result result = {.end = GL_EXEC_EXITED, .exit_code = 1};
     struct gl_why text;
     if (!was_up) {
-        refuse_all(l, fault != NULL ? fault : "its process ended before it was ready");
+        fail_all(l, fault != NULL ? fault : "its process ended before it was ready");
         return;
     }
     if (is_late) {
@@ -176,10 +176,10 @@ static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
     l->deaths++;
     result.error = gl_str_of(text.text);
     if (was_sent) {
-        end_turn(l, t, &result);
+        end_call(l, t, &result);
     }
     if (l->state == GL_LINK_OFF) { /* else whoever was told has called, and it is under way */
-        go_on(l);
+        restart(l);
     }
 }
 
@@ -191,8 +191,8 @@ static void send_some(struct gl_module_link *l)
         return;
     }
     bool was_idle = l->sent_n == 0;
-    for (struct gl_link *i = l->turns.next; i != &l->turns && l->sent_n < SENT_MAX; i = i->next) {
-        struct gl_module_turn *t = GL_CONTAINER(i, struct gl_module_turn, link);
+    for (struct gl_link *i = l->calls.next; i != &l->calls && l->sent_n < SENT_MAX; i = i->next) {
+        struct gl_module_pending *t = GL_CONTAINER(i, struct gl_module_pending, link);
         if (l->out.n > SENT_BYTES) {
             break;
         }
@@ -236,7 +236,7 @@ static void on_flush(evutil_socket_t fd, short what, void *owner)
 static void on_answer(struct gl_module_link *l, const struct gl_module_head *head, gl_str text)
 {
     struct gl_exec_result result = {.end = GL_EXEC_EXITED};
-    struct gl_module_turn *t = first_turn(l);
+    struct gl_module_pending *t = first_call(l);
     struct gl_why why;
     struct gl_json j;
     if (head->type == GL_MODULE_DONE) {
@@ -258,7 +258,7 @@ static void on_answer(struct gl_module_link *l, const struct gl_module_head *hea
         result.error = gl_str_of(why.text);
     }
     l->deaths = 0;
-    end_turn(l, t, &result);
+    end_call(l, t, &result);
     watch_first(l);
 }
 
@@ -276,7 +276,7 @@ static const char *on_frame(struct gl_module_link *l, const struct gl_module_hea
         }
         return NULL;
     }
-    struct gl_module_turn *t = first_turn(l);
+    struct gl_module_pending *t = first_call(l);
     if (t == NULL || !t->is_sent || t->id != head->id ||
         (head->type != GL_MODULE_DONE && head->type != GL_MODULE_FAILED &&
          head->type != GL_MODULE_REFUSED)) {
@@ -305,7 +305,7 @@ static bool read_frames(struct gl_module_link *l)
         at += used;
         if (l->state == GL_LINK_STARTING && head.type == GL_MODULE_READY && text.n > 0) {
             GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-            refuse_all(l, gl_str_c(&a, text));
+            fail_all(l, gl_str_c(&a, text));
             return false;
         }
         fault = on_frame(l, &head, text);
@@ -322,7 +322,7 @@ static bool read_frames(struct gl_module_link *l)
 }
 
 /* 1: it said something; 0: nothing; -1: the process is gone now. */
-static int hear(struct gl_module_link *l)
+static int receive(struct gl_module_link *l)
 {
     ssize_t n = recv(l->fd, gl_buf_reserve(&l->in, READ_BYTES), READ_BYTES, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -341,22 +341,22 @@ static void on_readable(evutil_socket_t fd, short what, void *owner)
     struct gl_module_link *l = owner;
     (void)fd;
     (void)what;
-    if (hear(l) > 0) {
+    if (receive(l) > 0) {
         send_some(l);
     }
 }
 
 /* The process died. A child that the module has forked may hold the other end of `fd`, so its end
  * need not show there. What it said before counts. */
-static void on_gone(evutil_socket_t fd, short what, void *owner)
+static void on_process_exit(evutil_socket_t fd, short what, void *owner)
 {
     struct gl_module_link *l = owner;
-    int heard;
+    int received;
     (void)fd;
     (void)what;
-    while ((heard = hear(l)) > 0) {
+    while ((received = receive(l)) > 0) {
     }
-    if (heard == 0) {
+    if (received == 0) {
         on_death(l, false, NULL);
     }
 }
@@ -383,9 +383,9 @@ static void start(struct gl_module_link *l)
     (void)event_add(l->readable, NULL);
     l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
     if (l->pidfd >= 0) {
-        l->gone = event_new(base, l->pidfd, EV_READ, on_gone, l);
-        GL_ASSERT(l->gone != NULL);
-        (void)event_add(l->gone, NULL);
+        l->exited = event_new(base, l->pidfd, EV_READ, on_process_exit, l);
+        GL_ASSERT(l->exited != NULL);
+        (void)event_add(l->exited, NULL);
     }
 }
 
@@ -415,7 +415,7 @@ int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why)
 {
     struct event_base *base = gl_loop_base(l->loop);
     l->fd = l->pidfd = -1;
-    gl_list_init(&l->turns);
+    gl_list_init(&l->calls);
     l->timer = evtimer_new(base, on_timer, l);
     l->flush = event_new(base, -1, 0, on_flush, l);
     if (l->timer == NULL || l->flush == NULL) {
@@ -426,9 +426,9 @@ int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why)
 
 void gl_module_link_done(struct gl_module_link *l)
 {
-    struct gl_module_turn *t;
-    (void)hang_up(l);
-    while ((t = first_turn(l)) != NULL) {
+    struct gl_module_pending *t;
+    (void)stop_process(l);
+    while ((t = first_call(l)) != NULL) {
         gl_list_remove(&t->link);
         gl_mem_free(t);
     }
@@ -443,26 +443,26 @@ void gl_module_link_done(struct gl_module_link *l)
     gl_arena_done(&l->scratch);
 }
 
-struct gl_module_turn *gl_module_link_call(struct gl_module_link *l, void *turn_owner, gl_str input,
-                                           gl_ms timeout_ms)
+struct gl_module_pending *gl_module_link_call(struct gl_module_link *l, void *call_owner,
+                                              gl_str input, gl_ms timeout_ms)
 {
-    struct gl_module_turn *t = gl_mem_alloc(sizeof(*t) + input.n);
+    struct gl_module_pending *t = gl_mem_alloc(sizeof(*t) + input.n);
     memcpy(t->text, input.p, input.n);
     t->input = (gl_str){.p = t->text, .n = input.n};
-    t->owner = turn_owner;
+    t->owner = call_owner;
     t->id = ++l->last_id;
     t->timeout_ms = timeout_ms;
     gl_list_init(&t->link);
-    gl_list_push(&l->turns, &t->link);
+    gl_list_push(&l->calls, &t->link);
     if (l->state == GL_LINK_OFF) {
-        go_on(l);
+        restart(l);
     } else {
         send_some(l);
     }
     return t;
 }
 
-void gl_module_link_drop(struct gl_module_link *l, struct gl_module_turn *t, gl_ms grace_ms)
+void gl_module_link_drop(struct gl_module_link *l, struct gl_module_pending *t, gl_ms grace_ms)
 {
     t->owner = NULL;
     if (!t->is_sent) {
@@ -471,7 +471,7 @@ void gl_module_link_drop(struct gl_module_link *l, struct gl_module_turn *t, gl_
         return;
     }
     t->timeout_ms = grace_ms > 0 ? grace_ms : 1;
-    if (t == first_turn(l)) {
+    if (t == first_call(l)) {
         watch_first(l);
     }
 }

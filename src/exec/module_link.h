@@ -19,13 +19,13 @@
 #include "port/exec.h"
 
 struct event;
-struct gl_module_turn; /* a call */
+struct gl_module_pending; /* a call */
 
 struct gl_module_link_events {
     void *owner;
-    /* `turn_owner`: as given with the call. `end`, `exit_code`, `signal`, `output` and `error` of
+    /* `call_owner`: as given with the call. `end`, `exit_code`, `signal`, `output` and `error` of
      * the result are set, and valid until this returns. */
-    void (*ended)(void *owner, void *turn_owner, const struct gl_exec_result *result);
+    void (*ended)(void *owner, void *call_owner, const struct gl_exec_result *result);
 };
 
 enum gl_module_link_state { GL_LINK_OFF, GL_LINK_STARTING, GL_LINK_UP, GL_LINK_PAUSED };
@@ -40,9 +40,9 @@ struct gl_module_link {
     pid_t pid;
     int fd;
     int pidfd; /* -1: there is none, and only the end of `fd` tells that it died */
-    struct event *readable, *writable, *flush, *gone;
+    struct event *readable, *writable, *flush, *exited;
     struct event *timer;  /* the deadline of the first call; of starting; of a pause */
-    struct gl_link turns; /* first those that were sent */
+    struct gl_link calls; /* first those that were sent */
     size_t sent_n;
     uint64_t last_id;
     unsigned deaths; /* since the last good answer */
@@ -55,9 +55,9 @@ int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why);
 void gl_module_link_done(struct gl_module_link *l); /* calls under way are forgotten */
 
 /* `input` is copied. timeout_ms counts from the moment at which the call is handled; 0: none. */
-struct gl_module_turn *gl_module_link_call(struct gl_module_link *l, void *turn_owner, gl_str input,
-                                           gl_ms timeout_ms);
+struct gl_module_pending *gl_module_link_call(struct gl_module_link *l, void *call_owner,
+                                              gl_str input, gl_ms timeout_ms);
 /* Nobody waits for it any more: if it is being handled it may take `grace_ms`. */
-void gl_module_link_drop(struct gl_module_link *l, struct gl_module_turn *t, gl_ms grace_ms);
+void gl_module_link_drop(struct gl_module_link *l, struct gl_module_pending *t, gl_ms grace_ms);
 
 #endif

@@ -88,7 +88,7 @@ void gl_module_unload(void *object)
     }
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -117,7 +117,7 @@ int gl_module_files(const char *folder, struct gl_arena *a, const char ***ret, s
     }
     (void)closedir(d);
     if (err == 0) {
-        qsort(paths, n, sizeof(*paths), by_text);
+        qsort(paths, n, sizeof(*paths), compare_paths);
         *ret = paths;
         *ret_n = n;
     }

@@ -13,10 +13,10 @@
 #include "exec/module_spawn.h"
 
 enum {
-    LOOK_MS_MAX = 30000,
+    SCAN_MS_MAX = 30000,
     TEXT_BYTES_MAX = 4 << 20,
     FOLDERS_MAX = 64,
-    COMPLAINTS_BYTES_MAX = 600, /* they stand in a sentence */
+    PROBLEMS_BYTES_MAX = 600, /* they stand in a sentence */
 };
 
 /* ---- what the host says ---- */
@@ -64,9 +64,9 @@ static void read_line(struct gl_module_registry *r, gl_str line)
     gl_str error = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "error"), &a);
     if (name.n > 0 && path.n > 0) {
         add_entry(r, name, path);
-    } else if (error.n > 0 && path.n > 0 && r->complaints.n < COMPLAINTS_BYTES_MAX) {
+    } else if (error.n > 0 && path.n > 0 && r->problems.n < PROBLEMS_BYTES_MAX) {
         bool has_path = memmem(error.p, error.n, path.p, path.n) != NULL;
-        gl_buf_fmt(&r->complaints, "%s%.*s%s%.*s", r->complaints.n > 0 ? "; " : ". Not used: ",
+        gl_buf_fmt(&r->problems, "%s%.*s%s%.*s", r->problems.n > 0 ? "; " : ". Not used: ",
                    GL_STR_ARG(has_path ? (gl_str){0} : path), has_path ? "" : ": ",
                    GL_STR_ARG(error));
     }
@@ -81,7 +81,7 @@ void gl_module_registry_read(struct gl_module_registry *r, gl_str text)
 
 /* ---- looking ---- */
 
-static void end_look(struct gl_module_registry *r)
+static void end_scan(struct gl_module_registry *r)
 {
     if (r->readable != NULL) {
         event_free(r->readable);
@@ -99,7 +99,7 @@ static void end_look(struct gl_module_registry *r)
 /* The host has ended; or has taken too long, or there is none. */
 static void finish(struct gl_module_registry *r)
 {
-    end_look(r);
+    end_scan(r);
     gl_module_registry_read(r, gl_buf_view(&r->text));
     gl_buf_done(&r->text);
     r->state = GL_REGISTRY_READY;
@@ -132,7 +132,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     finish(r);
 }
 
-static int spawn_look(struct gl_module_registry *r)
+static int spawn_scan(struct gl_module_registry *r)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char **args = GL_NEW_ARRAY(&a, const char *, r->folders_n + 2);
@@ -145,14 +145,14 @@ static int spawn_look(struct gl_module_registry *r)
     return err;
 }
 
-void gl_module_registry_look(struct gl_module_registry *r)
+void gl_module_registry_scan(struct gl_module_registry *r)
 {
-    struct timeval at_once = {0}, most = {.tv_sec = LOOK_MS_MAX / 1000};
-    if (r->state != GL_REGISTRY_FRESH) {
+    struct timeval at_once = {0}, most = {.tv_sec = SCAN_MS_MAX / 1000};
+    if (r->state != GL_REGISTRY_NEW) {
         return;
     }
-    r->state = GL_REGISTRY_LOOKING;
-    if (r->program == NULL || r->folders_n == 0 || spawn_look(r) != 0) {
+    r->state = GL_REGISTRY_SCANNING;
+    if (r->program == NULL || r->folders_n == 0 || spawn_scan(r) != 0) {
         (void)evtimer_add(r->timer, &at_once);
         return;
     }
@@ -216,7 +216,7 @@ static int refuse(const struct gl_module_registry *r, gl_str name, struct gl_why
                   "there is no native module %.*s; there are: %.*s. Put its shared object into a "
                   "folder that GLIA_MODULES_DIR names, and start the node again%.*s",
                   GL_STR_ARG(name), GL_STR_ARG(all.n > 0 ? gl_buf_view(&all) : GL_S("none")),
-                  GL_STR_ARG(gl_buf_view(&r->complaints)));
+                  GL_STR_ARG(gl_buf_view(&r->problems)));
 }
 
 int gl_module_registry_find(struct gl_module_registry *r, gl_str name, struct gl_module_entry **ret,
@@ -295,7 +295,7 @@ void gl_module_registry_done(struct gl_module_registry *r)
 {
     struct gl_module_entry *e;
     if (r->timer != NULL) {
-        end_look(r);
+        end_scan(r);
         event_free(r->timer);
     }
     for (size_t i = 0; (e = gl_map_next(&r->entries, &i)) != NULL;) {
@@ -310,6 +310,6 @@ void gl_module_registry_done(struct gl_module_registry *r)
     }
     gl_map_done(&r->entries);
     gl_buf_done(&r->text);
-    gl_buf_done(&r->complaints);
+    gl_buf_done(&r->problems);
     gl_arena_done(&r->arena);
 }

@@ -28,7 +28,7 @@ struct gl_module_entry {
 struct gl_module_registry {
     struct gl_loop *loop;
     struct gl_module_link_events events; /* for links */
-    void (*ready)(void *owner);          /* once, after gl_module_registry_look() */
+    void (*ready)(void *owner);          /* once, after gl_module_registry_scan() */
     void *owner;
 
     struct gl_arena arena;
@@ -37,13 +37,13 @@ struct gl_module_registry {
     const char **folders;
     size_t folders_n;
     gl_str trusted; /* names, separated by commas or white space */
-    enum { GL_REGISTRY_FRESH, GL_REGISTRY_LOOKING, GL_REGISTRY_READY } state;
+    enum { GL_REGISTRY_NEW, GL_REGISTRY_SCANNING, GL_REGISTRY_READY } state;
     pid_t pid;
     int fd;
     struct event *readable, *timer;
     struct gl_buf text;
-    struct gl_map entries;    /* struct gl_module_entry */
-    struct gl_buf complaints; /* about files that are no modules, for people */
+    struct gl_map entries;  /* struct gl_module_entry */
+    struct gl_buf problems; /* about files that are no modules, for people */
 };
 
 /* `r` is all zero but for loop, events, ready and owner. `folders`: absolute paths, separated by
@@ -53,7 +53,7 @@ int gl_module_registry_init(struct gl_module_registry *r, const char *folders, c
 void gl_module_registry_done(struct gl_module_registry *r);
 
 /* Begin to look, if nobody has yet. */
-void gl_module_registry_look(struct gl_module_registry *r);
+void gl_module_registry_scan(struct gl_module_registry *r);
 
 /* The module of that name, with or without "Elixir." before it; or of its last part, behind the
  * last '.'. A trusted one is open then, another has its link. GL_E_INVALID: there is none, and

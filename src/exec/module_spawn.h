@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 /* Start `program` with these arguments (NULL ends them). Its descriptor GL_MODULE_FD is the other
- * end of *ret_fd, which does not block. It sees nothing of ours but that, and no variable whose
+ * end of *ret_fd, which does not block. It sees nothing of ours but that, and no variable find_exec
  * name begins with GLIA_. */
 int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid, int *ret_fd,
                     struct gl_why *reterr_why);

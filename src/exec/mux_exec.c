@@ -39,7 +39,7 @@ static struct mux_exec *of(struct gl_exec *x)
     return GL_CONTAINER(x, struct mux_exec, exec);
 }
 
-static struct gl_exec *whose(struct mux_exec *x, const struct gl_attempt_key *key)
+static struct gl_exec *find_exec(struct mux_exec *x, const struct gl_attempt_key *key)
 {
     for (size_t i = 0; i < x->sides_n; i++) {
         if (x->sides[i].knows(x->sides[i].exec, key)) {
@@ -65,25 +65,25 @@ static void mux_start(struct gl_exec *port, struct gl_exec_req *req,
 static void mux_attach(struct gl_exec *port, struct gl_exec_req *req,
                        const struct gl_attempt_key *key, uint64_t token, gl_str epoch)
 {
-    struct gl_exec *to = whose(of(port), key);
+    struct gl_exec *to = find_exec(of(port), key);
     to->ops->attach(to, req, key, token, epoch);
 }
 
 static void mux_stop(struct gl_exec *port, struct gl_exec_req *req,
                      const struct gl_attempt_key *key, uint64_t token, gl_ms grace_ms)
 {
-    struct gl_exec *to = whose(of(port), key);
+    struct gl_exec *to = find_exec(of(port), key);
     to->ops->stop(to, req, key, token, grace_ms);
 }
 
 static void mux_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint64_t token)
 {
-    struct gl_exec *to = whose(of(port), key);
+    struct gl_exec *to = find_exec(of(port), key);
     to->ops->ack(to, key, token);
 }
 
 /* Texts are copied: the first list is gone when the second comes. */
-static void keep_infos(struct listing *l, const struct gl_exec_req *from)
+static void append_infos(struct listing *l, const struct gl_exec_req *from)
 {
     struct gl_arena *a = &l->arena;
     struct gl_exec_info *all = GL_NEW_ARRAY(a, struct gl_exec_info, l->infos_n + from->infos_n + 1);
@@ -105,7 +105,7 @@ static void on_last_list(struct gl_exec_req *req)
     struct listing *l = GL_CONTAINER(req, struct listing, req);
     struct gl_exec_req *asked = l->asked;
     if (req->status == 0) {
-        keep_infos(l, req);
+        append_infos(l, req);
         asked->infos = l->infos;
         asked->infos_n = l->infos_n;
     }
@@ -131,7 +131,7 @@ static void on_side_list(struct gl_exec_req *req)
 {
     struct listing *l = GL_CONTAINER(req, struct listing, req);
     if (req->status == 0) { /* else it has nothing that would outlive it */
-        keep_infos(l, req);
+        append_infos(l, req);
     }
     list_next(l);
 }

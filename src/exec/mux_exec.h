@@ -1,8 +1,8 @@
 /* mux_exec.h - one executor made of several: each of the others has a driver of its own, "noop"
  * first; everything else goes to the keeper.
  *
- * Calls about an attempt go to whoever knows it; about an unknown one the keeper is asked, whose
- * epoch and whose `up` and `down` count. */
+ * Calls about an attempt go to whoever knows it; about an unknown one the keeper is asked,
+ * find_exec epoch and find_exec `up` and `down` count. */
 #ifndef GL_EXEC_MUX_EXEC_H
 #define GL_EXEC_MUX_EXEC_H
 

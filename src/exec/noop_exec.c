@@ -54,7 +54,7 @@ static void exec_stop(struct gl_exec *port, struct gl_exec_req *req,
     (void)grace_ms; /* it takes no time */
     struct gl_book *b = of(port);
     struct gl_exec_result stopped = {.end = GL_EXEC_STOPPED};
-    if (!gl_book_raise(b, key, token, req)) {
+    if (!gl_book_raise_floor(b, key, token, req)) {
         return;
     }
     struct gl_book_attempt *a = gl_book_find(b, key);

@@ -30,12 +30,12 @@ enum gl_attempt_state {
 enum { GL_ATTEMPT_BYTES = 512 /* of a record of one attempt, without its output; a guess */ };
 
 struct gl_floor {
-    struct gl_link link; /* in floors_idle while charges_n == 0 */
+    struct gl_link link; /* in floors_idle while attempts_n == 0 */
     uint64_t token;
-    size_t charges_n;
+    size_t attempts_n;
     bool has_folder;      /* its folder is there */
-    bool has_left;        /* something is in it besides folders on the shelf */
-    uint32_t shelved_n;   /* those: see dir_cache.h */
+    bool has_files;       /* something is in it besides folders on the shelf */
+    uint32_t cached_n;    /* those: see dir_cache.h */
     struct gl_link empty; /* in floors_empty while its folder can be given away */
     gl_str key;           /* "context/job" */
     char text[];
@@ -46,9 +46,9 @@ struct gl_attempt;
 /* A process we are the parent of. */
 struct gl_proc {
     pid_t pid;
-    struct gl_attempt *charge; /* NULL: nobody knows whose it is */
-    struct gl_link link;       /* in the charge's `adopted`; unused for the attempt's own process */
-    bool direct;               /* the attempt's own process, not an orphaned descendant */
+    struct gl_attempt *attempt; /* NULL: nobody knows whose it is */
+    struct gl_link link; /* in the charge's `adopted`; unused for the attempt's own process */
+    bool direct;         /* the attempt's own process, not an orphaned descendant */
 };
 
 struct gl_attempt {
@@ -65,14 +65,14 @@ struct gl_attempt {
     uint64_t ticks_min, ticks_max;
     int wait_status;
     struct gl_capture capture;
-    struct gl_worker_lines *heard; /* of a worker; else NULL */
-    struct gl_redactor *redactor;  /* while it runs, if it has secrets */
+    struct gl_worker_lines *worker; /* of a worker; else NULL */
+    struct gl_redactor *redactor;   /* while it runs, if it has secrets */
 
     struct gl_timer timer;
     gl_ms deadline, kill_at, beacon_at, clear_at; /* INT64_MAX: none */
     gl_ms grace_ms, beacon_ms;
     uint64_t incarnation;  /* of the last node that has started it or asked about it, ... */
-    gl_ms heard_at;        /* ... and when that was last heard, if another has come since */
+    gl_ms contact_at;      /* ... and when that was last heard, if another has come since */
     gl_ms orphan_grace_ms; /* as that node wanted it: others count on it */
     bool needs_session;    /* a word counts only as long as the node has a session */
     bool stopping;         /* SIGTERM was sent because of ... */
@@ -83,36 +83,36 @@ struct gl_attempt {
     int output_source;
     struct gl_buf output;
     struct gl_buf error;
-    bool has_left;     /* its folder is its own: it has not been put on the shelf */
-    uint64_t noted_at; /* where its end stands in the journal; 0: nowhere yet */
+    bool has_files;      /* its folder is its own: it has not been put on the shelf */
+    uint64_t journal_at; /* where its end stands in the journal; 0: nowhere yet */
     char text[];
 };
 
 /* Compare with the floor of the job and raise it. GL_E_STALE: the token is lower. */
-int gl_attempt_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
-                     struct gl_why *reterr_why);
+int gl_attempt_raise_floor(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
+                           struct gl_why *reterr_why);
 
 struct gl_attempt *gl_attempt_find(struct gl_keeper *k, const struct gl_attempt_key *key);
 /* The key must be valid, unknown, and its floor raised. */
 struct gl_attempt *gl_attempt_new(struct gl_keeper *k, const struct gl_attempt_key *key,
                                   uint64_t token, enum gl_attempt_state state);
 /* Forget it. Freed when the turn is over. */
-void gl_attempt_bury(struct gl_keeper *k, struct gl_attempt *c);
-void gl_attempt_free_buried(struct gl_keeper *k);
+void gl_attempt_remove(struct gl_keeper *k, struct gl_attempt *a);
+void gl_attempt_free_removed(struct gl_keeper *k);
 void gl_attempt_free_all(struct gl_keeper *k);
 
 /* Something about the job's folder has changed: can it be given away? */
-void gl_attempt_review(struct gl_keeper *k, struct gl_floor *f);
+void gl_attempt_update_job_folder(struct gl_keeper *k, struct gl_floor *f);
 
-/* The only writer of c->state. */
-void gl_attempt_move(struct gl_keeper *k, struct gl_attempt *c, enum gl_attempt_state next);
+/* The only writer of a->state. */
+void gl_attempt_move(struct gl_keeper *k, struct gl_attempt *a, enum gl_attempt_state next);
 
 /* About what the record of its end takes in the journal. */
-size_t gl_attempt_bytes(const struct gl_attempt *c);
+size_t gl_attempt_bytes(const struct gl_attempt *a);
 
 /* The journal's record of its beginning; borrows from both. */
-struct gl_keeper_msg gl_attempt_begun(const struct gl_keeper *k, const struct gl_attempt *c);
+struct gl_keeper_msg gl_attempt_begun(const struct gl_keeper *k, const struct gl_attempt *a);
 /* The ENDED message of a charge whose result is complete; borrows from it. */
-struct gl_keeper_msg gl_attempt_ended(const struct gl_attempt *c);
+struct gl_keeper_msg gl_attempt_ended(const struct gl_attempt *a);
 
 #endif

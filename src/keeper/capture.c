@@ -40,7 +40,7 @@ void gl_capture_free_closed(struct gl_keeper *k)
     GL_ASSERT(gl_list_empty(&k->pipes_closed));
 }
 
-static void leave_pipe(struct gl_keeper *k, struct gl_stream *s)
+static void release_pipe(struct gl_keeper *k, struct gl_stream *s)
 {
     if (s->pipe != NULL) {
         close_pipe(k, s->pipe);
@@ -100,7 +100,7 @@ static void pause_pipe(struct gl_keeper *k, struct gl_pipe *p)
     GL_ASSERT(p->is_paused);
 }
 
-void gl_capture_go_on(struct gl_keeper *k, struct gl_capture *c)
+void gl_capture_resume(struct gl_keeper *k, struct gl_capture *c)
 {
     struct gl_pipe *p = c->out.pipe;
     if (p != NULL && p->is_paused) {
@@ -118,8 +118,8 @@ void gl_capture_init(struct gl_capture *c)
 
 void gl_capture_done(struct gl_keeper *k, struct gl_capture *c)
 {
-    leave_pipe(k, &c->out);
-    leave_pipe(k, &c->err);
+    release_pipe(k, &c->out);
+    release_pipe(k, &c->err);
     gl_fs_closep(&c->log_fd);
     gl_redact_done(&c->out.redact);
     gl_redact_done(&c->err.redact);
@@ -433,16 +433,17 @@ gl_str gl_capture_last(const struct gl_capture *c)
 /* ---- reading ---- */
 
 /* Of a worker; what is left is for the log. */
-static gl_str hear(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
+static gl_str take_worker_text(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s,
+                               gl_str text)
 {
     GL_ASSERT(s == &c->out || s == &c->err);
     if (s == &c->err) {
-        gl_worker_lines_err(c->heard, text);
+        gl_worker_lines_err(c->worker, text);
         return text;
     }
     gl_buf_reset(&k->plain);
-    gl_worker_lines_out(k, c->heard, text, &k->plain);
-    if (gl_worker_lines_is_full(c->heard) && !c->heard->is_over && gl_client_hears(k)) {
+    gl_worker_lines_out(k, c->worker, text, &k->plain);
+    if (gl_worker_lines_is_full(c->worker) && !c->worker->is_over && gl_client_takes_lines(k)) {
         pause_pipe(k, s->pipe);
     }
     return gl_buf_view(&k->plain);
@@ -451,8 +452,8 @@ static gl_str hear(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *
 static void take_text(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
 {
     GL_ASSERT(s == &c->out || s == &c->err);
-    if (c->heard != NULL) {
-        text = hear(k, c, s, text);
+    if (c->worker != NULL) {
+        text = take_worker_text(k, c, s, text);
     } else if (s == &c->out) {
         track_last(c, text);
     }
@@ -496,10 +497,10 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
         more = read_some(k, c, s);
     }
     end_redact(k, c, s);
-    leave_pipe(k, s);
-    if (c->heard != NULL && s == &c->out) {
+    release_pipe(k, s);
+    if (c->worker != NULL && s == &c->out) {
         gl_buf_reset(&k->plain);
-        gl_worker_lines_end_out(k, c->heard, &k->plain);
+        gl_worker_lines_end_out(k, c->worker, &k->plain);
         gl_buf_str(&s->partial, gl_buf_view(&k->plain));
     }
     if (s->partial.n > 0) {
@@ -513,14 +514,14 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
 
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
 {
-    if (c->heard != NULL) {
-        c->heard->is_over = true;
+    if (c->worker != NULL) {
+        c->worker->is_over = true;
     }
     finish_stream(k, c, &c->out);
     finish_stream(k, c, &c->err);
     end_last(c);
-    if (c->heard != NULL) {
-        gl_worker_lines_end(k, c->heard, c->out.redact.replaced);
+    if (c->worker != NULL) {
+        gl_worker_lines_end(k, c->worker, c->out.redact.replaced);
     }
     if (c->head_bytes > 0 && c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
         (void)shorten(k, c); /* the log then keeps more than it should: no harm */

@@ -47,7 +47,7 @@ struct gl_stream {
 
 struct gl_capture {
     struct gl_stream out, err;
-    struct gl_worker_lines *heard; /* of a worker; borrowed */
+    struct gl_worker_lines *worker; /* of a worker; borrowed */
 
     int log_fd;          /* negative: nothing written yet */
     const char *path;    /* of the log, relative to the contexts' folder; set by the owner, taken */
@@ -72,7 +72,7 @@ int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
                     const struct gl_redactor *redactor, int *ret_out, int *ret_err,
                     struct gl_why *reterr_why);
 /* A worker's lines were told: go on reading if they were too many. */
-void gl_capture_go_on(struct gl_keeper *k, struct gl_capture *c);
+void gl_capture_resume(struct gl_keeper *k, struct gl_capture *c);
 /* The processes have ended: read what is left, end the last lines, close. Then gl_capture_last() is
  * final. */
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c);

@@ -14,50 +14,51 @@
 #include "os/sock.h"
 
 enum {
-    CALLERS_MAX = 16,
+    CLIENTS_MAX = 16,
     ACCEPT_PAUSE_NS = 10 * 1000000,
-    PATIENCE_MS = 5000,
+    HELLO_TIMEOUT_MS = 5000,
     READ_BYTES = 64 << 10,
     FRAMES_PER_TURN = 16,        /* so that a burst of starts does not keep ended steps waiting */
-    OUT_BYTES_HIGH = 4 << 20,    /* more is queued than this: hear no more from it */
-    UNSAID_BYTES_HIGH = 1 << 20, /* report no more ends until it has read some */
+    OUT_BYTES_HIGH = 4 << 20,    /* more is queued than this: read no more from it */
+    REPORT_BYTES_HIGH = 1 << 20, /* report no more ends until it has read some */
 };
 
 /* ---- life ---- */
 
-static void hang_up(struct gl_keeper *k, struct gl_client *c)
+static void disconnect(struct gl_keeper *k, struct gl_client *c)
 {
-    GL_ASSERT(k->callers_n > 0 || c->watch.fd < 0);
+    GL_ASSERT(k->clients_n > 0 || c->watch.fd < 0);
     if (c->watch.fd < 0) {
         return;
     }
     gl_keeper_unwatch(&c->watch);
-    gl_keeper_clear_timer(k, &c->patience);
+    gl_keeper_clear_timer(k, &c->hello_timer);
     gl_list_remove(&c->link);
-    gl_list_push(&k->gone, &c->link);
-    k->callers_n--;
+    gl_list_push(&k->closed_clients, &c->link);
+    k->clients_n--;
     if (k->active == c) {
         k->active = NULL;
-        k->heard_at = k->now;
+        k->contact_at = k->now;
     }
 }
 
-static void free_gone(struct gl_keeper *k)
+static void free_closed(struct gl_keeper *k)
 {
-    while (!gl_list_empty(&k->gone)) {
-        struct gl_client *c = GL_CONTAINER(gl_list_first(&k->gone), struct gl_client, link);
+    while (!gl_list_empty(&k->closed_clients)) {
+        struct gl_client *c =
+            GL_CONTAINER(gl_list_first(&k->closed_clients), struct gl_client, link);
         gl_list_remove(&c->link);
         gl_buf_done(&c->in);
         gl_buf_done(&c->out);
         gl_mem_free(c);
     }
-    GL_ASSERT(gl_list_empty(&k->gone));
+    GL_ASSERT(gl_list_empty(&k->closed_clients));
 }
 
-static void on_impatience(struct gl_keeper *k, struct gl_timer *t)
+static void on_hello_timeout(struct gl_keeper *k, struct gl_timer *t)
 {
     GL_ASSERT(t->due <= k->now);
-    hang_up(k, GL_CONTAINER(t, struct gl_client, patience));
+    disconnect(k, GL_CONTAINER(t, struct gl_client, hello_timer));
 }
 
 void gl_client_activate(struct gl_keeper *k, struct gl_client *c)
@@ -65,23 +66,23 @@ void gl_client_activate(struct gl_keeper *k, struct gl_client *c)
     GL_ASSERT(c->version != 0);
     GL_ASSERT(!c->closing);
     if (k->active != NULL && k->active != c) {
-        hang_up(k, k->active);
+        disconnect(k, k->active);
     }
     k->active = c;
-    k->heard_at = k->now;
-    gl_keeper_clear_timer(k, &c->patience);
+    k->contact_at = k->now;
+    gl_keeper_clear_timer(k, &c->hello_timer);
     /* What was told to an earlier connection and not acknowledged is told again. */
-    while (!gl_list_empty(&k->said)) {
-        struct gl_link *l = gl_list_first(&k->said);
+    while (!gl_list_empty(&k->reported)) {
+        struct gl_link *l = gl_list_first(&k->reported);
         gl_list_remove(l);
-        gl_list_push(&k->unsaid, l);
+        gl_list_push(&k->unreported, l);
     }
-    GL_ASSERT(gl_list_empty(&k->said));
+    GL_ASSERT(gl_list_empty(&k->reported));
 }
 
 /* ---- words in ---- */
 
-static bool may_hear(const struct gl_client *c)
+static bool may_read(const struct gl_client *c)
 {
     return c->watch.fd >= 0 && !c->closing && c->out.n < OUT_BYTES_HIGH;
 }
@@ -106,7 +107,7 @@ static void compact(struct gl_client *c)
 
 static void take_frames(struct gl_keeper *k, struct gl_client *c)
 {
-    for (int i = 0; may_hear(c); i++) {
+    for (int i = 0; may_read(c); i++) {
         struct gl_why why;
         gl_str message;
         size_t used = 0;
@@ -118,7 +119,7 @@ static void take_frames(struct gl_keeper *k, struct gl_client *c)
             break;
         }
         if (i == FRAMES_PER_TURN) {
-            k->unread = true;
+            k->frames_left = true;
             break;
         }
         c->in_used += used;
@@ -128,7 +129,7 @@ static void take_frames(struct gl_keeper *k, struct gl_client *c)
     compact(c);
 }
 
-static void on_words(struct gl_keeper *k, struct gl_client *c)
+static void on_input(struct gl_keeper *k, struct gl_client *c)
 {
     char bytes[READ_BYTES];
     ssize_t n = recv(c->watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -138,7 +139,7 @@ static void on_words(struct gl_keeper *k, struct gl_client *c)
         return;
     }
     if (n <= 0) {
-        hang_up(k, c);
+        disconnect(k, c);
         return;
     }
     gl_buf_add(&c->in, bytes, (size_t)n);
@@ -149,24 +150,24 @@ static void on_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     struct gl_client *c = GL_CONTAINER(w, struct gl_client, watch);
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-        if (may_hear(c) || events & (EPOLLHUP | EPOLLERR)) {
-            on_words(k, c);
+        if (may_read(c) || events & (EPOLLHUP | EPOLLERR)) {
+            on_input(k, c);
         }
     }
 }
 
-void gl_client_go_on(struct gl_keeper *k)
+void gl_client_resume(struct gl_keeper *k)
 {
-    struct gl_client *all[CALLERS_MAX];
+    struct gl_client *all[CLIENTS_MAX];
     size_t n = 0;
 
-    GL_ASSERT(k->callers_n <= CALLERS_MAX);
-    k->unread = false;
+    GL_ASSERT(k->clients_n <= CLIENTS_MAX);
+    k->frames_left = false;
     /* A hello cuts others off, but frees them only when the turn is over. */
-    for (struct gl_link *l = k->callers.next; l != &k->callers; l = l->next) {
+    for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
         all[n++] = GL_CONTAINER(l, struct gl_client, link);
     }
-    GL_ASSERT(n == k->callers_n);
+    GL_ASSERT(n == k->clients_n);
     for (size_t i = 0; i < n; i++) {
         take_frames(k, all[i]);
     }
@@ -181,7 +182,7 @@ void gl_client_send(struct gl_client *c, const struct gl_keeper_msg *m)
     }
 }
 
-void gl_client_tell(struct gl_keeper *k, const struct gl_keeper_msg *m)
+void gl_client_notify(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
     if (k->active != NULL && k->active->out.n < OUT_BYTES_HIGH) {
         gl_client_send(k->active, m);
@@ -203,35 +204,35 @@ void gl_client_refuse(struct gl_client *c, int status, const char *text)
     GL_ASSERT(c->closing);
 }
 
-bool gl_client_hears(const struct gl_keeper *k)
+bool gl_client_takes_lines(const struct gl_keeper *k)
 {
     return k->active != NULL && k->active->version >= GL_KEEPER_VERSION_WORKERS;
 }
 
 /* What a worker has said, until so many bytes are queued. */
-static void send_said(struct gl_client *c, struct gl_worker_lines *h, size_t bytes_high)
+static void send_lines(struct gl_client *c, struct gl_worker_lines *w, size_t bytes_high)
 {
-    struct gl_said *s;
+    struct gl_worker_line *s;
 
     GL_ASSERT(bytes_high > 0);
-    while (c->out.n < bytes_high && (s = gl_worker_lines_first(h)) != NULL) {
+    while (c->out.n < bytes_high && (s = gl_worker_lines_first(w)) != NULL) {
         struct gl_keeper_msg m = {
-            .type = GL_KEEPER_SAID,
-            .start = {.key = h->charge->key, .token = h->charge->token},
+            .type = GL_KEEPER_LINE,
+            .start = {.key = w->attempt->key, .token = w->attempt->token},
             .line = {.p = s->text, .n = s->n},
         };
         gl_client_send(c, &m);
-        gl_worker_lines_pop(h);
+        gl_worker_lines_pop(w);
     }
 }
 
-void gl_client_send_end(struct gl_client *c, struct gl_attempt *charge, uint64_t req)
+void gl_client_send_end(struct gl_client *c, struct gl_attempt *a, uint64_t req)
 {
-    struct gl_keeper_msg m = gl_attempt_ended(charge);
+    struct gl_keeper_msg m = gl_attempt_ended(a);
 
-    GL_ASSERT(charge->state == GL_ATTEMPT_ENDED);
-    if (charge->heard != NULL && c->version >= GL_KEEPER_VERSION_WORKERS) {
-        send_said(c, charge->heard, SIZE_MAX);
+    GL_ASSERT(a->state == GL_ATTEMPT_ENDED);
+    if (a->worker != NULL && c->version >= GL_KEEPER_VERSION_WORKERS) {
+        send_lines(c, a->worker, SIZE_MAX);
     }
     if (req != 0) {
         m.type = GL_KEEPER_REPLY;
@@ -242,20 +243,20 @@ void gl_client_send_end(struct gl_client *c, struct gl_attempt *charge, uint64_t
     gl_client_send(c, &m);
 }
 
-static void report_said(struct gl_keeper *k)
+static void report_lines(struct gl_keeper *k)
 {
-    bool hears = gl_client_hears(k);
-    for (struct gl_link *l = k->talking.next, *next; l != &k->talking; l = next) {
-        struct gl_worker_lines *h = GL_CONTAINER(l, struct gl_worker_lines, talking);
+    bool takes_lines = gl_client_takes_lines(k);
+    for (struct gl_link *l = k->lines_waiting.next, *next; l != &k->lines_waiting; l = next) {
+        struct gl_worker_lines *w = GL_CONTAINER(l, struct gl_worker_lines, waiting);
         next = l->next;
-        if (hears) {
-            send_said(k->active, h, OUT_BYTES_HIGH);
+        if (takes_lines) {
+            send_lines(k->active, w, OUT_BYTES_HIGH);
         }
-        if (!hears || !gl_worker_lines_is_full(h)) {
-            gl_capture_go_on(k, &h->charge->capture);
+        if (!takes_lines || !gl_worker_lines_is_full(w)) {
+            gl_capture_resume(k, &w->attempt->capture);
         }
-        if (gl_worker_lines_first(h) == NULL) {
-            gl_list_remove(&h->talking);
+        if (gl_worker_lines_first(w) == NULL) {
+            gl_list_remove(&w->waiting);
         }
     }
 }
@@ -263,18 +264,18 @@ static void report_said(struct gl_keeper *k)
 static void report_ends(struct gl_keeper *k)
 {
     struct gl_client *c = k->active;
-    while (c != NULL && c->out.n < UNSAID_BYTES_HIGH && !gl_list_empty(&k->unsaid)) {
-        struct gl_link *l = gl_list_first(&k->unsaid);
+    while (c != NULL && c->out.n < REPORT_BYTES_HIGH && !gl_list_empty(&k->unreported)) {
+        struct gl_link *l = gl_list_first(&k->unreported);
         gl_client_send_end(c, GL_CONTAINER(l, struct gl_attempt, link), 0);
         gl_list_remove(l);
-        gl_list_push(&k->said, l);
+        gl_list_push(&k->reported, l);
     }
 }
 
 /* Watch for what we can use: room to write if something is queued, words if we would take them. */
 static void adjust_watch(struct gl_keeper *k, struct gl_client *c)
 {
-    uint32_t events = (c->out.n > 0 ? EPOLLOUT : 0u) | (may_hear(c) ? EPOLLIN : 0u);
+    uint32_t events = (c->out.n > 0 ? EPOLLOUT : 0u) | (may_read(c) ? EPOLLIN : 0u);
 
     GL_ASSERT(c->watch.fd >= 0);
     if (events != c->events) {
@@ -292,7 +293,7 @@ static void write_out(struct gl_keeper *k, struct gl_client *c)
             continue;
         }
         if (n < 0 && errno != EAGAIN) {
-            hang_up(k, c);
+            disconnect(k, c);
             return;
         }
         if (n < 0) {
@@ -306,26 +307,27 @@ static void write_out(struct gl_keeper *k, struct gl_client *c)
         c->out.n -= at;
     }
     if (c->closing && c->out.n == 0) {
-        hang_up(k, c);
+        disconnect(k, c);
         return;
     }
     adjust_watch(k, c);
-    if (may_hear(c) && unread(c).n > 0) {
-        k->unread = true; /* there may be whole frames that we would not take before */
+    if (may_read(c) && unread(c).n > 0) {
+        k->frames_left = true; /* there may be whole frames that we would not take before */
     }
 }
 
 static bool has_more(const struct gl_keeper *k)
 {
-    return !gl_list_empty(&k->unsaid) || (gl_client_hears(k) && !gl_list_empty(&k->talking));
+    return !gl_list_empty(&k->unreported) ||
+           (gl_client_takes_lines(k) && !gl_list_empty(&k->lines_waiting));
 }
 
 void gl_client_flush(struct gl_keeper *k)
 {
-    bool reported = k->active != NULL && !gl_list_empty(&k->unsaid);
-    report_said(k);
+    bool reported = k->active != NULL && !gl_list_empty(&k->unreported);
+    report_lines(k);
     report_ends(k);
-    for (struct gl_link *l = k->callers.next, *next; l != &k->callers; l = next) {
+    for (struct gl_link *l = k->clients.next, *next; l != &k->clients; l = next) {
         next = l->next;
         struct gl_client *c = GL_CONTAINER(l, struct gl_client, link);
         if (c->out.n > 0 || c->closing) {
@@ -333,29 +335,29 @@ void gl_client_flush(struct gl_keeper *k)
         }
     }
     if (k->active != NULL && k->active->out.n == 0 && has_more(k)) {
-        k->unread = true; /* it has read faster than expected: go on at once */
+        k->frames_left = true; /* it has read faster than expected: go on at once */
     }
     if (reported) {
         GL_FAILPOINT("keeper.after_report");
     }
-    free_gone(k);
+    free_closed(k);
 }
 
 void gl_client_close_all(struct gl_keeper *k)
 {
-    while (!gl_list_empty(&k->callers)) {
-        hang_up(k, GL_CONTAINER(gl_list_first(&k->callers), struct gl_client, link));
+    while (!gl_list_empty(&k->clients)) {
+        disconnect(k, GL_CONTAINER(gl_list_first(&k->clients), struct gl_client, link));
     }
-    free_gone(k);
+    free_closed(k);
     gl_keeper_unwatch(&k->listener);
-    GL_ASSERT(k->callers_n == 0);
+    GL_ASSERT(k->clients_n == 0);
 }
 
 /* ---- new ones ---- */
 
 /* The folder is private already; this also keeps out who got a descriptor of it. Root may look at
  * anybody's. */
-static bool is_welcome(int fd)
+static bool is_allowed(int fd)
 {
     uid_t uid = 0;
     pid_t pid = 0;
@@ -363,7 +365,7 @@ static bool is_welcome(int fd)
     return gl_sock_peer(fd, &uid, &pid, &why) == 0 && (uid == geteuid() || uid == 0);
 }
 
-static void on_knock(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+static void on_connect(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     struct gl_why why;
     (void)events;
@@ -374,23 +376,23 @@ static void on_knock(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
         }
         return;
     }
-    if (k->callers_n >= CALLERS_MAX || !is_welcome(fd)) {
+    if (k->clients_n >= CLIENTS_MAX || !is_allowed(fd)) {
         (void)close(fd);
         return;
     }
     struct gl_client *c = gl_mem_alloc(sizeof(*c));
     c->watch = (struct gl_watch){.ready = on_ready, .fd = fd};
     c->events = EPOLLIN;
-    c->patience.fire = on_impatience;
+    c->hello_timer.fire = on_hello_timeout;
     gl_list_init(&c->link);
-    GL_ASSERT(k->callers_n < CALLERS_MAX);
-    gl_list_push(&k->callers, &c->link);
-    k->callers_n++;
+    GL_ASSERT(k->clients_n < CLIENTS_MAX);
+    gl_list_push(&k->clients, &c->link);
+    k->clients_n++;
     if (gl_keeper_watch(k, &c->watch, &why) < 0) {
-        hang_up(k, c);
+        disconnect(k, c);
         return;
     }
-    gl_keeper_set_timer(k, &c->patience, gl_keeper_after(k, PATIENCE_MS));
+    gl_keeper_set_timer(k, &c->hello_timer, gl_keeper_after(k, HELLO_TIMEOUT_MS));
 }
 
 int gl_client_listen(struct gl_keeper *k, struct gl_why *reterr_why)
@@ -400,6 +402,6 @@ int gl_client_listen(struct gl_keeper *k, struct gl_why *reterr_why)
     if (r < 0) {
         return r;
     }
-    k->listener.ready = on_knock;
+    k->listener.ready = on_connect;
     return gl_keeper_watch(k, &k->listener, reterr_why);
 }

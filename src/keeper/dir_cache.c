@@ -13,7 +13,7 @@
 #include "os/fs.h"
 
 enum {
-    SHELF_MAX = 256,
+    CACHED_MAX = 256,
     IDLE_JOBS_KEPT = 64, /* so that a job between two steps is not the one that is taken from */
     FOLDER_MODE = 0700,
 };
@@ -98,25 +98,25 @@ static gl_str job_path(struct gl_keeper *k, const struct gl_floor *job)
     return gl_rundir_join(&k->scratch, runs, id);
 }
 
-static gl_str attempt_of(const struct gl_shelved *s)
+static gl_str attempt_of(const struct gl_cached_dir *s)
 {
     GL_ASSERT(s->attempt_n > 0);
     GL_ASSERT(s->attempt_n <= sizeof(s->attempt));
     return (gl_str){.p = s->attempt, .n = s->attempt_n};
 }
 
-static gl_str shelved_path(struct gl_keeper *k, const struct gl_shelved *s)
+static gl_str cached_path(struct gl_keeper *k, const struct gl_cached_dir *s)
 {
     return gl_rundir_join(&k->scratch, job_path(k, s->job), attempt_of(s));
 }
 
 /* One of this job, or NULL. */
-static struct gl_shelved *find(struct gl_keeper *k, const struct gl_floor *job)
+static struct gl_cached_dir *find(struct gl_keeper *k, const struct gl_floor *job)
 {
-    GL_ASSERT(job->shelved_n <= k->shelved_n);
-    for (size_t i = k->shelved_n; job->shelved_n > 0 && i-- > 0;) {
-        if (k->shelved[i].job == job) {
-            return &k->shelved[i];
+    GL_ASSERT(job->cached_n <= k->cached_n);
+    for (size_t i = k->cached_n; job->cached_n > 0 && i-- > 0;) {
+        if (k->cached[i].job == job) {
+            return &k->cached[i];
         }
     }
     return NULL;
@@ -124,26 +124,26 @@ static struct gl_shelved *find(struct gl_keeper *k, const struct gl_floor *job)
 
 /* One of another job. Not of an idle one with nothing else in its folder: that can be given away
  * whole, which saves a new job more. */
-static struct gl_shelved *find_other(struct gl_keeper *k)
+static struct gl_cached_dir *find_other(struct gl_keeper *k)
 {
-    GL_ASSERT(k->shelved_n <= SHELF_MAX);
-    for (size_t i = k->shelved_n; i-- > 0;) {
-        if (gl_list_empty(&k->shelved[i].job->empty)) {
-            return &k->shelved[i];
+    GL_ASSERT(k->cached_n <= CACHED_MAX);
+    for (size_t i = k->cached_n; i-- > 0;) {
+        if (gl_list_empty(&k->cached[i].job->empty)) {
+            return &k->cached[i];
         }
     }
-    return k->shelved_n > SHELF_MAX / 2 ? &k->shelved[k->shelved_n - 1] : NULL;
+    return k->cached_n > CACHED_MAX / 2 ? &k->cached[k->cached_n - 1] : NULL;
 }
 
-static void drop(struct gl_keeper *k, struct gl_shelved *s)
+static void drop(struct gl_keeper *k, struct gl_cached_dir *s)
 {
     struct gl_floor *job = s->job;
 
-    GL_ASSERT(k->shelved_n > 0);
-    GL_ASSERT(job->shelved_n > 0);
-    *s = k->shelved[--k->shelved_n];
-    job->shelved_n--;
-    gl_attempt_review(k, job);
+    GL_ASSERT(k->cached_n > 0);
+    GL_ASSERT(job->cached_n > 0);
+    *s = k->cached[--k->cached_n];
+    job->cached_n--;
+    gl_attempt_update_job_folder(k, job);
 }
 
 /* ---- taking ---- */
@@ -152,14 +152,14 @@ static void drop(struct gl_keeper *k, struct gl_shelved *s)
 static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
 {
     GL_ASSERT(!job->has_folder);
-    GL_ASSERT(job->shelved_n == 0);
+    GL_ASSERT(job->cached_n == 0);
     if (k->floors_empty_n <= IDLE_JOBS_KEPT) {
         return false;
     }
     struct gl_floor *old = GL_CONTAINER(gl_list_first(&k->floors_empty), struct gl_floor, empty);
-    GL_ASSERT(old->charges_n == 0);
+    GL_ASSERT(old->attempts_n == 0);
     GL_ASSERT(old->has_folder);
-    struct gl_shelved *s = find(k, old);
+    struct gl_cached_dir *s = find(k, old);
     const char *const names[] = {s != NULL ? gl_str_c(&k->scratch, attempt_of(s)) : NULL, NULL};
     const char *from = job_path(k, old).p;
     GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, from);
@@ -167,12 +167,13 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
                  renameat(k->contexts_fd, from, k->contexts_fd, job_path(k, job).p) == 0;
     if (moved && s != NULL) {
         s->job = job;
-        job->shelved_n++;
-        old->shelved_n--;
+        job->cached_n++;
+        old->cached_n--;
     }
     old->has_folder = !moved;
-    old->has_left = !moved; /* something is in it that we do not know: leave it alone from now on */
-    gl_attempt_review(k, old);
+    old->has_files =
+        !moved; /* something is in it that we do not know: leave it alone from now on */
+    gl_attempt_update_job_folder(k, old);
     return moved;
 }
 
@@ -181,7 +182,7 @@ static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
     GL_ASSERT(!job->has_folder);
     if (!take_job_folder(k, job)) {
         int err = gl_rundir_mkdirs(k, job_path(k, job).p, FOLDER_MODE);
-        job->has_left = job->has_left || err == EEXIST; /* of an earlier keeper: leave it alone */
+        job->has_files = job->has_files || err == EEXIST; /* of an earlier keeper: leave it alone */
     }
     job->has_folder = true;
 }
@@ -192,14 +193,14 @@ bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
     if (!job->has_folder) {
         get_job_folder(k, job);
     }
-    struct gl_shelved *s = find(k, job);
+    struct gl_cached_dir *s = find(k, job);
     if (s == NULL) {
         s = find_other(k);
     }
     if (s == NULL) {
         return false;
     }
-    gl_str from = shelved_path(k, s);
+    gl_str from = cached_path(k, s);
     struct gl_dir_cache_sizes sizes = s->sizes;
     drop(k, s);
     if (!gl_str_eq(from, path) && renameat(k->contexts_fd, from.p, k->contexts_fd, path.p) < 0) {
@@ -211,25 +212,25 @@ bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
 
 /* ---- keeping ---- */
 
-bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *c, gl_str path)
+bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *a, gl_str path)
 {
     struct gl_dir_cache_sizes sizes;
 
-    GL_ASSERT(c->state == GL_ATTEMPT_CLEARING);
-    if (k->shelved_n == SHELF_MAX || !is_untouched(k, path, &sizes)) {
-        c->floor->has_left = true;
+    GL_ASSERT(a->state == GL_ATTEMPT_CLEARING);
+    if (k->cached_n == CACHED_MAX || !is_untouched(k, path, &sizes)) {
+        a->floor->has_files = true;
         return false;
     }
-    if (k->shelved == NULL) {
-        k->shelved = gl_mem_alloc(sizeof(struct gl_shelved) * SHELF_MAX);
+    if (k->cached == NULL) {
+        k->cached = gl_mem_alloc(sizeof(struct gl_cached_dir) * CACHED_MAX);
     }
-    struct gl_shelved *s = &k->shelved[k->shelved_n++];
-    s->job = c->floor;
+    struct gl_cached_dir *s = &k->cached[k->cached_n++];
+    s->job = a->floor;
     s->sizes = sizes;
-    s->attempt_n = c->key.attempt.n;
-    memcpy(s->attempt, c->key.attempt.p, c->key.attempt.n);
-    c->floor->shelved_n++;
-    GL_ASSERT(k->shelved_n <= SHELF_MAX);
+    s->attempt_n = a->key.attempt.n;
+    memcpy(s->attempt, a->key.attempt.p, a->key.attempt.n);
+    a->floor->cached_n++;
+    GL_ASSERT(k->cached_n <= CACHED_MAX);
     return true;
 }
 
@@ -249,13 +250,13 @@ static void remove_folder(struct gl_keeper *k, const char *path)
 
 void gl_dir_cache_forget(struct gl_keeper *k, struct gl_floor *job)
 {
-    struct gl_shelved *s;
+    struct gl_cached_dir *s;
     while ((s = find(k, job)) != NULL) {
-        remove_folder(k, shelved_path(k, s).p);
+        remove_folder(k, cached_path(k, s).p);
         drop(k, s);
     }
-    GL_ASSERT(job->shelved_n == 0);
-    if (job->has_folder && !job->has_left) {
+    GL_ASSERT(job->cached_n == 0);
+    if (job->has_folder && !job->has_files) {
         (void)unlinkat(k->contexts_fd, job_path(k, job).p, AT_REMOVEDIR);
     }
 }
@@ -267,7 +268,7 @@ void gl_dir_cache_clear(struct gl_keeper *k)
         gl_dir_cache_forget(k, job);
         gl_arena_reset(&k->scratch);
     }
-    gl_mem_free(k->shelved);
-    k->shelved = NULL;
-    k->shelved_n = 0;
+    gl_mem_free(k->cached);
+    k->cached = NULL;
+    k->cached_n = 0;
 }

@@ -16,7 +16,7 @@ struct gl_dir_cache_sizes {
 };
 
 /* One folder: that of `attempt` of a job. */
-struct gl_shelved {
+struct gl_cached_dir {
     struct gl_floor *job;
     struct gl_dir_cache_sizes sizes;
     size_t attempt_n;
@@ -30,7 +30,7 @@ bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
 
 /* The attempt is over. Keep its folder if nothing was changed in it (true); else it stays as it is.
  */
-bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *c, gl_str path);
+bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *a, gl_str path);
 
 /* The job is forgotten: remove its folders that are on the shelf. */
 void gl_dir_cache_forget(struct gl_keeper *k, struct gl_floor *job);

@@ -50,7 +50,7 @@ struct gl_syncer {
     int done_fd; /* an eventfd; never changes */
 };
 
-static void *sync_for_ever(void *owner)
+static void *sync_loop(void *owner)
 {
     struct gl_syncer *s = owner;
     pthread_mutex_lock(&s->lock);
@@ -85,7 +85,7 @@ static int start_syncer(struct gl_journal *j, struct gl_why *why)
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     s->fd = -1;
     s->done_fd = j->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int err = s->done_fd < 0 ? errno : pthread_create(&s->thread, &attr, sync_for_ever, s);
+    int err = s->done_fd < 0 ? errno : pthread_create(&s->thread, &attr, sync_loop, s);
     (void)pthread_attr_destroy(&attr);
     if (err != 0) {
         gl_mem_free(s);
@@ -111,7 +111,7 @@ static void stop_syncer(struct gl_journal *j)
     }
 }
 
-static void hand_over(struct gl_journal *j)
+static void queue_sync(struct gl_journal *j)
 {
     struct gl_syncer *s = j->syncer;
     pthread_mutex_lock(&s->lock);
@@ -147,10 +147,10 @@ static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void
         j->bytes = at + used;
     }
     j->has_hole = j->bytes > good;
-    j->unread = text.n - good;
+    j->bad_bytes = text.n - good;
     j->synced = j->bytes;
     GL_ASSERT(j->synced == j->bytes);
-    GL_ASSERT(j->unread <= text.n);
+    GL_ASSERT(j->bad_bytes <= text.n);
     return 0;
 }
 
@@ -184,7 +184,7 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
     return start_syncer(j, reterr_why);
 }
 
-int gl_journal_mend(struct gl_journal *j, struct gl_why *reterr_why)
+int gl_journal_repair(struct gl_journal *j, struct gl_why *reterr_why)
 {
     GL_ASSERT(j->fd >= 0);
     GL_ASSERT(j->pending.n == 0);
@@ -208,7 +208,7 @@ void gl_journal_close(struct gl_journal *j)
 uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keeper_msg *m)
 {
     gl_keeper_add_record(m, &j->pending);
-    j->pending_wants = j->pending_wants || m->type == GL_KEEPER_ENDED;
+    j->pending_needs_sync = j->pending_needs_sync || m->type == GL_KEEPER_ENDED;
     GL_ASSERT(j->pending.n > 0);
     return j->bytes + j->pending.n;
 }
@@ -234,7 +234,7 @@ static int write_at(int fd, gl_str bytes, uint64_t at)
 
 /* What was written and did not get to the disk is written again: after a failed sync the kernel may
  * hold it for clean. */
-static void take_back(struct gl_journal *j)
+static void requeue_unsynced(struct gl_journal *j)
 {
     struct gl_buf again = j->unsynced;
 
@@ -242,9 +242,9 @@ static void take_back(struct gl_journal *j)
     gl_buf_str(&again, gl_buf_view(&j->pending));
     gl_buf_done(&j->pending);
     j->pending = again;
-    j->pending_wants = true;
+    j->pending_needs_sync = true;
     j->unsynced = (struct gl_buf){0};
-    j->unsynced_wants = false;
+    j->unsynced_needs_sync = false;
     j->bytes = j->synced;
     GL_ASSERT(j->unsynced.n == 0);
     GL_ASSERT(j->bytes == j->synced);
@@ -257,7 +257,7 @@ static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why
     uint64_t reached = j->syncing;
     j->syncing = 0;
     if (err != 0) {
-        take_back(j);
+        requeue_unsynced(j);
         return gl_fs_why(why, err, "sync", j->path);
     }
     size_t done = (size_t)(reached - j->synced);
@@ -266,7 +266,7 @@ static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why
     memmove(j->unsynced.p, j->unsynced.p + done, j->unsynced.n);
     j->synced = reached;
     /* What came meanwhile may hold an end or not; one sync too many does no harm. */
-    j->unsynced_wants = j->unsynced.n > 0;
+    j->unsynced_needs_sync = j->unsynced.n > 0;
     GL_ASSERT(j->synced <= j->bytes);
     GL_ASSERT(j->unsynced.n == j->bytes - j->synced);
     return 0;
@@ -282,16 +282,16 @@ static int sync_name(struct gl_journal *j, struct gl_why *why)
 
 static int begin_sync(struct gl_journal *j, struct gl_why *why)
 {
-    GL_ASSERT(j->unsynced_wants);
+    GL_ASSERT(j->unsynced_needs_sync);
     GL_ASSERT(j->syncing == 0);
     int r = sync_name(j, why);
     if (r < 0) {
-        take_back(j);
+        requeue_unsynced(j);
         return r;
     }
     j->syncing = j->bytes;
     if (j->sync_us >= SYNC_US_SLOW) {
-        hand_over(j);
+        queue_sync(j);
         return 0;
     }
     uint32_t us;
@@ -309,14 +309,14 @@ int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
         }
         j->bytes += j->pending.n;
         gl_buf_str(&j->unsynced, gl_buf_view(&j->pending));
-        j->unsynced_wants = j->unsynced_wants || j->pending_wants;
+        j->unsynced_needs_sync = j->unsynced_needs_sync || j->pending_needs_sync;
         gl_buf_reset(&j->pending);
-        j->pending_wants = false;
+        j->pending_needs_sync = false;
     }
     if (j->syncing != 0) {
         return 0;
     }
-    if (j->unsynced_wants) {
+    if (j->unsynced_needs_sync) {
         return begin_sync(j, reterr_why);
     }
     j->synced = j->bytes;
@@ -325,7 +325,7 @@ int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
     return 0;
 }
 
-int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why)
+int gl_journal_sync_done(struct gl_journal *j, struct gl_why *reterr_why)
 {
     uint64_t count;
     struct gl_syncer *s = j->syncer;
@@ -350,7 +350,7 @@ int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why)
         pthread_cond_wait(&s->changed, &s->lock);
     }
     pthread_mutex_unlock(&s->lock);
-    return gl_journal_notice(j, reterr_why);
+    return gl_journal_sync_done(j, reterr_why);
 }
 
 /* ---- beginning anew ---- */
@@ -361,11 +361,11 @@ static void forget(struct gl_journal *j, uint64_t bytes)
     j->bytes = j->synced = bytes;
     gl_buf_reset(&j->pending);
     gl_buf_reset(&j->unsynced);
-    j->pending_wants = j->unsynced_wants = false;
+    j->pending_needs_sync = j->unsynced_needs_sync = false;
 }
 
 /* Beside the old one. *ret_fd: open, and synced but for its name. */
-static int write_anew(struct gl_journal *j, gl_str content, int *ret_fd, struct gl_why *why)
+static int write_replacement(struct gl_journal *j, gl_str content, int *ret_fd, struct gl_why *why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char *temp = gl_str_fmt(&a, "%s.new", j->path).p;
@@ -392,7 +392,7 @@ static int write_anew(struct gl_journal *j, gl_str content, int *ret_fd, struct 
 int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *reterr_why)
 {
     GL_ASSERT(j->syncing == 0);
-    int fd = -1, r = write_anew(j, content, &fd, reterr_why);
+    int fd = -1, r = write_replacement(j, content, &fd, reterr_why);
     if (r < 0) {
         return r;
     }
@@ -404,7 +404,7 @@ int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *rete
     if (sync_name(j, NULL) < 0) { /* the next flush meets it again, and says so */
         j->synced = 0;
         gl_buf_str(&j->unsynced, content);
-        j->unsynced_wants = true;
+        j->unsynced_needs_sync = true;
     }
     GL_ASSERT(j->bytes == content.n);
     GL_ASSERT(j->synced <= j->bytes);

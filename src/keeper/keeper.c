@@ -36,7 +36,7 @@ enum {
     FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
 };
 
-void gl_keeper_say(const char *fmt, ...)
+void gl_keeper_log(const char *fmt, ...)
 {
     char when[GL_TIMES_BYTES], text[1024];
     struct timespec t;
@@ -187,28 +187,28 @@ static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     for (ssize_t i = 0; i < n / (ssize_t)sizeof(info[0]); i++) {
         if (info[i].ssi_signo == SIGCHLD) {
             k->child_ended = true;
-        } else if (!k->leaving) {
-            gl_keeper_say("signal %u: ending all steps", info[i].ssi_signo);
-            k->leaving = true;
-            gl_attempt_life_leave(k);
-            gl_keeper_set_timer(k, &k->leave, gl_keeper_after(k, 2 * GL_KEEPER_LEAVE_MS));
+        } else if (!k->shutting_down) {
+            gl_keeper_log("signal %u: ending all steps", info[i].ssi_signo);
+            k->shutting_down = true;
+            gl_attempt_life_shut_down(k);
+            gl_keeper_set_timer(k, &k->shutdown, gl_keeper_after(k, 2 * GL_KEEPER_SHUTDOWN_MS));
         }
     }
 }
 
 /* ---- when to end ---- */
 
-static void on_leave(struct gl_keeper *k, struct gl_timer *t)
+static void on_shutdown_timeout(struct gl_keeper *k, struct gl_timer *t)
 {
-    GL_ASSERT(k->leaving);
+    GL_ASSERT(k->shutting_down);
     (void)t;
     k->over = true; /* some process will not die: the next keeper tries again */
 }
 
 static bool is_idle(const struct gl_keeper *k)
 {
-    GL_ASSERT(k->running_n <= gl_map_count(&k->charges));
-    return k->callers_n == 0 && k->running_n == 0 && gl_list_empty(&k->clearing) &&
+    GL_ASSERT(k->running_n <= gl_map_count(&k->attempts));
+    return k->clients_n == 0 && k->running_n == 0 && gl_list_empty(&k->clearing) &&
            gl_list_empty(&k->ending);
 }
 
@@ -221,7 +221,7 @@ static void on_idle(struct gl_keeper *k, struct gl_timer *t)
 /* The node may have spoken while we stood still: its words are heard first. */
 static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
 {
-    if (k->unread) {
+    if (k->frames_left) {
         gl_keeper_set_timer(k, t, gl_keeper_after(k, 1));
     } else if (k->orphan_grace_ms > 0 && k->running_n > 0) {
         gl_ms next = gl_attempt_life_end_orphans(k);
@@ -229,17 +229,17 @@ static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
     }
 }
 
-static void plan_end(struct gl_keeper *k)
+static void plan_exit(struct gl_keeper *k)
 {
-    GL_ASSERT(k->running_n <= gl_map_count(&k->charges));
-    if (k->leaving && k->running_n == 0 && gl_list_empty(&k->clearing) &&
+    GL_ASSERT(k->running_n <= gl_map_count(&k->attempts));
+    if (k->shutting_down && k->running_n == 0 && gl_list_empty(&k->clearing) &&
         gl_list_empty(&k->ending)) {
         k->over = true;
     }
     if (!is_idle(k)) {
         gl_keeper_clear_timer(k, &k->idle);
     } else if (!gl_heap_has(&k->idle.item)) {
-        bool unfetched = gl_map_count(&k->charges) > 0;
+        bool unfetched = gl_map_count(&k->attempts) > 0;
         gl_keeper_set_timer(
             k, &k->idle, gl_keeper_after(k, k->config.idle_ms * (unfetched ? LINGER_FACTOR : 1)));
     }
@@ -255,7 +255,7 @@ static void turn(struct gl_keeper *k)
     struct epoll_event events[EVENTS_PER_TURN];
     int n;
     do { /* Having been stopped or suspended is no reason to look at timers before sockets. */
-        n = epoll_wait(k->epoll_fd, events, EVENTS_PER_TURN, k->unread ? 0 : -1);
+        n = epoll_wait(k->epoll_fd, events, EVENTS_PER_TURN, k->frames_left ? 0 : -1);
     } while (n < 0 && errno == EINTR);
     k->now = read_clock(CLOCK_BOOTTIME);
     gl_arena_reset(&k->scratch);
@@ -265,21 +265,21 @@ static void turn(struct gl_keeper *k)
             w->ready(k, w, events[i].events);
         }
     }
-    if (k->unread) {
-        gl_client_go_on(k);
+    if (k->frames_left) {
+        gl_client_resume(k);
     }
     fire_timers(k);
     if (k->child_ended || k->reaped) {
         k->child_ended = false;
         gl_attempt_life_reap(k);
     }
-    gl_results_turn(k);
+    gl_results_flush(k);
     gl_client_flush(k);
-    gl_attempt_free_buried(k);
+    gl_attempt_free_removed(k);
     gl_capture_free_closed(k);
-    plan_end(k);
-    GL_ASSERT(gl_list_empty(&k->buried));
-    GL_ASSERT(gl_list_empty(&k->gone));
+    plan_exit(k);
+    GL_ASSERT(gl_list_empty(&k->removed));
+    GL_ASSERT(gl_list_empty(&k->closed_clients));
     GL_ASSERT(gl_list_empty(&k->pipes_closed));
 }
 
@@ -396,19 +396,19 @@ static int open_journal(struct gl_keeper *k, struct gl_why *why)
 {
     const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
     int r = gl_journal_open(&k->journal, folder, gl_results_replay, k, why);
-    bool is_damaged = r == 0 && k->journal.unread > 0 &&
+    bool is_damaged = r == 0 && k->journal.bad_bytes > 0 &&
                       (k->journal.has_hole || !k->before.running); /* else its end is torn */
 
     GL_ASSERT(k->lock_fd >= 0);
     if (is_damaged) {
-        gl_keeper_say("%s is damaged: %llu bytes cannot be read. Results may be missing; attempts "
+        gl_keeper_log("%s is damaged: %llu bytes cannot be read. Results may be missing; attempts "
                       "without a result count as lost, and unsafe steps wait for review",
-                      k->journal.path, (unsigned long long)k->journal.unread);
+                      k->journal.path, (unsigned long long)k->journal.bad_bytes);
         r = k->before.running ? 0 : draw_epoch(k, why);
         folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p; /* replay uses it */
         r = r < 0 ? r : gl_epoch_save(&k->epoch, folder, why);
     }
-    return r < 0 ? r : gl_journal_mend(&k->journal, why);
+    return r < 0 ? r : gl_journal_repair(&k->journal, why);
 }
 
 static void enter_cgroup(struct gl_keeper *k)
@@ -439,9 +439,9 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
     k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = k->journal.done_fd = -1;
-    struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing, &k->ending,
-                               &k->unsaid,      &k->said,         &k->buried,   &k->callers,
-                               &k->gone,        &k->pipes_closed, &k->talking};
+    struct gl_link *lists[] = {&k->floors_idle,    &k->floors_empty, &k->clearing,     &k->ending,
+                               &k->unreported,     &k->reported,     &k->removed,      &k->clients,
+                               &k->closed_clients, &k->pipes_closed, &k->lines_waiting};
     for (size_t i = 0; i < GL_COUNT(lists); i++) {
         gl_list_init(lists[i]);
     }
@@ -451,7 +451,7 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
     k->wall_offset = read_clock(CLOCK_REALTIME) - k->now;
     k->idle.fire = on_idle;
     k->orphan.fire = on_orphan;
-    k->leave.fire = on_leave;
+    k->shutdown.fire = on_shutdown_timeout;
     k->pid = getpid();
     read_boot_id(k);
 }
@@ -499,7 +499,7 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
         return r;
     }
     r = gl_client_listen(k, reterr_why);
-    plan_end(k);
+    plan_exit(k);
     return r;
 }
 
@@ -520,11 +520,11 @@ static void end_epoch(struct gl_keeper *k)
     k->epoch.mark = 0;
     k->epoch.cgroup[0] = 0;
     bool synced = gl_journal_wait(&k->journal, &why) == 0;
-    if (synced && gl_map_count(&k->charges) == 0) {
+    if (synced && gl_map_count(&k->attempts) == 0) {
         gl_journal_clear(&k->journal);
     }
     if (!synced || fdatasync(k->journal.fd) < 0 || gl_epoch_save(&k->epoch, folder, &why) < 0) {
-        gl_keeper_say("cannot end in an orderly way: the next keeper begins a new epoch");
+        gl_keeper_log("cannot end in an orderly way: the next keeper begins a new epoch");
     }
 }
 

@@ -3,7 +3,7 @@
  * One epoll, and one thread but for the syncing. A turn of the loop takes what has happened
  * (output, ended processes, due times, words of the node), lets every room do its part in memory,
  * and then settles: the journal is written, and synced for all attempts that ended since the last
- * sync; only then does anybody hear of them.
+ * sync; only then does anybody take_worker_text of them.
  *
  *     main.c      arguments, becoming a daemon       keeper.c    the turn, timers, the end
  *     client.c    connections                        serve.c     what a node may ask for
@@ -59,12 +59,12 @@ struct gl_keeper_config {
 
 enum {
     GL_KEEPER_IDLE_MS = 10000,
-    GL_KEEPER_LEAVE_MS = 5000,   /* the longest grace when the keeper itself is told to end */
-    GL_KEEPER_FLOORS_MAX = 8192, /* idle jobs whose floor is remembered */
+    GL_KEEPER_SHUTDOWN_MS = 5000, /* the longest grace when the keeper itself is told to end */
+    GL_KEEPER_FLOORS_MAX = 8192,  /* idle jobs whose floor is remembered */
     /* Results not yet acknowledged; with more, starts are refused. */
     GL_KEEPER_RESULT_BYTES_MAX = 64 << 20,
     /* stdout of workers in memory, of all of them; what comes then is cut. */
-    GL_KEEPER_HEARD_BYTES_MAX = 512 << 20,
+    GL_KEEPER_WORKER_BYTES_MAX = 512 << 20,
 };
 
 struct gl_keeper {
@@ -89,24 +89,24 @@ struct gl_keeper {
     uint64_t timer_seq;
 
     /* Attempts. */
-    struct gl_map charges;      /* by "context/job/attempt" */
+    struct gl_map attempts;     /* by "context/job/attempt" */
     struct gl_map floors;       /* by "context/job" */
     struct gl_link floors_idle; /* those without attempts, longest unused first */
     size_t floors_idle_n;
     struct gl_link floors_empty; /* of these, jobs whose folder another job may have */
     size_t floors_empty_n;
-    struct gl_shelved *shelved; /* folders for later attempts: see dir_cache.h */
-    size_t shelved_n;
+    struct gl_cached_dir *cached; /* folders for later attempts: see dir_cache.h */
+    size_t cached_n;
     struct gl_link clearing;     /* over, with descendants that are not */
     struct gl_link ending;       /* ended, not yet synced */
-    struct gl_link unsaid;       /* synced, not yet told to this caller */
-    struct gl_link said;         /* told, not yet acknowledged */
-    struct gl_link buried;       /* freed at the end of the turn: its events may still name them */
+    struct gl_link unreported;   /* synced, not yet told to this caller */
+    struct gl_link reported;     /* told, not yet acknowledged */
+    struct gl_link removed;      /* freed at the end of the turn: its events may still name them */
     struct gl_link pipes_closed; /* see capture.h */
     size_t running_n, running_max; /* each needs two descriptors */
     size_t result_bytes;
-    struct gl_link talking; /* struct gl_worker_lines with lines for the node */
-    size_t heard_bytes;     /* of workers' stdout in memory */
+    struct gl_link lines_waiting; /* struct gl_worker_lines with lines for the node */
+    size_t worker_bytes;          /* of workers' stdout in memory */
 
     /* Processes: children, and grandchildren that lost their parent. */
     struct gl_map procs; /* by pid */
@@ -116,19 +116,20 @@ struct gl_keeper {
     bool reaped;      /* some process was waited for, and nobody has looked for its orphans yet */
 
     /* Nodes. */
-    struct gl_link callers;
-    struct gl_link gone;      /* closed in this turn */
-    struct gl_client *active; /* the one that has said hello; NULL: none */
-    size_t callers_n;
-    bool unread; /* a caller has whole frames that were left for the next turn */
+    struct gl_link clients;
+    struct gl_link closed_clients; /* closed in this turn */
+    struct gl_client *active;      /* the one that has said hello; NULL: none */
+    size_t clients_n;
+    bool frames_left; /* a caller has whole frames that were left for the next turn */
     gl_ms orphan_grace_ms;
     gl_ms session_until; /* how long the node has a session, as it has said; INT64_MAX: it is of a
                             release that does not say */
-    gl_ms silence; /* the time since which nobody had been heard when orphans were last ended */
-    gl_ms heard_at;
-    struct gl_timer idle, orphan, retry, leave;
-    bool leaving; /* SIGTERM came: end everything */
-    bool lost;    /* ... and something was running then */
+    gl_ms logged_contact_at; /* the time since which nobody had been heard when orphans were last
+                                ended */
+    gl_ms contact_at;
+    struct gl_timer idle, orphan, retry, shutdown;
+    bool shutting_down; /* SIGTERM came: end everything */
+    bool lost;          /* ... and something was running then */
     bool over;
 
     pid_t pid;            /* our own */
@@ -162,6 +163,6 @@ static inline gl_ms gl_keeper_wall(const struct gl_keeper *k)
 }
 
 /* A line in the keeper's own log (stderr). */
-void gl_keeper_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void gl_keeper_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

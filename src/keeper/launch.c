@@ -169,7 +169,7 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
  * calls. It has a stack that AddressSanitizer does not know. */
 #define IN_CHILD __attribute__((no_sanitize("address")))
 
-__attribute__((noreturn)) IN_CHILD static void give_up(struct gl_launch *l, enum stage stage)
+__attribute__((noreturn)) IN_CHILD static void fail(struct gl_launch *l, enum stage stage)
 {
     l->err = errno;
     l->stage = (int)stage;
@@ -199,7 +199,7 @@ __attribute__((noreturn)) IN_CHILD static void exec_program(struct gl_launch *l)
         }
     }
     errno = worst;
-    give_up(l, STAGE_EXEC);
+    fail(l, STAGE_EXEC);
 }
 
 IN_CHILD static int child_main(void *arg)
@@ -207,16 +207,16 @@ IN_CHILD static int child_main(void *arg)
     struct gl_launch *l = arg;
     sigset_t none;
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
-        give_up(l, STAGE_SESSION);
+        fail(l, STAGE_SESSION);
     }
     if (getppid() != l->keeper) { /* it died before we asked to be told */
         _exit(127);
     }
     if (dup2(l->null_fd, 0) < 0 || dup2(l->out_fd, 1) < 0 || dup2(l->err_fd, 2) < 0) {
-        give_up(l, STAGE_FILES);
+        fail(l, STAGE_FILES);
     }
     if (chdir(l->cwd) < 0) {
-        give_up(l, STAGE_FOLDER);
+        fail(l, STAGE_FOLDER);
     }
     limit_child(l);
     (void)sigemptyset(&none);
@@ -273,8 +273,8 @@ static int stage_why(const struct gl_launch *l, struct gl_why *why)
     return gl_why(why, GL_E_IO, "cannot set up a process: %s", strerror(l->err));
 }
 
-int gl_launch_go(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
-                 struct gl_why *reterr_why)
+int gl_launch_start(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
+                    struct gl_why *reterr_why)
 {
     GL_ASSERT(l->stage == STAGE_RUNS);
     GL_ASSERT(l->out_fd >= 0);

@@ -37,7 +37,7 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
                        gl_str folder);
 
 /* Start it. On failure no process is left, and the sentence says what could not be done. */
-int gl_launch_go(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
-                 struct gl_why *reterr_why);
+int gl_launch_start(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
+                    struct gl_why *reterr_why);
 
 #endif

@@ -113,8 +113,8 @@ void gl_proctree_remove(struct gl_keeper *k, struct gl_proc *p)
 {
     (void)gl_map_remove(&k->procs, pid_key(&p->pid));
     if (!p->direct) {
-        GL_ASSERT(k->strays_n > 0 || p->charge != NULL);
-        k->strays_n -= p->charge == NULL;
+        GL_ASSERT(k->strays_n > 0 || p->attempt != NULL);
+        k->strays_n -= p->attempt == NULL;
         gl_list_remove(&p->link);
         gl_mem_free(p);
     }
@@ -143,12 +143,12 @@ static struct gl_attempt *find_by_environ(struct gl_keeper *k, pid_t pid)
     if (gl_fs_read(path, ENVIRON_BYTES_MAX, &text, NULL) < 0) {
         return NULL;
     }
-    struct gl_attempt *c;
-    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state <= GL_ATTEMPT_CLEARING &&
-            environ_says(gl_buf_view(&text), "GLIA_ATTEMPT_ID", c->key.attempt) &&
-            environ_says(gl_buf_view(&text), "GLIA_JOB_ID", c->key.job)) {
-            return c;
+    struct gl_attempt *a;
+    for (size_t i = 0; (a = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (a->state <= GL_ATTEMPT_CLEARING &&
+            environ_says(gl_buf_view(&text), "GLIA_ATTEMPT_ID", a->key.attempt) &&
+            environ_says(gl_buf_view(&text), "GLIA_JOB_ID", a->key.job)) {
+            return a;
         }
     }
     return NULL;
@@ -156,10 +156,10 @@ static struct gl_attempt *find_by_environ(struct gl_keeper *k, pid_t pid)
 
 static struct gl_attempt *find_by_mark(struct gl_keeper *k, uint64_t mark)
 {
-    struct gl_attempt *c;
-    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->mark == mark && c->state <= GL_ATTEMPT_CLEARING) {
-            return c;
+    struct gl_attempt *a;
+    for (size_t i = 0; (a = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (a->mark == mark && a->state <= GL_ATTEMPT_CLEARING) {
+            return a;
         }
     }
     return NULL;
@@ -169,19 +169,19 @@ static void adopt(struct gl_keeper *k, pid_t pid)
 {
     uint64_t mark = mark_of(pid);
     bool ours = same_keeper(mark, k->epoch.mark);
-    struct gl_attempt *c = ours ? find_by_mark(k, mark) : find_by_environ(k, pid);
+    struct gl_attempt *a = ours ? find_by_mark(k, mark) : find_by_environ(k, pid);
     struct gl_proc *p = gl_mem_alloc(sizeof(*p));
     p->pid = pid;
-    p->charge = c;
+    p->attempt = a;
     gl_list_init(&p->link);
     gl_proctree_add(k, p);
-    if (c != NULL) {
-        gl_list_push(&c->adopted, &p->link);
+    if (a != NULL) {
+        gl_list_push(&a->adopted, &p->link);
     } else {
         k->strays_n++;
     }
     /* It is our child and has not been waited for: this pid is no other process. */
-    if (c != NULL ? c->state != GL_ATTEMPT_RUNNING : ours || k->running_n == 0) {
+    if (a != NULL ? a->state != GL_ATTEMPT_RUNNING : ours || k->running_n == 0) {
         (void)kill(pid, SIGKILL);
     }
 }
@@ -192,15 +192,15 @@ static void kill_strays(struct gl_keeper *k)
 
     GL_ASSERT(k->running_n == 0);
     for (size_t i = 0; (p = gl_map_next(&k->procs, &i)) != NULL;) {
-        if (p->charge == NULL) {
+        if (p->attempt == NULL) {
             (void)kill(p->pid, SIGKILL);
         }
     }
 }
 
-void gl_proctree_kill_adopted(struct gl_attempt *c)
+void gl_proctree_kill_adopted(struct gl_attempt *a)
 {
-    for (struct gl_link *l = c->adopted.next; l != &c->adopted; l = l->next) {
+    for (struct gl_link *l = a->adopted.next; l != &a->adopted; l = l->next) {
         (void)kill(GL_CONTAINER(l, struct gl_proc, link)->pid, SIGKILL);
     }
 }

@@ -34,7 +34,7 @@ void gl_proctree_remove(struct gl_keeper *k, struct gl_proc *p);
 void gl_proctree_sweep(struct gl_keeper *k);
 
 /* Kill the adopted processes of an attempt that is over. */
-void gl_proctree_kill_adopted(struct gl_attempt *c);
+void gl_proctree_kill_adopted(struct gl_attempt *a);
 
 /* End what an earlier keeper of this boot left behind: its process `pid`, if that is still the one
  * that started between these ticks. */

@@ -260,13 +260,13 @@ static void add_span(struct gl_redact *x, uint64_t from, uint64_t to)
     while (x->spans_n > 0 && x->spans[x->spans_n - 1].to >= from) {
         const struct gl_redact_span *last = &x->spans[--x->spans_n];
         from = last->from < from ? last->from : from;
-        said = said || last->said;
+        said = said || last->written;
     }
     if (x->spans_n == x->spans_cap) {
         x->spans_cap = x->spans_cap > 0 ? x->spans_cap * 2 : 4;
         x->spans = gl_mem_realloc(x->spans, x->spans_cap * sizeof(*x->spans));
     }
-    x->spans[x->spans_n++] = (struct gl_redact_span){.from = from, .to = to, .said = said};
+    x->spans[x->spans_n++] = (struct gl_redact_span){.from = from, .to = to, .written = said};
     GL_ASSERT(x->spans_n <= x->spans_cap);
 }
 
@@ -297,9 +297,9 @@ static void write_certain(struct gl_redact *x, uint64_t certain, struct gl_buf *
     while (x->done < certain) {
         struct gl_redact_span *s = over_n < x->spans_n ? &x->spans[over_n] : NULL;
         if (s != NULL && s->from <= x->done) {
-            if (!s->said) {
+            if (!s->written) {
                 gl_buf_c(out, STARS);
-                s->said = x->replaced = true;
+                s->written = x->replaced = true;
             }
             x->done = s->to < certain ? s->to : certain;
             over_n += s->to < certain;
@@ -376,7 +376,7 @@ static bool is_scalar(char c)
 }
 
 /* Copy an escape; one whose end has been left out is left out. Returns its length. */
-static size_t mend_escape(gl_str rest, struct gl_buf *out)
+static size_t repair_escape(gl_str rest, struct gl_buf *out)
 {
     size_t n = 2;
 
@@ -397,7 +397,7 @@ static size_t mend_escape(gl_str rest, struct gl_buf *out)
     return n;
 }
 
-static size_t mend_scalar(gl_str rest, struct gl_buf *out)
+static size_t repair_scalar(gl_str rest, struct gl_buf *out)
 {
     size_t n = 0;
 
@@ -414,16 +414,16 @@ static size_t mend_scalar(gl_str rest, struct gl_buf *out)
     return n;
 }
 
-void gl_redact_mend_json(struct gl_buf *text)
+void gl_redact_repair_json(struct gl_buf *text)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     bool in_string = false;
     for (size_t i = 0; i < text->n;) {
         gl_str rest = {.p = text->p + i, .n = text->n - i};
         if (in_string && rest.p[0] == '\\') {
-            i += mend_escape(rest, &out);
+            i += repair_escape(rest, &out);
         } else if (!in_string && is_scalar(rest.p[0])) {
-            i += mend_scalar(rest, &out);
+            i += repair_scalar(rest, &out);
         } else {
             in_string = in_string != (rest.p[0] == '"');
             gl_buf_char(&out, rest.p[0]);

@@ -26,7 +26,7 @@ void gl_redact_put(struct gl_map *all, struct gl_redactor *r); /* NULL is fine *
 
 struct gl_redact_span {
     uint64_t from, to;
-    bool said; /* its "***" is written; only its end may still move */
+    bool written; /* its "***" is written; only its end may still move */
 };
 
 /* One text that comes in pieces. All-zero but for `redactor` is a new one. */
@@ -52,6 +52,6 @@ bool gl_redact_text(const struct gl_redactor *r, struct gl_buf *text);
 
 /* A JSON document after redaction: where "***" stands outside of a string (the secret was a number)
  * or in the middle of an escape, make it a document again if possible. */
-void gl_redact_mend_json(struct gl_buf *text);
+void gl_redact_repair_json(struct gl_buf *text);
 
 #endif

@@ -18,21 +18,21 @@ enum {
 static void rewrite_journal(struct gl_keeper *k)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
-    struct gl_attempt *c;
+    struct gl_attempt *a;
     struct gl_why why;
 
     GL_ASSERT(k->journal.syncing == 0);
-    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        bool ended = c->state == GL_ATTEMPT_ENDED || c->state == GL_ATTEMPT_ENDING;
-        struct gl_keeper_msg m = ended ? gl_attempt_ended(c) : gl_attempt_begun(k, c);
+    for (size_t i = 0; (a = gl_map_next(&k->attempts, &i)) != NULL;) {
+        bool ended = a->state == GL_ATTEMPT_ENDED || a->state == GL_ATTEMPT_ENDING;
+        struct gl_keeper_msg m = ended ? gl_attempt_ended(a) : gl_attempt_begun(k, a);
         gl_keeper_add_record(&m, &content);
     }
     if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
-        gl_keeper_say("%s; the journal stays as it is", why.text);
+        gl_keeper_log("%s; the journal stays as it is", why.text);
         return;
     }
     for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
-        GL_CONTAINER(l, struct gl_attempt, link)->noted_at = k->journal.bytes;
+        GL_CONTAINER(l, struct gl_attempt, link)->journal_at = k->journal.bytes;
     }
 }
 
@@ -42,7 +42,7 @@ static void tidy_journal(struct gl_keeper *k)
     uint64_t live = k->result_bytes + k->running_n * GL_ATTEMPT_BYTES;
 
     GL_ASSERT(k->journal.syncing == 0);
-    if (gl_map_count(&k->charges) == 0) {
+    if (gl_map_count(&k->attempts) == 0) {
         if (k->journal.bytes > JOURNAL_BYTES_SMALL) {
             gl_journal_clear(&k->journal);
         }
@@ -58,17 +58,17 @@ static void on_retry(struct gl_keeper *k, struct gl_timer *t)
 }
 
 /* Said once per trouble, not once per try. */
-static void in_trouble(struct gl_keeper *k, const struct gl_why *why)
+static void on_journal_error(struct gl_keeper *k, const struct gl_why *why)
 {
     if (k->retry.fire == NULL) {
-        gl_keeper_say("%s; trying again until it works", why->text);
+        gl_keeper_log("%s; trying again until it works", why->text);
     }
     k->retry.fire = on_retry;
     gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
     GL_ASSERT(gl_heap_has(&k->retry.item));
 }
 
-static void out_of_trouble(struct gl_keeper *k)
+static void on_journal_ok(struct gl_keeper *k)
 {
     k->retry.fire = NULL;
     gl_keeper_clear_timer(k, &k->retry);
@@ -80,33 +80,33 @@ static void take_synced(struct gl_keeper *k)
 {
     GL_ASSERT(k->journal.synced <= k->journal.bytes);
     while (!gl_list_empty(&k->ending)) {
-        struct gl_attempt *c = GL_CONTAINER(gl_list_first(&k->ending), struct gl_attempt, link);
-        if (c->noted_at == 0 || c->noted_at > k->journal.synced) {
+        struct gl_attempt *a = GL_CONTAINER(gl_list_first(&k->ending), struct gl_attempt, link);
+        if (a->journal_at == 0 || a->journal_at > k->journal.synced) {
             break;
         }
-        gl_attempt_move(k, c, GL_ATTEMPT_ENDED);
+        gl_attempt_move(k, a, GL_ATTEMPT_ENDED);
     }
 }
 
 void gl_results_synced(struct gl_keeper *k)
 {
     struct gl_why why;
-    if (gl_journal_notice(&k->journal, &why) < 0) {
-        in_trouble(k, &why);
+    if (gl_journal_sync_done(&k->journal, &why) < 0) {
+        on_journal_error(k, &why);
     } else {
-        out_of_trouble(k);
+        on_journal_ok(k);
     }
     take_synced(k);
 }
 
-void gl_results_turn(struct gl_keeper *k)
+void gl_results_flush(struct gl_keeper *k)
 {
     struct gl_why why;
     for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
-        struct gl_attempt *c = GL_CONTAINER(l, struct gl_attempt, link);
-        if (c->noted_at == 0) {
-            struct gl_keeper_msg m = gl_attempt_ended(c);
-            c->noted_at = gl_journal_add(&k->journal, &m);
+        struct gl_attempt *a = GL_CONTAINER(l, struct gl_attempt, link);
+        if (a->journal_at == 0) {
+            struct gl_keeper_msg m = gl_attempt_ended(a);
+            a->journal_at = gl_journal_add(&k->journal, &m);
         }
     }
     if (gl_heap_has(&k->retry.item)) {
@@ -116,9 +116,9 @@ void gl_results_turn(struct gl_keeper *k)
         tidy_journal(k);
     }
     if (gl_journal_flush(&k->journal, &why) < 0) {
-        in_trouble(k, &why);
+        on_journal_error(k, &why);
     } else if (k->journal.syncing == 0) {
-        out_of_trouble(k);
+        on_journal_ok(k);
     }
     take_synced(k);
 }
@@ -127,43 +127,43 @@ void gl_results_turn(struct gl_keeper *k)
 
 static void replay_begun(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
-    struct gl_attempt *c = gl_attempt_new(k, &m->start.key, m->start.token, GL_ATTEMPT_RUNNING);
+    struct gl_attempt *a = gl_attempt_new(k, &m->start.key, m->start.token, GL_ATTEMPT_RUNNING);
 
     GL_ASSERT(m->type == GL_KEEPER_BEGUN);
-    c->heard = m->start.is_worker ? gl_worker_lines_new(c, 0) : NULL;
+    a->worker = m->start.is_worker ? gl_worker_lines_new(a, 0) : NULL;
     if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
-        c->proc.pid = (pid_t)m->pid;
-        c->ticks_min = m->ticks_min;
-        c->ticks_max = m->ticks_max;
+        a->proc.pid = (pid_t)m->pid;
+        a->ticks_min = m->ticks_min;
+        a->ticks_max = m->ticks_max;
     }
 }
 
 static void replay_ended(struct gl_keeper *k, const struct gl_keeper_msg *m)
 {
-    struct gl_attempt *c = gl_attempt_new(k, &m->start.key, m->start.token, GL_ATTEMPT_ENDED);
+    struct gl_attempt *a = gl_attempt_new(k, &m->start.key, m->start.token, GL_ATTEMPT_ENDED);
 
     GL_ASSERT(m->type == GL_KEEPER_ENDED);
-    c->result = m->result;
-    c->result.output = c->result.error = (gl_str){0};
-    gl_buf_str(&c->output, m->result.output);
-    gl_buf_str(&c->error, m->result.error);
-    c->output_source = m->output_source;
+    a->result = m->result;
+    a->result.output = a->result.error = (gl_str){0};
+    gl_buf_str(&a->output, m->result.output);
+    gl_buf_str(&a->error, m->result.error);
+    a->output_source = m->output_source;
     if (m->output_source == GL_KEEPER_FROM_WORKER) {
-        c->heard = gl_worker_lines_new(c, 0);
-        gl_worker_lines_recall(k, c->heard, &m->worker);
+        a->worker = gl_worker_lines_new(a, 0);
+        gl_worker_lines_restore(k, a->worker, &m->worker);
     }
-    c->has_left = c->heard == NULL; /* perhaps: then there is something to clear */
-    k->result_bytes += gl_attempt_bytes(c);
+    a->has_files = a->worker == NULL; /* perhaps: then there is something to clear */
+    k->result_bytes += gl_attempt_bytes(a);
     GL_ASSERT(k->result_bytes >= GL_ATTEMPT_BYTES);
 }
 
-static void forget_replayed(struct gl_keeper *k, struct gl_attempt *c)
+static void forget_replayed(struct gl_keeper *k, struct gl_attempt *a)
 {
-    GL_ASSERT(k->result_bytes >= gl_attempt_bytes(c) || c->state != GL_ATTEMPT_ENDED);
-    if (c->state == GL_ATTEMPT_ENDED) {
-        k->result_bytes -= gl_attempt_bytes(c);
+    GL_ASSERT(k->result_bytes >= gl_attempt_bytes(a) || a->state != GL_ATTEMPT_ENDED);
+    if (a->state == GL_ATTEMPT_ENDED) {
+        k->result_bytes -= gl_attempt_bytes(a);
     }
-    gl_attempt_bury(k, c);
+    gl_attempt_remove(k, a);
 }
 
 int gl_results_replay(void *keeper, const struct gl_keeper_msg *m)
@@ -173,41 +173,42 @@ int gl_results_replay(void *keeper, const struct gl_keeper_msg *m)
         return 0;
     }
     gl_arena_reset(&k->scratch);
-    (void)gl_attempt_raise(k, &m->start.key, m->start.token, NULL); /* the highest one stays */
-    struct gl_attempt *c = gl_attempt_find(k, &m->start.key);
-    if (c != NULL) {
-        forget_replayed(k, c);
+    (void)gl_attempt_raise_floor(k, &m->start.key, m->start.token,
+                                 NULL); /* the highest one stays */
+    struct gl_attempt *a = gl_attempt_find(k, &m->start.key);
+    if (a != NULL) {
+        forget_replayed(k, a);
     }
     if (m->type == GL_KEEPER_BEGUN) {
         replay_begun(k, m);
     } else if (m->type == GL_KEEPER_ENDED) {
         replay_ended(k, m);
     }
-    gl_attempt_free_buried(k);
+    gl_attempt_free_removed(k);
     return 0;
 }
 
 void gl_results_replayed(struct gl_keeper *k)
 {
-    struct gl_attempt *c;
+    struct gl_attempt *a;
     bool lost = false;
-    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state == GL_ATTEMPT_RUNNING) {
-            gl_proctree_end_process((uint64_t)c->proc.pid, c->ticks_min, c->ticks_max);
-            gl_keeper_say("lost: %.*s", GL_STR_ARG(c->id));
-            if (c->heard != NULL) {
-                gl_workdir_remove(k, gl_rundir_path(&k->scratch, &c->key), false);
+    for (size_t i = 0; (a = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (a->state == GL_ATTEMPT_RUNNING) {
+            gl_proctree_end_process((uint64_t)a->proc.pid, a->ticks_min, a->ticks_max);
+            gl_keeper_log("lost: %.*s", GL_STR_ARG(a->id));
+            if (a->worker != NULL) {
+                gl_workdir_remove(k, gl_rundir_path(&k->scratch, &a->key), false);
             }
-            forget_replayed(k, c);
+            forget_replayed(k, a);
             lost = true;
         }
     }
-    gl_attempt_free_buried(k);
+    gl_attempt_free_removed(k);
     if (k->before.running && strcmp(k->before.boot, k->boot) == 0) {
         gl_cgroup_end(k->before.cgroup);
         size_t left = gl_proctree_end_marked(k->before.mark);
         if (left > 0) {
-            gl_keeper_say("%zu processes of an earlier keeper cannot be ended", left);
+            gl_keeper_log("%zu processes of an earlier keeper cannot be ended", left);
         }
     }
     GL_ASSERT(k->running_n == 0);

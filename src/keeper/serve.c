@@ -22,7 +22,7 @@ static void reply(struct gl_client *c, const struct gl_keeper_msg *rq, int statu
 /* A node of an earlier incarnation may still be awake somewhere. It must not be heard any more,
  * also not by the next keeper: so the number is on disk before anybody is welcomed with it. The
  * same write says that this keeper lives. */
-static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
+static int save_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
 {
     if (incarnation < k->epoch.incarnation) {
         return gl_why(why, GL_E_STALE,
@@ -40,7 +40,7 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
     if (gl_epoch_save(&e, folder, why) < 0) {
         return GL_E_UNAVAILABLE;
     }
-    gl_attempt_life_note_heard(k);
+    gl_attempt_life_save_contact(k);
     k->session_until = e.incarnation != k->epoch.incarnation ? 0 : k->session_until;
     k->epoch = e;
     k->epoch_saved = true;
@@ -64,8 +64,8 @@ static void on_hello(struct gl_keeper *k, struct gl_client *c, const struct gl_k
         gl_client_refuse(c, GL_E_VERSION, why.text);
         return;
     }
-    int r = k->leaving ? gl_why(&why, GL_E_UNAVAILABLE, "the keeper is about to end")
-                       : note_incarnation(k, m->incarnation, &why);
+    int r = k->shutting_down ? gl_why(&why, GL_E_UNAVAILABLE, "the keeper is about to end")
+                             : save_incarnation(k, m->incarnation, &why);
     if (r < 0) {
         gl_client_refuse(c, r, why.text);
         return;
@@ -124,18 +124,18 @@ static gl_str step_part(gl_str attempt)
 static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     gl_str step = step_part(s->key.attempt);
-    struct gl_attempt *c;
+    struct gl_attempt *a;
     bool runs = false;
 
     GL_ASSERT(s->key.attempt.n > 0);
     if (s->key.attempt.n == step.n + 1 && s->key.attempt.p[step.n] == '1') {
         return 0;
     }
-    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state != GL_ATTEMPT_ENDED && gl_str_eq(c->key.job, s->key.job) &&
-            gl_str_eq(c->key.context, s->key.context) &&
-            gl_str_eq(step_part(c->key.attempt), step)) {
-            gl_attempt_life_stop(k, c, GL_EXEC_STOPPED);
+    for (size_t i = 0; (a = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (a->state != GL_ATTEMPT_ENDED && gl_str_eq(a->key.job, s->key.job) &&
+            gl_str_eq(a->key.context, s->key.context) &&
+            gl_str_eq(step_part(a->key.attempt), step)) {
+            gl_attempt_life_stop(k, a, GL_EXEC_STOPPED);
             runs = true;
         }
     }
@@ -152,10 +152,10 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
     if (s->driver.n > 0 && !gl_str_is(s->driver, s->is_worker ? "worker" : "process")) {
         return gl_why(why, GL_E_INVALID, "there is no driver '%.*s' here", GL_STR_ARG(s->driver));
     }
-    r = gl_attempt_raise(k, &s->key, s->token, why);
+    r = gl_attempt_raise_floor(k, &s->key, s->token, why);
     struct gl_attempt *known = r < 0 ? NULL : gl_attempt_find(k, &s->key);
     if (known != NULL) {
-        gl_attempt_life_vouch(k, known);
+        gl_attempt_life_set_node(k, known);
     }
     if (r < 0 || known != NULL) {
         return r;
@@ -173,7 +173,7 @@ static int find(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_at
 {
     int r = gl_keeper_check_key(&s->key, why);
     if (r == 0) {
-        r = gl_attempt_raise(k, &s->key, s->token, why);
+        r = gl_attempt_raise_floor(k, &s->key, s->token, why);
     }
     if (r == 0) {
         *ret = gl_attempt_find(k, &s->key);
@@ -208,7 +208,7 @@ static void on_attach(struct gl_keeper *k, struct gl_client *c, const struct gl_
     struct gl_keeper_msg answer = {
         .type = GL_KEEPER_REPLY, .state = GL_EXEC_RUNNING, .req = m->req};
     if (found != NULL) {
-        gl_attempt_life_vouch(k, found);
+        gl_attempt_life_set_node(k, found);
     } else {
         /* A keeper that is about to end has forgotten what it had to stop: it proves nothing. */
         bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
@@ -226,7 +226,7 @@ static void on_stop(struct gl_keeper *k, struct gl_client *c, const struct gl_ke
     GL_ASSERT(m->type == GL_KEEPER_STOP);
     if (r == 0 && found != NULL) {
         if (m->start.grace_ms > 0) {
-            gl_attempt_life_hurry(k, found, m->start.grace_ms);
+            gl_attempt_life_limit_grace(k, found, m->start.grace_ms);
         }
         gl_attempt_life_stop(k, found, GL_EXEC_STOPPED);
     }
@@ -248,7 +248,7 @@ static void on_list(struct gl_keeper *k, struct gl_client *c, const struct gl_ke
     struct gl_attempt *one;
 
     GL_ASSERT(m->type == GL_KEEPER_LIST);
-    for (size_t i = 0; (one = gl_map_next(&k->charges, &i)) != NULL;) {
+    for (size_t i = 0; (one = gl_map_next(&k->attempts, &i)) != NULL;) {
         struct gl_keeper_msg info = {
             .type = GL_KEEPER_INFO,
             .req = m->req,
@@ -292,7 +292,7 @@ static void dispatch(struct gl_keeper *k, struct gl_client *c, const struct gl_k
     case GL_KEEPER_ENDED:
     case GL_KEEPER_BEACON:
     case GL_KEEPER_BEGUN:
-    case GL_KEEPER_SAID:
+    case GL_KEEPER_LINE:
         gl_client_refuse(c, GL_E_INVALID, "not a message for a keeper");
         break;
     }
@@ -308,7 +308,7 @@ void gl_serve_message(struct gl_keeper *k, struct gl_client *c, gl_str message)
         return;
     }
     if (k->active == c) {
-        k->heard_at = k->now;
+        k->contact_at = k->now;
         dispatch(k, c, &m);
     } else if (m.type == GL_KEEPER_HELLO) {
         on_hello(k, c, &m);

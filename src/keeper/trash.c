@@ -117,7 +117,7 @@ static void empty_trash(struct gl_trash *t)
     }
 }
 
-static void *empty_for_ever(void *owner)
+static void *trash_loop(void *owner)
 {
     struct gl_trash *t = owner;
     pthread_mutex_lock(&t->lock);
@@ -148,7 +148,7 @@ static struct gl_trash *start(int fd)
     (void)pthread_cond_init(&t->changed, NULL);
     (void)pthread_attr_init(&attr);
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    int err = pthread_create(&t->thread, &attr, empty_for_ever, t);
+    int err = pthread_create(&t->thread, &attr, trash_loop, t);
     (void)pthread_attr_destroy(&attr);
     if (err != 0) {
         gl_mem_free(t);
@@ -183,7 +183,7 @@ void gl_trash_open(struct gl_keeper *k)
 }
 
 /* A link that a step has put in the place of a folder above leads to what is not ours. */
-static bool is_behind_link(struct gl_keeper *k, const char *path)
+static bool is_below_link(struct gl_keeper *k, const char *path)
 {
     const char *slash = strrchr(path, '/');
     gl_str above = {.p = path, .n = slash != NULL ? (size_t)(slash - path) : 0};
@@ -193,7 +193,7 @@ static bool is_behind_link(struct gl_keeper *k, const char *path)
 void gl_trash_put(struct gl_keeper *k, const char *path)
 {
     char name[NAME_BYTES];
-    if (is_behind_link(k, path)) {
+    if (is_below_link(k, path)) {
         return;
     }
     if (k->trash == NULL) {

@@ -6,115 +6,116 @@
 #include "keeper/redact.h"
 
 enum {
-    CROWD = 100, /* when more wait, of beacons that follow each other only the last does */
+    MERGE_BEACONS_ABOVE =
+        100, /* when more wait, of beacons that follow each other only the last does */
     CODE_POINT_BYTES = 4,
 };
 
 /* ---- life ---- */
 
-struct gl_worker_lines *gl_worker_lines_new(struct gl_attempt *c, uint32_t out_max)
+struct gl_worker_lines *gl_worker_lines_new(struct gl_attempt *a, uint32_t out_max)
 {
-    struct gl_worker_lines *h = gl_mem_alloc(sizeof(*h));
-    h->charge = c;
-    h->out_max = out_max > 0 ? out_max : GL_STDOUT_BYTES;
-    gl_list_init(&h->talking);
-    gl_list_init(&h->lines);
-    gl_list_init(&h->beacons);
-    GL_ASSERT(h->out_max > 0);
-    GL_ASSERT(h->state == GL_WORKER_LINE_BEGIN);
-    return h;
+    struct gl_worker_lines *w = gl_mem_alloc(sizeof(*w));
+    w->attempt = a;
+    w->out_max = out_max > 0 ? out_max : GL_STDOUT_BYTES;
+    gl_list_init(&w->waiting);
+    gl_list_init(&w->lines);
+    gl_list_init(&w->beacons);
+    GL_ASSERT(w->out_max > 0);
+    GL_ASSERT(w->state == GL_WORKER_LINE_BEGIN);
+    return w;
 }
 
-void gl_worker_lines_free(struct gl_keeper *k, struct gl_worker_lines *h)
+void gl_worker_lines_free(struct gl_keeper *k, struct gl_worker_lines *w)
 {
-    if (h == NULL) {
+    if (w == NULL) {
         return;
     }
-    while (gl_worker_lines_first(h) != NULL) {
-        gl_worker_lines_pop(h);
+    while (gl_worker_lines_first(w) != NULL) {
+        gl_worker_lines_pop(w);
     }
-    gl_list_remove(&h->talking);
-    GL_ASSERT(k->heard_bytes >= h->out.n);
-    GL_ASSERT(h->lines_n == 0);
-    k->heard_bytes -= h->out.n;
-    gl_buf_done(&h->out);
-    gl_buf_done(&h->err);
-    gl_buf_done(&h->line);
-    gl_mem_free(h);
+    gl_list_remove(&w->waiting);
+    GL_ASSERT(k->worker_bytes >= w->out.n);
+    GL_ASSERT(w->lines_n == 0);
+    k->worker_bytes -= w->out.n;
+    gl_buf_done(&w->out);
+    gl_buf_done(&w->err);
+    gl_buf_done(&w->line);
+    gl_mem_free(w);
 }
 
 /* ---- lines for the runtime ---- */
 
-struct gl_said *gl_worker_lines_first(struct gl_worker_lines *h)
+struct gl_worker_line *gl_worker_lines_first(struct gl_worker_lines *w)
 {
-    struct gl_link *l = gl_list_first(&h->lines);
-    return l != NULL ? GL_CONTAINER(l, struct gl_said, link) : NULL;
+    struct gl_link *l = gl_list_first(&w->lines);
+    return l != NULL ? GL_CONTAINER(l, struct gl_worker_line, link) : NULL;
 }
 
-static void forget(struct gl_worker_lines *h, struct gl_said *s)
+static void forget(struct gl_worker_lines *w, struct gl_worker_line *s)
 {
-    GL_ASSERT(h->lines_n > 0);
-    GL_ASSERT(h->lines_bytes >= s->n);
+    GL_ASSERT(w->lines_n > 0);
+    GL_ASSERT(w->lines_bytes >= s->n);
     gl_list_remove(&s->link);
     gl_list_remove(&s->beacon);
-    h->lines_n--;
-    h->lines_bytes -= s->n;
+    w->lines_n--;
+    w->lines_bytes -= s->n;
     gl_mem_free(s);
 }
 
-void gl_worker_lines_pop(struct gl_worker_lines *h)
+void gl_worker_lines_pop(struct gl_worker_lines *w)
 {
-    GL_ASSERT(h->lines_n > 0);
-    forget(h, gl_worker_lines_first(h));
+    GL_ASSERT(w->lines_n > 0);
+    forget(w, gl_worker_lines_first(w));
 }
 
-bool gl_worker_lines_is_full(const struct gl_worker_lines *h)
+bool gl_worker_lines_is_full(const struct gl_worker_lines *w)
 {
-    return h->lines_n >= GL_SAID_WAITING_MAX || h->lines_bytes >= GL_SAID_WAITING_BYTES_MAX;
+    return w->lines_n >= GL_SAID_WAITING_MAX || w->lines_bytes >= GL_SAID_WAITING_BYTES_MAX;
 }
 
-static void drop_one(struct gl_worker_lines *h)
+static void drop_one(struct gl_worker_lines *w)
 {
-    struct gl_link *beacon = gl_list_first(&h->beacons);
+    struct gl_link *beacon = gl_list_first(&w->beacons);
 
-    GL_ASSERT(h->lines_n > 0);
-    forget(h, beacon != NULL ? GL_CONTAINER(beacon, struct gl_said, beacon)
-                             : gl_worker_lines_first(h));
-    h->dropped_n++;
+    GL_ASSERT(w->lines_n > 0);
+    forget(w, beacon != NULL ? GL_CONTAINER(beacon, struct gl_worker_line, beacon)
+                             : gl_worker_lines_first(w));
+    w->dropped_n++;
 }
 
 /* Beacons in a row say the same; in a crowd the last one is enough. */
-static void thin_out(struct gl_worker_lines *h)
+static void merge_beacon(struct gl_worker_lines *w)
 {
-    struct gl_said *last = GL_CONTAINER(h->lines.prev, struct gl_said, link);
-    if (h->lines_n > CROWD && !gl_list_empty(&last->beacon)) {
-        forget(h, last);
+    struct gl_worker_line *last = GL_CONTAINER(w->lines.prev, struct gl_worker_line, link);
+    if (w->lines_n > MERGE_BEACONS_ABOVE && !gl_list_empty(&last->beacon)) {
+        forget(w, last);
     }
 }
 
-static void add_said(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text)
+static void add_runtime_line(struct gl_keeper *k, struct gl_worker_lines *w, gl_str text)
 {
     bool is_beacon = gl_str_starts(text, GL_S(GL_EXEC_BEACON));
-    struct gl_said *s = gl_mem_alloc(sizeof(*s) + text.n);
+    struct gl_worker_line *s = gl_mem_alloc(sizeof(*s) + text.n);
     memcpy(s->text, text.p, text.n);
     s->n = text.n;
     gl_list_init(&s->beacon);
     if (is_beacon) {
-        thin_out(h);
+        merge_beacon(w);
     }
-    gl_list_push(&h->lines, &s->link);
+    gl_list_push(&w->lines, &s->link);
     if (is_beacon) {
-        gl_list_push(&h->beacons, &s->beacon);
+        gl_list_push(&w->beacons, &s->beacon);
     }
-    h->lines_n++;
-    h->lines_bytes += s->n;
+    w->lines_n++;
+    w->lines_bytes += s->n;
     /* While the node listens nothing is lost: stdout is not read until it has caught up. */
-    while ((h->is_over || !gl_client_hears(k)) &&
-           (h->lines_n > GL_SAID_WAITING_MAX || h->lines_bytes > GL_SAID_WAITING_BYTES_MAX)) {
-        drop_one(h);
+    while ((w->is_over || !gl_client_takes_lines(k)) &&
+           (w->lines_n > GL_SAID_WAITING_MAX || w->lines_bytes > GL_SAID_WAITING_BYTES_MAX)) {
+        drop_one(w);
     }
-    if (gl_list_empty(&h->talking)) {
-        gl_list_push(&k->talking, &h->talking);
+    if (gl_list_empty(&w->waiting)) {
+        gl_list_push(&k->lines_waiting, &w->waiting);
     }
 }
 
@@ -125,130 +126,131 @@ static bool may_begin(gl_str line, gl_str prefix)
     return line.n <= prefix.n ? gl_str_starts(prefix, line) : gl_str_starts(line, prefix);
 }
 
-static bool is_said(gl_str line)
+static bool is_runtime_line(gl_str line)
 {
     return gl_str_starts(line, GL_S(GL_EXEC_BEACON)) || gl_str_starts(line, GL_S(GL_EXEC_SAYS));
 }
 
 /* Held back until it is known what the line is. */
-static void begin_line(struct gl_worker_lines *h, gl_str *part, struct gl_buf *plain)
+static void begin_line(struct gl_worker_lines *w, gl_str *part, struct gl_buf *plain)
 {
-    size_t room = strlen(GL_EXEC_BEACON) - h->line.n;
+    size_t room = strlen(GL_EXEC_BEACON) - w->line.n;
     size_t n = part->n < room ? part->n : room;
 
-    GL_ASSERT(h->state == GL_WORKER_LINE_BEGIN);
-    GL_ASSERT(h->line.n < strlen(GL_EXEC_BEACON));
-    gl_buf_add(&h->line, part->p, n);
+    GL_ASSERT(w->state == GL_WORKER_LINE_BEGIN);
+    GL_ASSERT(w->line.n < strlen(GL_EXEC_BEACON));
+    gl_buf_add(&w->line, part->p, n);
     part->p += n;
     part->n -= n;
-    gl_str line = gl_buf_view(&h->line);
-    if (is_said(line)) {
-        h->state = GL_WORKER_LINE_SAID;
+    gl_str line = gl_buf_view(&w->line);
+    if (is_runtime_line(line)) {
+        w->state = GL_WORKER_LINE_RUNTIME;
     } else if (!may_begin(line, GL_S(GL_EXEC_BEACON)) && !may_begin(line, GL_S(GL_EXEC_SAYS))) {
-        h->state = GL_WORKER_LINE_PLAIN;
+        w->state = GL_WORKER_LINE_PLAIN;
         gl_buf_str(plain, line);
-        gl_buf_reset(&h->line);
+        gl_buf_reset(&w->line);
     }
 }
 
-static void take_part(struct gl_worker_lines *h, gl_str part, struct gl_buf *plain)
+static void take_part(struct gl_worker_lines *w, gl_str part, struct gl_buf *plain)
 {
-    if (h->state == GL_WORKER_LINE_BEGIN && part.n > 0) {
-        begin_line(h, &part, plain);
+    if (w->state == GL_WORKER_LINE_BEGIN && part.n > 0) {
+        begin_line(w, &part, plain);
     }
-    if (h->state == GL_WORKER_LINE_PLAIN) {
+    if (w->state == GL_WORKER_LINE_PLAIN) {
         gl_buf_str(plain, part);
-    } else if (h->state == GL_WORKER_LINE_SAID && h->line.n + part.n > GL_SAID_BYTES_MAX) {
-        h->state = GL_WORKER_LINE_LONG;
-        gl_buf_done(&h->line);
-    } else if (h->state == GL_WORKER_LINE_SAID) {
-        gl_buf_str(&h->line, part);
+    } else if (w->state == GL_WORKER_LINE_RUNTIME && w->line.n + part.n > GL_SAID_BYTES_MAX) {
+        w->state = GL_WORKER_LINE_LONG;
+        gl_buf_done(&w->line);
+    } else if (w->state == GL_WORKER_LINE_RUNTIME) {
+        gl_buf_str(&w->line, part);
     }
-    GL_ASSERT(h->line.n <= GL_SAID_BYTES_MAX);
+    GL_ASSERT(w->line.n <= GL_SAID_BYTES_MAX);
 }
 
-static void end_line(struct gl_keeper *k, struct gl_worker_lines *h, struct gl_buf *plain)
+static void end_line(struct gl_keeper *k, struct gl_worker_lines *w, struct gl_buf *plain)
 {
-    gl_str line = gl_buf_view(&h->line);
-    if (h->state == GL_WORKER_LINE_SAID) {
+    gl_str line = gl_buf_view(&w->line);
+    if (w->state == GL_WORKER_LINE_RUNTIME) {
         line.n -= line.p[line.n - 1] == '\r';
-        add_said(k, h, line);
-    } else if (h->state == GL_WORKER_LINE_LONG) {
-        gl_worker_lines_err(h,
+        add_runtime_line(k, w, line);
+    } else if (w->state == GL_WORKER_LINE_LONG) {
+        gl_worker_lines_err(w,
                             GL_S("-- a line for the runtime has more than 64 KiB: dropped --\n"));
     } else {
         gl_buf_str(plain, line);
     }
-    gl_buf_reset(&h->line);
-    h->state = GL_WORKER_LINE_BEGIN;
-    GL_ASSERT(h->line.n == 0);
+    gl_buf_reset(&w->line);
+    w->state = GL_WORKER_LINE_BEGIN;
+    GL_ASSERT(w->line.n == 0);
 }
 
-static void keep_out(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text)
+static void keep_out(struct gl_keeper *k, struct gl_worker_lines *w, gl_str text)
 {
-    size_t room = h->out_max - h->out.n;
-    size_t all =
-        k->heard_bytes < GL_KEEPER_HEARD_BYTES_MAX ? GL_KEEPER_HEARD_BYTES_MAX - k->heard_bytes : 0;
+    size_t room = w->out_max - w->out.n;
+    size_t all = k->worker_bytes < GL_KEEPER_WORKER_BYTES_MAX
+                     ? GL_KEEPER_WORKER_BYTES_MAX - k->worker_bytes
+                     : 0;
 
-    GL_ASSERT(h->out.n <= h->out_max);
-    h->out_bytes += text.n;
-    room = h->is_cut ? 0 : room < all ? room : all;
+    GL_ASSERT(w->out.n <= w->out_max);
+    w->out_bytes += text.n;
+    room = w->is_cut ? 0 : room < all ? room : all;
     if (text.n > room) {
-        h->is_cut = true;
+        w->is_cut = true;
         text.n = room;
     }
-    gl_buf_str(&h->out, text);
-    k->heard_bytes += text.n;
-    GL_ASSERT(h->out.n <= h->out_max);
-    GL_ASSERT(h->out_bytes >= h->out.n);
+    gl_buf_str(&w->out, text);
+    k->worker_bytes += text.n;
+    GL_ASSERT(w->out.n <= w->out_max);
+    GL_ASSERT(w->out_bytes >= w->out.n);
 }
 
-void gl_worker_lines_out(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text,
+void gl_worker_lines_out(struct gl_keeper *k, struct gl_worker_lines *w, gl_str text,
                          struct gl_buf *plain)
 {
     size_t begin = plain->n;
     const char *newline;
     while (text.n > 0 && (newline = memchr(text.p, '\n', text.n)) != NULL) {
         size_t n = (size_t)(newline - text.p);
-        bool was_said;
-        take_part(h, (gl_str){.p = text.p, .n = n}, plain);
-        was_said = h->state == GL_WORKER_LINE_SAID || h->state == GL_WORKER_LINE_LONG;
-        end_line(k, h, plain);
-        if (!was_said) {
+        bool was_runtime;
+        take_part(w, (gl_str){.p = text.p, .n = n}, plain);
+        was_runtime = w->state == GL_WORKER_LINE_RUNTIME || w->state == GL_WORKER_LINE_LONG;
+        end_line(k, w, plain);
+        if (!was_runtime) {
             gl_buf_char(plain, '\n');
         }
         text.p += n + 1;
         text.n -= n + 1;
     }
-    take_part(h, text, plain);
-    keep_out(k, h, (gl_str){.p = plain->p + begin, .n = plain->n - begin});
+    take_part(w, text, plain);
+    keep_out(k, w, (gl_str){.p = plain->p + begin, .n = plain->n - begin});
 }
 
-void gl_worker_lines_end_out(struct gl_keeper *k, struct gl_worker_lines *h, struct gl_buf *plain)
+void gl_worker_lines_end_out(struct gl_keeper *k, struct gl_worker_lines *w, struct gl_buf *plain)
 {
     size_t begin = plain->n;
-    if (h->line.n > 0 || h->state == GL_WORKER_LINE_LONG) {
-        end_line(k, h, plain);
-        keep_out(k, h, (gl_str){.p = plain->p + begin, .n = plain->n - begin});
+    if (w->line.n > 0 || w->state == GL_WORKER_LINE_LONG) {
+        end_line(k, w, plain);
+        keep_out(k, w, (gl_str){.p = plain->p + begin, .n = plain->n - begin});
     }
-    gl_buf_done(&h->line);
+    gl_buf_done(&w->line);
 }
 
 /* ---- stderr ---- */
 
 /* Keep the last bytes of the limit, and no more than twice as many in between. */
-void gl_worker_lines_err(struct gl_worker_lines *h, gl_str text)
+void gl_worker_lines_err(struct gl_worker_lines *w, gl_str text)
 {
     if (text.n > GL_STDERR_BYTES_MAX) {
         text.p += text.n - GL_STDERR_BYTES_MAX;
         text.n = GL_STDERR_BYTES_MAX;
     }
-    gl_buf_str(&h->err, text);
-    if (h->err.n > 2 * GL_STDERR_BYTES_MAX) {
-        memmove(h->err.p, h->err.p + h->err.n - GL_STDERR_BYTES_MAX, GL_STDERR_BYTES_MAX);
-        h->err.n = GL_STDERR_BYTES_MAX;
+    gl_buf_str(&w->err, text);
+    if (w->err.n > 2 * GL_STDERR_BYTES_MAX) {
+        memmove(w->err.p, w->err.p + w->err.n - GL_STDERR_BYTES_MAX, GL_STDERR_BYTES_MAX);
+        w->err.n = GL_STDERR_BYTES_MAX;
     }
-    GL_ASSERT(h->err.n <= 2 * GL_STDERR_BYTES_MAX);
+    GL_ASSERT(w->err.n <= 2 * GL_STDERR_BYTES_MAX);
 }
 
 /* ---- the end ---- */
@@ -269,102 +271,102 @@ static size_t whole_bytes(gl_str s)
     return s.n;
 }
 
-static void note_cut(struct gl_worker_lines *h)
+static void note_cut(struct gl_worker_lines *w)
 {
-    GL_ASSERT(h->is_cut);
-    h->out.n = whole_bytes(gl_buf_view(&h->out));
-    size_t begin = h->out.n;
-    gl_buf_fmt(&h->out, "\n-- stdout cut: %zu of %llu bytes kept --\n", begin,
-               (unsigned long long)h->out_bytes);
-    GL_ASSERT(h->out.n - begin <= GL_KEEPER_NOTE_BYTES);
+    GL_ASSERT(w->is_cut);
+    w->out.n = whole_bytes(gl_buf_view(&w->out));
+    size_t begin = w->out.n;
+    gl_buf_fmt(&w->out, "\n-- stdout cut: %zu of %llu bytes kept --\n", begin,
+               (unsigned long long)w->out_bytes);
+    GL_ASSERT(w->out.n - begin <= GL_KEEPER_NOTE_BYTES);
 }
 
-static void note_dropped(struct gl_worker_lines *h)
+static void note_dropped(struct gl_worker_lines *w)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf note = {0};
 
-    GL_ASSERT(h->dropped_n > 0);
+    GL_ASSERT(w->dropped_n > 0);
     gl_buf_fmt(&note, "-- %llu lines for the runtime dropped: nobody took them in time --\n",
-               (unsigned long long)h->dropped_n);
-    gl_worker_lines_err(h, gl_buf_view(&note));
+               (unsigned long long)w->dropped_n);
+    gl_worker_lines_err(w, gl_buf_view(&note));
 }
 
 /* From the beginning of a line on, if there is one. */
-static void cut_err(struct gl_worker_lines *h)
+static void cut_err(struct gl_worker_lines *w)
 {
-    size_t skip = h->err.n - GL_STDERR_BYTES_MAX;
-    const char *newline = memchr(h->err.p + skip, '\n', GL_STDERR_BYTES_MAX - 1);
+    size_t skip = w->err.n - GL_STDERR_BYTES_MAX;
+    const char *newline = memchr(w->err.p + skip, '\n', GL_STDERR_BYTES_MAX - 1);
 
-    GL_ASSERT(h->err.n > GL_STDERR_BYTES_MAX);
+    GL_ASSERT(w->err.n > GL_STDERR_BYTES_MAX);
     if (newline != NULL) {
-        skip = (size_t)(newline + 1 - h->err.p);
+        skip = (size_t)(newline + 1 - w->err.p);
     }
-    memmove(h->err.p, h->err.p + skip, h->err.n - skip);
-    h->err.n -= skip;
-    GL_ASSERT(h->err.n <= GL_STDERR_BYTES_MAX);
+    memmove(w->err.p, w->err.p + skip, w->err.n - skip);
+    w->err.n -= skip;
+    GL_ASSERT(w->err.n <= GL_STDERR_BYTES_MAX);
 }
 
 /* A secret that was a number has left "***" where no JSON can be. Only what looks like a document
  * is touched: all of it, or its last line. */
-static void mend(struct gl_worker_lines *h)
+static void repair_json(struct gl_worker_lines *w)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf last = {0};
-    gl_str text = gl_str_trim(gl_buf_view(&h->out));
+    gl_str text = gl_str_trim(gl_buf_view(&w->out));
     const char *newline = text.n > 0 ? memrchr(text.p, '\n', text.n) : NULL;
     const char *from = text.p;
     if (text.n > 0 && text.p[0] != '{' && text.p[0] != '[' && newline != NULL) {
         from = newline + 1;
     }
     if (text.n > 0 && (from[0] == '{' || from[0] == '[')) {
-        gl_buf_add(&last, from, (size_t)(h->out.p + h->out.n - from));
-        gl_redact_mend_json(&last);
-        h->out.n = (size_t)(from - h->out.p);
-        gl_buf_str(&h->out, gl_buf_view(&last));
+        gl_buf_add(&last, from, (size_t)(w->out.p + w->out.n - from));
+        gl_redact_repair_json(&last);
+        w->out.n = (size_t)(from - w->out.p);
+        gl_buf_str(&w->out, gl_buf_view(&last));
     }
-    if (h->out.n > h->out_max) { /* mending can make it longer */
-        h->out.n = h->out_max;
-        h->is_cut = true;
+    if (w->out.n > w->out_max) { /* mending can make it longer */
+        w->out.n = w->out_max;
+        w->is_cut = true;
     }
-    GL_ASSERT(h->out.n <= h->out_max);
+    GL_ASSERT(w->out.n <= w->out_max);
 }
 
-void gl_worker_lines_end(struct gl_keeper *k, struct gl_worker_lines *h, bool redacted)
+void gl_worker_lines_end(struct gl_keeper *k, struct gl_worker_lines *w, bool redacted)
 {
-    GL_ASSERT(h->is_over);
-    GL_ASSERT(k->heard_bytes >= h->out.n);
-    k->heard_bytes -= h->out.n;
+    GL_ASSERT(w->is_over);
+    GL_ASSERT(k->worker_bytes >= w->out.n);
+    k->worker_bytes -= w->out.n;
     if (redacted) {
-        mend(h);
+        repair_json(w);
     }
-    if (h->is_cut) {
-        note_cut(h);
+    if (w->is_cut) {
+        note_cut(w);
     }
-    k->heard_bytes += h->out.n;
-    if (h->dropped_n > 0) {
-        note_dropped(h);
+    k->worker_bytes += w->out.n;
+    if (w->dropped_n > 0) {
+        note_dropped(w);
     }
-    if (h->err.n > GL_STDERR_BYTES_MAX) {
-        cut_err(h);
+    if (w->err.n > GL_STDERR_BYTES_MAX) {
+        cut_err(w);
     }
 }
 
-void gl_worker_lines_recall(struct gl_keeper *k, struct gl_worker_lines *h,
-                            const struct gl_keeper_worker *w)
+void gl_worker_lines_restore(struct gl_keeper *k, struct gl_worker_lines *w,
+                             const struct gl_keeper_worker *result)
 {
-    GL_ASSERT(h->out.n == 0);
-    gl_buf_str(&h->out, w->out);
-    gl_buf_str(&h->err, w->err);
-    k->heard_bytes += w->out.n;
-    h->is_cut = w->is_cut;
-    h->out_bytes = w->out_bytes;
+    GL_ASSERT(w->out.n == 0);
+    gl_buf_str(&w->out, result->out);
+    gl_buf_str(&w->err, result->err);
+    k->worker_bytes += result->out.n;
+    w->is_cut = result->is_cut;
+    w->out_bytes = result->out_bytes;
 }
 
-struct gl_keeper_worker gl_worker_lines_result(const struct gl_worker_lines *h)
+struct gl_keeper_worker gl_worker_lines_result(const struct gl_worker_lines *w)
 {
     return (struct gl_keeper_worker){
-        .out = gl_buf_view(&h->out),
-        .err = gl_buf_view(&h->err),
-        .is_cut = h->is_cut,
-        .out_bytes = h->out_bytes,
+        .out = gl_buf_view(&w->out),
+        .err = gl_buf_view(&w->err),
+        .is_cut = w->is_cut,
+        .out_bytes = w->out_bytes,
     };
 }

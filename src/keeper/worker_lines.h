@@ -15,58 +15,58 @@
 
 struct gl_attempt;
 
-struct gl_said {
+struct gl_worker_line {
     struct gl_link link, beacon; /* in gl_worker_lines.lines, and in .beacons if it is one */
     size_t n;
     char text[];
 };
 
 /* Of the current line of stdout. */
-enum gl_worker_lines_line {
+enum gl_worker_lines_state {
     GL_WORKER_LINE_BEGIN, /* `line` may become one for the runtime */
     GL_WORKER_LINE_PLAIN,
-    GL_WORKER_LINE_SAID, /* it is one, as far as it has come in `line` */
-    GL_WORKER_LINE_LONG, /* ... and too long */
+    GL_WORKER_LINE_RUNTIME, /* it is one, as far as it has come in `line` */
+    GL_WORKER_LINE_LONG,    /* ... and too long */
 };
 
 struct gl_worker_lines {
-    struct gl_link talking; /* in gl_keeper.talking while lines wait */
-    struct gl_attempt *charge;
+    struct gl_link waiting; /* in gl_keeper.talking while lines wait */
+    struct gl_attempt *attempt;
     uint32_t out_max;
     struct gl_buf out, err;
     uint64_t out_bytes; /* of stdout, kept or not */
     bool is_cut;
     bool is_over; /* its processes have ended: nothing waits for the node any more */
 
-    enum gl_worker_lines_line state;
+    enum gl_worker_lines_state state;
     struct gl_buf line;
-    struct gl_link lines, beacons; /* struct gl_said, oldest first */
+    struct gl_link lines, beacons; /* struct gl_worker_line, oldest first */
     size_t lines_n, lines_bytes;
     uint64_t dropped_n; /* lines for the runtime that nobody took in time */
 };
 
-struct gl_worker_lines *gl_worker_lines_new(struct gl_attempt *c, uint32_t out_max);
-void gl_worker_lines_free(struct gl_keeper *k, struct gl_worker_lines *h); /* NULL is fine */
+struct gl_worker_lines *gl_worker_lines_new(struct gl_attempt *a, uint32_t out_max);
+void gl_worker_lines_free(struct gl_keeper *k, struct gl_worker_lines *w); /* NULL is fine */
 
 /* Some bytes of stdout; what is not for the runtime is kept, and appended to `plain`. */
-void gl_worker_lines_out(struct gl_keeper *k, struct gl_worker_lines *h, gl_str text,
+void gl_worker_lines_out(struct gl_keeper *k, struct gl_worker_lines *w, gl_str text,
                          struct gl_buf *plain);
-void gl_worker_lines_err(struct gl_worker_lines *h, gl_str text);
+void gl_worker_lines_err(struct gl_worker_lines *w, gl_str text);
 /* stdout is at its end: what was held back of it. */
-void gl_worker_lines_end_out(struct gl_keeper *k, struct gl_worker_lines *h, struct gl_buf *plain);
+void gl_worker_lines_end_out(struct gl_keeper *k, struct gl_worker_lines *w, struct gl_buf *plain);
 /* Both are: make of `out` and `err` what the result has. `redacted`: secrets were taken out of
  * stdout. */
-void gl_worker_lines_end(struct gl_keeper *k, struct gl_worker_lines *h, bool redacted);
+void gl_worker_lines_end(struct gl_keeper *k, struct gl_worker_lines *w, bool redacted);
 
 /* Of an earlier keeper. */
-void gl_worker_lines_recall(struct gl_keeper *k, struct gl_worker_lines *h,
-                            const struct gl_keeper_worker *w);
-struct gl_keeper_worker gl_worker_lines_result(const struct gl_worker_lines *h);
+void gl_worker_lines_restore(struct gl_keeper *k, struct gl_worker_lines *w,
+                             const struct gl_keeper_worker *result);
+struct gl_keeper_worker gl_worker_lines_result(const struct gl_worker_lines *w);
 
 /* More lines wait than should. */
-bool gl_worker_lines_is_full(const struct gl_worker_lines *h);
+bool gl_worker_lines_is_full(const struct gl_worker_lines *w);
 /* The oldest line, NULL: none; and away with it. */
-struct gl_said *gl_worker_lines_first(struct gl_worker_lines *h);
-void gl_worker_lines_pop(struct gl_worker_lines *h);
+struct gl_worker_line *gl_worker_lines_first(struct gl_worker_lines *w);
+void gl_worker_lines_pop(struct gl_worker_lines *w);
 
 #endif

@@ -13,7 +13,7 @@
  *     START ATTACH STOP LIST (req)    ->
  *                                     <-    INFO* REPLY (req)
  *     ACK PING                        ->
- *                                     <-    SAID* ENDED BEACON
+ *                                     <-    LINE* ENDED BEACON
  *
  * A journal record is a length, a checksum and a message (BEGUN, ENDED, ACK).
  *
@@ -47,7 +47,7 @@ enum {
     GL_KEEPER_VERSION_MAX = 4,
     GL_KEEPER_VERSION_SECRETS = 2, /* adds secrets, and inputs above 1 MiB */
     GL_KEEPER_VERSION_WORKERS =
-        3, /* adds workers, SAID, and frames above GL_KEEPER_FRAME_BYTES_OLD */
+        3, /* adds workers, LINE, and frames above GL_KEEPER_FRAME_BYTES_OLD */
     GL_KEEPER_VERSION_SESSIONS = 4, /* adds needs_session and session_until: to an older keeper any
                                        message of its node speaks for all of the node's steps */
     GL_KEEPER_FRAME_BYTES_OLD = 4 << 20,
@@ -72,7 +72,7 @@ enum {
     X(ENDED, 12) /* an event, and its journal record */                            \
     X(BEACON, 13)                                                                  \
     X(BEGUN, 14) /* journal: a process was started */                              \
-    X(SAID, 15)  /* a line printed by a worker for the runtime */
+    X(LINE, 15)  /* a line printed by a worker for the runtime */
 
 enum gl_keeper_type {
 #define X(name, value) GL_KEEPER_##name = value,

@@ -33,7 +33,7 @@ static void reopen(struct world *w)
     struct gl_why why;
     w->read[0] = 0;
     assert_int_equal(gl_journal_open(&w->j, w->folder.path, note, w, &why), 0);
-    assert_int_equal(gl_journal_mend(&w->j, &why), 0);
+    assert_int_equal(gl_journal_repair(&w->j, &why), 0);
     w->j.sync_us = w->slow ? SLOW_US : 0;
 }
 
@@ -214,7 +214,7 @@ static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
         struct gl_why why;
         w->read[0] = 0;
         assert_int_equal(gl_journal_open(&w->j, w->folder.path, note, w, &why), 0);
-        assert_true(w->j.unread > 0);
+        assert_true(w->j.bad_bytes > 0);
         uint64_t begin = at < ends[0] ? 0 : at < ends[1] ? ends[0] : ends[1];
         bool in_length = at - begin < 4; /* then nobody knows where the next one begins */
         if (at < ends[0]) {
@@ -229,7 +229,7 @@ static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
     gl_journal_close(&w->j);
     reopen(w);
     assert_string_equal(w->read, "e1 e2 e3 ");
-    assert_int_equal(w->j.unread, 0);
+    assert_int_equal(w->j.bad_bytes, 0);
 }
 
 /* Everything up to the rename succeeds, and then there is no descriptor left. */

@@ -303,7 +303,7 @@ static void mends(const char *text, const char *expected)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf b = {0};
     gl_buf_c(&b, text);
-    gl_redact_mend_json(&b);
+    gl_redact_repair_json(&b);
     gl_buf_char(&b, 0);
     assert_string_equal(b.p, expected);
 }
