@@ -103,7 +103,7 @@ int gl_attempt_raise_floor(struct gl_keeper *k, const struct gl_attempt_key *key
             (unsigned long long)token, GL_STR_ARG(key->job), (unsigned long long)f->token);
     }
     f->token = token;
-    if (f->attempts_n == 0) { /* used now: last to be forgotten */
+    if (f->attempts_n == 0) { /* just used: the last to be forgotten */
         gl_list_remove(&f->link);
         gl_list_push(&k->floors_idle, &f->link);
     }
@@ -111,7 +111,7 @@ int gl_attempt_raise_floor(struct gl_keeper *k, const struct gl_attempt_key *key
     return 0;
 }
 
-/* ---- charges ---- */
+/* ---- attempts ---- */
 
 static gl_str attempt_id(struct gl_arena *a, const struct gl_attempt_key *key)
 {

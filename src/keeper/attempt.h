@@ -1,13 +1,16 @@
-/* attempt.h - the attempts in the keeper's charge, and the floor under the tokens of each job.
+/* attempt.h - the attempts a keeper knows, and the lowest token it accepts for each job.
  *
- * An attempt is in charge from the moment its process starts (or could not) until its result is
- * acknowledged.
+ * The keeper knows an attempt from the moment its process was started (or could not be) until its
+ * result is acknowledged.
  *
  *     RUNNING ──process ended──► CLEARING ──no descendant left──► ENDING ──synced──► ENDED
  *        └───────────────── it could not be executed ─────────────────►┘
  *
- * A floor is the highest token anyone came with for a job: lower ones are refused. It is remembered
- * as long as the job has attempts here, and then while there is room. */
+ * A floor is the highest token seen for a job: requests with a lower one are refused. It is kept
+ * while the job has attempts here, and afterwards as long as there is room.
+ *
+ * Call gl_attempt_raise_floor() before gl_attempt_new(); change the state with gl_attempt_move()
+ * only. gl_attempt_remove() defers the free to the end of the turn. */
 #ifndef GL_KEEPER_ATTEMPT_H
 #define GL_KEEPER_ATTEMPT_H
 
@@ -27,32 +30,33 @@ enum gl_attempt_state {
 #undef X
 };
 
-enum { GL_ATTEMPT_BYTES = 512 /* of a record of one attempt, without its output; a guess */ };
+enum { GL_ATTEMPT_BYTES = 512 /* estimate for one journal record without its output */ };
 
+/* A job, as far as the keeper knows it. */
 struct gl_floor {
     struct gl_link link; /* in floors_idle while attempts_n == 0 */
     uint64_t token;
     size_t attempts_n;
-    bool has_folder;      /* its folder is there */
-    bool has_files;       /* something is in it besides folders on the shelf */
-    uint32_t cached_n;    /* those: see dir_cache.h */
-    struct gl_link empty; /* in floors_empty while its folder can be given away */
+    bool has_folder;      /* the job's folder exists */
+    bool has_files;       /* it holds something besides cached attempt folders */
+    uint32_t cached_n;    /* how many of those: see dir_cache.h */
+    struct gl_link empty; /* in floors_empty while another job may take the folder */
     gl_str key;           /* "context/job" */
     char text[];
 };
 
 struct gl_attempt;
 
-/* A process we are the parent of. */
+/* A child process of the keeper. */
 struct gl_proc {
     pid_t pid;
-    struct gl_attempt *attempt; /* NULL: nobody knows whose it is */
-    struct gl_link link; /* in the charge's `adopted`; unused for the attempt's own process */
-    bool direct;         /* the attempt's own process, not an orphaned descendant */
+    struct gl_attempt *attempt; /* NULL: a stray, owner unknown */
+    struct gl_link link;        /* in the attempt's `adopted`; unused for its own process */
+    bool direct;                /* the attempt's own process, not an adopted descendant */
 };
 
 struct gl_attempt {
-    struct gl_link link; /* in clearing, ending, unsaid, said or buried */
+    struct gl_link link; /* in clearing, ending, unreported, reported or removed */
     enum gl_attempt_state state;
     struct gl_attempt_key key;
     gl_str id; /* "context/job/attempt" */
@@ -65,54 +69,54 @@ struct gl_attempt {
     uint64_t ticks_min, ticks_max;
     int wait_status;
     struct gl_capture capture;
-    struct gl_worker_lines *worker; /* of a worker; else NULL */
+    struct gl_worker_lines *worker; /* output of a worker; NULL: an ordinary step */
     struct gl_redactor *redactor;   /* while it runs, if it has secrets */
 
     struct gl_timer timer;
     gl_ms deadline, kill_at, beacon_at, clear_at; /* INT64_MAX: none */
     gl_ms grace_ms, beacon_ms;
-    uint64_t incarnation;  /* of the last node that has started it or asked about it, ... */
-    gl_ms contact_at;      /* ... and when that was last heard, if another has come since */
-    gl_ms orphan_grace_ms; /* as that node wanted it: others count on it */
-    bool needs_session;    /* a word counts only as long as the node has a session */
+    uint64_t incarnation;  /* of the last node that started it or asked about it ... */
+    gl_ms contact_at;      /* ... and that node's last message, if another node has come since */
+    gl_ms orphan_grace_ms; /* as that node asked for: others rely on it */
+    bool needs_session;    /* messages count only while the node has a session */
     bool stopping;         /* SIGTERM was sent because of ... */
     enum gl_exec_end why;  /* ... this: TIMEOUT, STOPPED or ORPHANED */
-    bool lost;             /* the keeper itself is leaving: no result is recorded */
+    bool lost;             /* the keeper is shutting down: no result is recorded */
 
     struct gl_exec_result result; /* without its texts */
     int output_source;
     struct gl_buf output;
     struct gl_buf error;
-    bool has_files;      /* its folder is its own: it has not been put on the shelf */
-    uint64_t journal_at; /* where its end stands in the journal; 0: nowhere yet */
+    bool has_files;      /* it keeps its folder: the folder was not put into the cache */
+    uint64_t journal_at; /* journal offset after its end record; 0: not written yet */
     char text[];
 };
 
-/* Compare with the floor of the job and raise it. GL_E_STALE: the token is lower. */
+/* Compare with the job's floor and raise it. GL_E_STALE: the token is lower. */
 int gl_attempt_raise_floor(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
                            struct gl_why *reterr_why);
 
 struct gl_attempt *gl_attempt_find(struct gl_keeper *k, const struct gl_attempt_key *key);
-/* The key must be valid, unknown, and its floor raised. */
+/* The key must be valid and unknown, and its floor raised. */
 struct gl_attempt *gl_attempt_new(struct gl_keeper *k, const struct gl_attempt_key *key,
                                   uint64_t token, enum gl_attempt_state state);
-/* Forget it. Freed when the turn is over. */
+/* Forget it. The memory is freed at the end of the turn: events of this turn may still name it. */
 void gl_attempt_remove(struct gl_keeper *k, struct gl_attempt *a);
 void gl_attempt_free_removed(struct gl_keeper *k);
 void gl_attempt_free_all(struct gl_keeper *k);
 
-/* Something about the job's folder has changed: can it be given away? */
+/* The job's folder has changed: update whether another job may take it. */
 void gl_attempt_update_job_folder(struct gl_keeper *k, struct gl_floor *f);
 
 /* The only writer of a->state. */
 void gl_attempt_move(struct gl_keeper *k, struct gl_attempt *a, enum gl_attempt_state next);
 
-/* About what the record of its end takes in the journal. */
+/* Approximate size of its end record in the journal. */
 size_t gl_attempt_bytes(const struct gl_attempt *a);
 
-/* The journal's record of its beginning; borrows from both. */
+/* The journal record of its start; borrows from both. */
 struct gl_keeper_msg gl_attempt_begun(const struct gl_keeper *k, const struct gl_attempt *a);
-/* The ENDED message of a charge whose result is complete; borrows from it. */
+/* The ENDED message of an attempt whose result is complete; borrows from it. */
 struct gl_keeper_msg gl_attempt_ended(const struct gl_attempt *a);
 
 #endif

@@ -16,7 +16,7 @@
 #include "os/failpoint.h"
 
 enum {
-    CLEAR_AGAIN_MS = 500, /* kill leftovers again after this */
+    CLEAR_AGAIN_MS = 500, /* interval between kills of leftover processes */
 };
 
 /* ---- timers ---- */
@@ -34,7 +34,7 @@ static void set_timer(struct gl_keeper *k, struct gl_attempt *a)
 
 /* ---- the end ---- */
 
-/* How a process ended that nobody stopped. */
+/* The end of a process that nothing stopped. */
 static void set_natural_end(struct gl_exec_result *r, int status)
 {
     if (WIFSIGNALED(status)) {
@@ -46,14 +46,14 @@ static void set_natural_end(struct gl_exec_result *r, int status)
     }
 }
 
-/* As far as a keeper can tell: the node may still not like the output. */
+/* As far as the keeper can tell: the node may still reject the output. */
 static bool has_succeeded(const struct gl_attempt *a)
 {
     return a->result.end == GL_EXEC_EXITED && a->result.exit_code == 0 && a->error.n == 0;
 }
 
-/* The line has been redacted with the rest of stdout, the file has not. In both a number may have
- * become "***". */
+/* The line was redacted with the rest of stdout; the file was not. In both, a number may have
+ * become "***", which is not valid JSON. */
 static void redact_output(struct gl_keeper *k, struct gl_attempt *a, gl_str path)
 {
     bool from_file = a->output_source == GL_KEEPER_FROM_FILE;
@@ -84,7 +84,7 @@ static void take_output(struct gl_keeper *k, struct gl_attempt *a)
     GL_ASSERT(a->state == GL_ATTEMPT_CLEARING);
     GL_ASSERT(a->output.n == 0);
     if (a->capture.log_bytes == 0 && has_succeeded(a) && gl_dir_cache_put(k, a, path)) {
-        return; /* it has said nothing and left nothing */
+        return; /* it wrote nothing and left nothing */
     }
     a->floor->has_files = a->has_files = true;
     int r = gl_rundir_output(k, path, &a->output, &why);
@@ -92,7 +92,7 @@ static void take_output(struct gl_keeper *k, struct gl_attempt *a)
         a->output_source = GL_KEEPER_FROM_FILE;
     } else if (r != GL_E_NOT_FOUND) {
         gl_buf_c(&a->error, why.text);
-        if (a->redactor != NULL) { /* nobody has looked for secrets in it */
+        if (a->redactor != NULL) { /* it was not searched for secrets */
             gl_rundir_replace_output(k, path, (gl_str){0});
         }
     } else if (gl_capture_last(&a->capture).n > 0) {
@@ -104,7 +104,7 @@ static void take_output(struct gl_keeper *k, struct gl_attempt *a)
     }
 }
 
-/* What a worker leaves is what it has said; its folder goes, whatever its end was. */
+/* A worker leaves only its output: its folder is removed however it ended. */
 static void clear_worker(struct gl_keeper *k, struct gl_attempt *a)
 {
     bool is_silent = a->capture.log_bytes == 0;
@@ -117,7 +117,7 @@ static void clear_worker(struct gl_keeper *k, struct gl_attempt *a)
 static void end_attempt(struct gl_keeper *k, struct gl_attempt *a)
 {
     GL_ASSERT(a->journal_at == 0);
-    (void)gl_redact_text(a->redactor, &a->error); /* whether something was found does not matter */
+    (void)gl_redact_text(a->redactor, &a->error); /* whether a secret was found does not matter */
     gl_redact_put(&k->redactors, a->redactor);
     a->redactor = NULL;
     a->result.ended_at = gl_keeper_wall(k);
@@ -126,7 +126,7 @@ static void end_attempt(struct gl_keeper *k, struct gl_attempt *a)
     GL_ASSERT(k->result_bytes >= GL_ATTEMPT_BYTES);
 }
 
-/* Its process has been waited for and no descendant is left. */
+/* Its process was waited for and no descendant is left. */
 static void finish(struct gl_keeper *k, struct gl_attempt *a)
 {
     GL_ASSERT(a->state == GL_ATTEMPT_CLEARING);
@@ -148,7 +148,7 @@ static void finish(struct gl_keeper *k, struct gl_attempt *a)
     end_attempt(k, a);
 }
 
-/* It could not be started: that is a result too. */
+/* It could not be executed, which is a result too. */
 static void end_not_executed(struct gl_keeper *k, struct gl_attempt *a, int code,
                              const struct gl_why *why)
 {
@@ -168,7 +168,7 @@ static void end_not_executed(struct gl_keeper *k, struct gl_attempt *a, int code
 
 /* ---- stopping ---- */
 
-/* The process is our child and has not been waited for, so its pid and its group are still its own.
+/* The process is our child and was not waited for, so its pid and group cannot have been reused.
  */
 static void signal_group(const struct gl_attempt *a, int sig)
 {
@@ -196,8 +196,8 @@ void gl_attempt_life_stop(struct gl_keeper *k, struct gl_attempt *a, enum gl_exe
     if (a->state != GL_ATTEMPT_RUNNING || a->stopping) {
         return;
     }
-    /* It may have ended by itself a moment ago; then that is its result, and not that we stopped
-     * it. */
+    /* It may have exited by itself a moment ago: then that is its result, not that it was stopped.
+     */
     if (waitpid(a->proc.pid, &status, WNOHANG) == a->proc.pid) {
         clear(k, a, status);
         k->reaped = true;
@@ -208,7 +208,7 @@ void gl_attempt_life_stop(struct gl_keeper *k, struct gl_attempt *a, enum gl_exe
     a->deadline = INT64_MAX;
     a->kill_at = gl_keeper_after(k, a->grace_ms);
     signal_group(a, SIGTERM);
-    (void)kill(-a->proc.pid, SIGCONT); /* a stopped process would not take_worker_text it */
+    (void)kill(-a->proc.pid, SIGCONT); /* a stopped process would not receive SIGTERM */
     set_timer(k, a);
 }
 
@@ -236,8 +236,8 @@ void gl_attempt_life_set_node(const struct gl_keeper *k, struct gl_attempt *a)
     a->orphan_grace_ms = k->orphan_grace_ms;
 }
 
-/* When its node has last spoken for it. One without a session speaks, but not for what others will
- * run again. */
+/* When its node was last heard of. A node without a session still sends messages, but they do not
+ * count for steps that other nodes will run again. */
 static gl_ms last_contact(const struct gl_keeper *k, const struct gl_attempt *a)
 {
     if (a->incarnation != k->epoch.incarnation) {
@@ -268,13 +268,13 @@ gl_ms gl_attempt_life_end_orphans(struct gl_keeper *k)
             next = due < next ? due : next;
             continue;
         }
-        if (k->logged_contact_at != contact) { /* once for each */
+        if (k->logged_contact_at != contact) { /* log each contact time once */
             gl_keeper_log("no node has spoken for its steps for %lld ms%s: ending them",
                           (long long)(k->now - contact), a->needs_session ? " with a session" : "");
             k->logged_contact_at = contact;
         }
-        gl_attempt_life_limit_grace(k, a,
-                                    end > k->now ? end - k->now : 0); /* late: we stood still */
+        gl_attempt_life_limit_grace(
+            k, a, end > k->now ? end - k->now : 0); /* late: this process was suspended */
         gl_attempt_life_stop(k, a, GL_EXEC_ORPHANED);
     }
     GL_ASSERT(next > k->now);
@@ -411,7 +411,7 @@ int gl_attempt_life_begin(struct gl_keeper *k, const struct gl_exec_start *s,
     if (r == 0) {
         r = launch(k, a, &l, &why);
     }
-    if (r == GL_E_UNAVAILABLE) { /* no space, no processes left: as if it had never come */
+    if (r == GL_E_UNAVAILABLE) { /* out of space or processes: as if the start had never arrived */
         a->floor->has_files = true;
         if (a->worker != NULL) {
             clear_worker(k, a);
@@ -436,7 +436,7 @@ static void on_process_end(struct gl_keeper *k, pid_t pid, int status)
 
     GL_ASSERT(pid > 0);
     if (p == NULL) {
-        return; /* an orphan that ended before we saw it */
+        return; /* an orphan that exited before a sweep saw it */
     }
     if (p->direct) {
         clear(k, p->attempt, status);

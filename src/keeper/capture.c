@@ -15,7 +15,7 @@
 enum {
     READ_BYTES = 64 << 10, /* one read; also the capacity of a pipe */
     FINISH_READS_MAX =
-        256, /* at most this often when everything has ended: a stranger may hold the pipe */
+        256, /* bounds reading after the end: an unknown process may still be writing */
     MARK_BYTES_MAX = 64,
 };
 
@@ -68,7 +68,7 @@ static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
     gl_list_init(&p->link);
     p->watch = (struct gl_watch){.ready = on_ready, .fd = ends[0]};
     p->write_fd = ends[1];
-    /* Only our end does not block: the step's must, or it would lose what it writes. */
+    /* Only our end is non-blocking: with a non-blocking end the step would lose output. */
     if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || gl_keeper_watch(k, &p->watch, why) < 0) {
         (void)gl_why(why, GL_E_LIMIT, "cannot set up a pipe: %s", strerror(errno));
         close_pipe(k, p);
@@ -78,7 +78,7 @@ static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
     return p;
 }
 
-/* Each step has pipes of its own: a process outside may still hold those of an earlier one. */
+/* Pipes are never reused: an escaped process may still hold those of an earlier step. */
 static int get_pipe(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s,
                     struct gl_why *why)
 {
@@ -147,7 +147,7 @@ int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
         r = get_pipe(k, c, &c->err, reterr_why);
     }
     if (r < 0) {
-        return r; /* gl_capture_done() gives back what we got */
+        return r; /* gl_capture_done() releases what was created */
     }
     *ret_out = c->out.pipe->write_fd;
     *ret_err = c->err.pipe->write_fd;
@@ -192,7 +192,8 @@ static int read_at(int fd, char *p, size_t n, uint64_t at)
     return 0;
 }
 
-/* The log as it will be: the first part, the mark, and the end from the beginning of a line on. */
+/* Write the shortened log: the first part, the "dropped" line, and the last part from the start of
+ * a line. */
 static int write_shorter(const struct gl_capture *c, int fd, struct gl_capture *shorter)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf all = {0};
@@ -221,8 +222,8 @@ static int write_shorter(const struct gl_capture *c, int fd, struct gl_capture *
     return write_at(fd, all.p, all.n, 0);
 }
 
-/* In a new file that takes the place of the old one: a reader has one or the other, and neither
- * ever changes but at its end. */
+/* Replace the log with a shorter file. A reader has one or the other open, and each only ever
+ * grows. */
 static int shorten(struct gl_keeper *k, struct gl_capture *c)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf path = {0};
@@ -250,10 +251,10 @@ static int shorten(struct gl_keeper *k, struct gl_capture *c)
     return 0;
 }
 
-/* The first part ends with the last whole line that fits into it. */
+/* The first part ends with the last whole line that fits. */
 static void end_head(struct gl_capture *c, gl_str lines)
 {
-    /* A mark of the disk's may have filled it already. */
+    /* A "disk full" line may have filled it already. */
     size_t room = c->log_bytes < GL_CAPTURE_PART_BYTES ? GL_CAPTURE_PART_BYTES - c->log_bytes : 0;
     const char *newline = memrchr(lines.p, '\n', room);
 
@@ -271,7 +272,7 @@ static int open_log(struct gl_keeper *k, struct gl_capture *c)
     return c->log_fd < 0 ? GL_E_IO : 0;
 }
 
-/* The disk was full for a while: say what is missing here. */
+/* The disk was full for a while: log how much is missing here. */
 static int write_unwritten(struct gl_capture *c)
 {
     char mark[MARK_BYTES_MAX];
@@ -309,7 +310,7 @@ static void write_log(struct gl_keeper *k, struct gl_capture *c, gl_str lines)
     c->log_bytes += lines.n;
     if (c->head_bytes > 0 &&
         c->log_bytes - c->head_bytes - c->mark_bytes > 2ull * GL_CAPTURE_PART_BYTES) {
-        (void)shorten(k, c); /* failed: tried again with the next line */
+        (void)shorten(k, c); /* on failure, retried with the next line */
     }
     GL_ASSERT(c->log_bytes >= c->head_bytes + c->mark_bytes);
 }
@@ -328,7 +329,7 @@ static void add_line(struct gl_keeper *k, const struct gl_stream *s, gl_str begi
     gl_buf_char(&k->lines, '\n');
 }
 
-/* A line that does not end within its limit is written in pieces. */
+/* A line longer than the limit is written in pieces. */
 static void hold_partial(struct gl_keeper *k, struct gl_stream *s, gl_str rest)
 {
     while (s->partial.n + rest.n >= GL_CAPTURE_LINE_BYTES) {
@@ -432,7 +433,7 @@ gl_str gl_capture_last(const struct gl_capture *c)
 
 /* ---- reading ---- */
 
-/* Of a worker; what is left is for the log. */
+/* Output of a worker; returns what belongs in the log. */
 static gl_str take_worker_text(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s,
                                gl_str text)
 {
@@ -462,7 +463,7 @@ static void take_text(struct gl_keeper *k, struct gl_capture *c, struct gl_strea
     write_log(k, c, gl_buf_view(&k->lines));
 }
 
-/* One read. False: there is nothing now. */
+/* One read. False: the pipe is empty. */
 static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
 {
     char bytes[READ_BYTES];
@@ -480,7 +481,7 @@ static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_strea
     return true;
 }
 
-/* What looked like the beginning of a secret was none. */
+/* Release bytes that were held back as the possible beginning of a secret. */
 static void end_redact(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
 {
     if (s->redact.redactor != NULL) {
@@ -524,7 +525,7 @@ void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
         gl_worker_lines_end(k, c->worker, c->out.redact.replaced);
     }
     if (c->head_bytes > 0 && c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
-        (void)shorten(k, c); /* the log then keeps more than it should: no harm */
+        (void)shorten(k, c); /* on failure the log is longer than it should be: no harm */
     }
     gl_fs_closep(&c->log_fd);
     gl_buf_done(&c->line);

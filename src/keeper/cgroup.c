@@ -26,13 +26,13 @@ enum {
 
 static bool write_file(const char *group, const char *name, const char *text)
 {
-    char path[PATH_BYTES + 32]; /* and the name of one of its files */
+    char path[PATH_BYTES + 32]; /* plus the name of one of its files */
     (void)snprintf(path, sizeof(path), "%s/%s", group, name);
     GL_CLEANUP(gl_fs_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
-/* Does a comma-separated list hold `word`? */
+/* Does a comma-separated list contain `word`? */
 static bool lists(gl_str list, const char *word)
 {
     while (list.n > 0) {
@@ -43,13 +43,13 @@ static bool lists(gl_str list, const char *word)
     return false;
 }
 
-/* Where is the hierarchy mounted? Version 2: `controller` is "". */
+/* Find where the hierarchy is mounted. Version 2: `controller` is "". */
 static bool find_mount(gl_str mounts, const char *controller, gl_str *ret)
 {
     while (mounts.n > 0) {
         gl_str rest;
         gl_str line = gl_str_cut(mounts, '\n', &mounts);
-        (void)gl_str_cut(line, ' ', &rest); /* the device says nothing */
+        (void)gl_str_cut(line, ' ', &rest); /* skip the device */
         gl_str at = gl_str_cut(rest, ' ', &rest);
         gl_str type = gl_str_cut(rest, ' ', &rest);
         gl_str options = gl_str_cut(rest, ' ', &rest);
@@ -62,7 +62,7 @@ static bool find_mount(gl_str mounts, const char *controller, gl_str *ret)
     return false;
 }
 
-/* In which group of it are we? A line is "number:controllers:path". */
+/* Find our own group in it. A line is "number:controllers:path". */
 static bool find_own(gl_str groups, const char *controller, gl_str *ret)
 {
     while (groups.n > 0) {
@@ -78,8 +78,8 @@ static bool find_own(gl_str groups, const char *controller, gl_str *ret)
     return false;
 }
 
-/* Groups of keepers that were killed and whose folder nobody uses any more. Only empty ones can be
- * removed, and a keeper that lives stands in its own. */
+/* Remove groups of killed keepers whose data folder is no longer used. Only empty groups can be
+ * removed, and a running keeper is in its own. */
 static void sweep(gl_str parent)
 {
     char path[PATH_BYTES];
@@ -112,7 +112,7 @@ static bool enter(char *path, size_t bytes, const char *name, gl_str mounts, gl_
         return false;
     }
     sweep((gl_str){.p = path, .n = (size_t)(strrchr(path, '/') - path)});
-    for (int i = 0; i < ENTER_TRIES; i++) { /* another keeper may sweep it away before we are in */
+    for (int i = 0; i < ENTER_TRIES; i++) { /* another keeper may remove it before we are in */
         if (mkdir(path, 0755) < 0) {
             return false;
         }
@@ -120,7 +120,7 @@ static bool enter(char *path, size_t bytes, const char *name, gl_str mounts, gl_
             return true;
         }
         if (rmdir(path) == 0) {
-            return false; /* it was there: we may not enter */
+            return false; /* it still existed: we are not allowed to enter */
         }
     }
     return false;
@@ -141,7 +141,7 @@ bool gl_cgroup_enter(char *path, size_t bytes, const char *name)
     return false;
 }
 
-/* Do we stand in it ourselves (started by a step of that keeper)? */
+/* Are we in it ourselves (started by a step of that keeper)? */
 static bool is_inside(const char *path)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf groups = {0};
@@ -168,7 +168,7 @@ void gl_cgroup_leave(const char *path)
     (void)snprintf(parent, sizeof(parent), "%s", path);
     *strrchr(parent, '/') = 0;
     (void)write_file(parent, "cgroup.procs",
-                     "0"); /* if not, rmdir fails and the next keeper tries again */
+                     "0"); /* on failure rmdir fails too, and the next keeper retries */
     (void)rmdir(path);
 }
 
@@ -196,7 +196,7 @@ void gl_cgroup_end(const char *path)
         return;
     }
     for (int i = 0; i < END_ROUNDS_MAX && rmdir(path) < 0 && errno == EBUSY; i++) {
-        if (!write_file(path, "cgroup.kill", "1")) { /* version 2, Linux 5.14: all at once */
+        if (!write_file(path, "cgroup.kill", "1")) { /* version 2, Linux 5.14: kills all at once */
             kill_all(path);
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = END_ROUND_NS}, NULL);

@@ -18,9 +18,9 @@ enum {
     ACCEPT_PAUSE_NS = 10 * 1000000,
     HELLO_TIMEOUT_MS = 5000,
     READ_BYTES = 64 << 10,
-    FRAMES_PER_TURN = 16,        /* so that a burst of starts does not keep ended steps waiting */
-    OUT_BYTES_HIGH = 4 << 20,    /* more is queued than this: read no more from it */
-    REPORT_BYTES_HIGH = 1 << 20, /* report no more ends until it has read some */
+    FRAMES_PER_TURN = 16,        /* a burst of starts must not delay the reports of ended steps */
+    OUT_BYTES_HIGH = 4 << 20,    /* stop reading from a client with more than this queued */
+    REPORT_BYTES_HIGH = 1 << 20, /* stop reporting ends to a node with more than this queued */
 };
 
 /* ---- life ---- */
@@ -71,7 +71,7 @@ void gl_client_activate(struct gl_keeper *k, struct gl_client *c)
     k->active = c;
     k->contact_at = k->now;
     gl_keeper_clear_timer(k, &c->hello_timer);
-    /* What was told to an earlier connection and not acknowledged is told again. */
+    /* Ends reported to an earlier connection and not acknowledged are reported again. */
     while (!gl_list_empty(&k->reported)) {
         struct gl_link *l = gl_list_first(&k->reported);
         gl_list_remove(l);
@@ -80,7 +80,7 @@ void gl_client_activate(struct gl_keeper *k, struct gl_client *c)
     GL_ASSERT(gl_list_empty(&k->reported));
 }
 
-/* ---- words in ---- */
+/* ---- input ---- */
 
 static bool may_read(const struct gl_client *c)
 {
@@ -93,7 +93,7 @@ static gl_str unread(const struct gl_client *c)
     return (gl_str){.p = c->in.p + c->in_used, .n = c->in.n - c->in_used};
 }
 
-/* Move what is not dealt with to the front. */
+/* Move unhandled bytes to the front. */
 static void compact(struct gl_client *c)
 {
     gl_str rest = unread(c);
@@ -163,7 +163,7 @@ void gl_client_resume(struct gl_keeper *k)
 
     GL_ASSERT(k->clients_n <= CLIENTS_MAX);
     k->frames_left = false;
-    /* A hello cuts others off, but frees them only when the turn is over. */
+    /* A HELLO may disconnect other clients, but they are freed only at the end of the turn. */
     for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
         all[n++] = GL_CONTAINER(l, struct gl_client, link);
     }
@@ -173,7 +173,7 @@ void gl_client_resume(struct gl_keeper *k)
     }
 }
 
-/* ---- words out ---- */
+/* ---- output ---- */
 
 void gl_client_send(struct gl_client *c, const struct gl_keeper_msg *m)
 {
@@ -209,7 +209,7 @@ bool gl_client_takes_lines(const struct gl_keeper *k)
     return k->active != NULL && k->active->version >= GL_KEEPER_VERSION_WORKERS;
 }
 
-/* What a worker has said, until so many bytes are queued. */
+/* Send waiting lines of a worker until `bytes_high` bytes are queued. */
 static void send_lines(struct gl_client *c, struct gl_worker_lines *w, size_t bytes_high)
 {
     struct gl_worker_line *s;
@@ -272,7 +272,7 @@ static void report_ends(struct gl_keeper *k)
     }
 }
 
-/* Watch for what we can use: room to write if something is queued, words if we would take them. */
+/* Watch for room to write if something is queued, and for input if we would read it. */
 static void adjust_watch(struct gl_keeper *k, struct gl_client *c)
 {
     uint32_t events = (c->out.n > 0 ? EPOLLOUT : 0u) | (may_read(c) ? EPOLLIN : 0u);
@@ -312,7 +312,7 @@ static void write_out(struct gl_keeper *k, struct gl_client *c)
     }
     adjust_watch(k, c);
     if (may_read(c) && unread(c).n > 0) {
-        k->frames_left = true; /* there may be whole frames that we would not take before */
+        k->frames_left = true; /* whole frames may have been held back until now */
     }
 }
 
@@ -335,7 +335,7 @@ void gl_client_flush(struct gl_keeper *k)
         }
     }
     if (k->active != NULL && k->active->out.n == 0 && has_more(k)) {
-        k->frames_left = true; /* it has read faster than expected: go on at once */
+        k->frames_left = true; /* the client read everything: continue at once */
     }
     if (reported) {
         GL_FAILPOINT("keeper.after_report");
@@ -353,10 +353,10 @@ void gl_client_close_all(struct gl_keeper *k)
     GL_ASSERT(k->clients_n == 0);
 }
 
-/* ---- new ones ---- */
+/* ---- new connections ---- */
 
-/* The folder is private already; this also keeps out who got a descriptor of it. Root may look at
- * anybody's. */
+/* The folder is private already; this also rejects a process that was passed a descriptor of it.
+ * Root may connect to any keeper. */
 static bool is_allowed(int fd)
 {
     uid_t uid = 0;
@@ -371,7 +371,8 @@ static void on_connect(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     (void)events;
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) { /* not our doing: wait a bit */
+        if (errno == EMFILE || errno == ENFILE ||
+            errno == ENOMEM) { /* the descriptor stays readable: avoid a busy loop */
             (void)nanosleep(&(struct timespec){.tv_nsec = ACCEPT_PAUSE_NS}, NULL);
         }
         return;

@@ -14,11 +14,11 @@
 
 enum {
     CACHED_MAX = 256,
-    IDLE_JOBS_KEPT = 64, /* so that a job between two steps is not the one that is taken from */
+    IDLE_JOBS_KEPT = 64, /* a job between two steps keeps its folder */
     FOLDER_MODE = 0700,
 };
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 static bool is_one_of(const char *const *names, const char *name)
 {
@@ -28,10 +28,11 @@ static bool is_one_of(const char *const *names, const char *name)
     return *names != NULL;
 }
 
-/* Does the folder hold exactly these names (NULL at the end), besides "." and ".."? */
+/* Does the folder hold exactly these names (NULL-terminated), besides "." and ".."? */
 static bool holds_only(int folder, const char *const *names)
 {
-    char bytes[512] __attribute__((aligned(8))); /* if that is too small there is too much in it */
+    char bytes[512]
+        __attribute__((aligned(8))); /* if this is too small, the folder holds too much */
     size_t expected = 0, found = 0;
     while (names[expected] != NULL) {
         expected++;
@@ -73,8 +74,8 @@ static bool is_our_file(int folder, const char *name, int64_t *ret_bytes)
     return true;
 }
 
-/* Is it as we have made it? Its times and modes are what its step says they are, so each name in it
- * is looked at. The files are written anew in any case. */
+/* Is the folder as we created it? Times and modes can be faked by the step, so every name in it is
+ * checked. The files are rewritten in any case. */
 static bool is_untouched(struct gl_keeper *k, gl_str path, struct gl_dir_cache_sizes *ret)
 {
     static const char *const made[] = {"input.json", "env", "work", NULL};
@@ -110,7 +111,7 @@ static gl_str cached_path(struct gl_keeper *k, const struct gl_cached_dir *s)
     return gl_rundir_join(&k->scratch, job_path(k, s->job), attempt_of(s));
 }
 
-/* One of this job, or NULL. */
+/* A cached folder of this job, or NULL. */
 static struct gl_cached_dir *find(struct gl_keeper *k, const struct gl_floor *job)
 {
     GL_ASSERT(job->cached_n <= k->cached_n);
@@ -122,8 +123,8 @@ static struct gl_cached_dir *find(struct gl_keeper *k, const struct gl_floor *jo
     return NULL;
 }
 
-/* One of another job. Not of an idle one with nothing else in its folder: that can be given away
- * whole, which saves a new job more. */
+/* A cached folder of another job; not of an idle job with nothing else in its folder, since giving
+ * that away whole saves a new job more. */
 static struct gl_cached_dir *find_other(struct gl_keeper *k)
 {
     GL_ASSERT(k->cached_n <= CACHED_MAX);
@@ -148,7 +149,7 @@ static void drop(struct gl_keeper *k, struct gl_cached_dir *s)
 
 /* ---- taking ---- */
 
-/* Give a new job the folder of the one that has been idle for longest. */
+/* Give a new job the folder of the job that has been idle longest. */
 static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
 {
     GL_ASSERT(!job->has_folder);
@@ -171,8 +172,7 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
         old->cached_n--;
     }
     old->has_folder = !moved;
-    old->has_files =
-        !moved; /* something is in it that we do not know: leave it alone from now on */
+    old->has_files = !moved; /* it holds something unknown: leave it alone from now on */
     gl_attempt_update_job_folder(k, old);
     return moved;
 }
@@ -182,7 +182,8 @@ static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
     GL_ASSERT(!job->has_folder);
     if (!take_job_folder(k, job)) {
         int err = gl_rundir_mkdirs(k, job_path(k, job).p, FOLDER_MODE);
-        job->has_files = job->has_files || err == EEXIST; /* of an earlier keeper: leave it alone */
+        job->has_files =
+            job->has_files || err == EEXIST; /* from an earlier keeper: leave it alone */
     }
     job->has_folder = true;
 }
@@ -236,7 +237,7 @@ bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *a, gl_str path)
 
 /* ---- removing ---- */
 
-/* What cannot be removed stays, and is in nobody's way. */
+/* What cannot be removed stays; it does no harm. */
 static void remove_folder(struct gl_keeper *k, const char *path)
 {
     GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, path);

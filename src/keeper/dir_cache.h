@@ -1,16 +1,21 @@
-/* dir_cache.h - folders of attempts that said nothing and left nothing, kept for later attempts.
+/* dir_cache.h - folders of silent attempts, kept for later attempts.
  *
- * Making folders and files is the dearest part of a short step, so a folder that is as good as new
- * is renamed to its next place instead: one that holds what the keeper has put there and nothing
- * else. It stays where it was until then. With the folders of jobs it is the same: a new job may
- * get that of the one that has been idle for longest, with the one folder that is left in it. What
- * is still on the shelf when the keeper ends is removed. */
+ * Creating folders and files is the most expensive part of a short step. A folder that holds
+ * exactly what the keeper put there is therefore renamed to its next place instead of being
+ * removed. It stays where it is until then.
+ *
+ * Job folders work the same way: a new job may take the folder of the job that has been idle
+ * longest, with the one cached attempt folder that is left in it.
+ *
+ * Only untouched folders get in (gl_dir_cache_put checks every name and mode), so a step cannot
+ * plant files, links or open modes for a later one. What is still cached when the keeper ends is
+ * removed. */
 #ifndef GL_KEEPER_DIR_CACHE_H
 #define GL_KEEPER_DIR_CACHE_H
 
 #include "keeper/attempt.h"
 
-/* Of the files in it. */
+/* Sizes of the files in a cached folder. */
 struct gl_dir_cache_sizes {
     int64_t input_bytes, env_bytes;
 };
@@ -23,18 +28,19 @@ struct gl_cached_dir {
     char attempt[GL_ATTEMPT_ID_BYTES_MAX];
 };
 
-/* Get a folder from the shelf to `path`; it has an input file and a note of an environment. False:
- * it has to be made. The folder of the job is there afterwards, if it can be made. */
+/* Move a cached folder to `path`; it has an input file and an env file. False: there is none, and
+ * the caller must create the folder. Either way the job's folder exists afterwards, if it can be
+ * created. */
 bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
                        struct gl_dir_cache_sizes *ret);
 
-/* The attempt is over. Keep its folder if nothing was changed in it (true); else it stays as it is.
+/* The attempt is over. True: its folder is untouched and is now cached; false: it stays as it is.
  */
 bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *a, gl_str path);
 
-/* The job is forgotten: remove its folders that are on the shelf. */
+/* The job is forgotten: remove its cached folders. */
 void gl_dir_cache_forget(struct gl_keeper *k, struct gl_floor *job);
-/* The keeper ends. */
+/* The keeper ends: remove all. */
 void gl_dir_cache_clear(struct gl_keeper *k);
 
 #endif

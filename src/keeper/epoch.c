@@ -31,7 +31,7 @@ static void read_line(struct gl_epoch *e, gl_str line)
     } else if (gl_str_is(name, "state")) {
         e->running = !gl_str_is(value, "clean");
     } else if (gl_str_is(name, "incarnation")) {
-        (void)gl_str_u64(value, &e->incarnation); /* damaged: 0 */
+        (void)gl_str_u64(value, &e->incarnation); /* if damaged: 0 */
     } else if (gl_str_is(name, "mark")) {
         (void)gl_str_u64(value, &e->mark);
     } else if (gl_str_is(name, "boot")) {
@@ -53,7 +53,7 @@ int gl_epoch_load(struct gl_epoch *ret, const char *folder, struct gl_why *reter
     if (r < 0) {
         return r;
     }
-    ret->running = true; /* unless it says otherwise */
+    ret->running = true; /* unless the file says "clean" */
     gl_str rest = gl_buf_view(&text);
     while (rest.n > 0) {
         read_line(ret, gl_str_cut(rest, '\n', &rest));

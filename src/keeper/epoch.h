@@ -1,11 +1,11 @@
-/* epoch.h - the name of an unbroken memory, and what the next keeper must know about this one.
+/* epoch.h - the id of one unbroken memory, and what the next keeper must know about this one.
  *
- * While a keeper lives its file says "running". A keeper that ends in an orderly way has nothing
- * left that it could forget, marks the file "clean", and the next one continues the same epoch. If
- * the file still says "running" when a keeper starts, its predecessor died: whatever it knew and
- * did not write down is lost, and a new epoch begins.
+ * While a keeper runs, its file says "running". A keeper that shuts down in order has nothing left
+ * to forget: it marks the file "clean", and the next keeper continues the same epoch. If the file
+ * still says "running" when a keeper starts, its predecessor died: whatever it had not written down
+ * is lost, and a new epoch begins.
  *
- * Written whole, synced and renamed, so that it is never half of anything. */
+ * The file is written whole, synced and renamed, so it is never half-written. */
 #ifndef GL_KEEPER_EPOCH_H
 #define GL_KEEPER_EPOCH_H
 
@@ -15,14 +15,14 @@
 struct gl_epoch {
     char id[GL_KEEPER_EPOCH_BYTES + 1]; /* "": none yet */
     bool running;
-    uint64_t incarnation; /* the highest a node has come with: lower ones are refused */
-    uint64_t mark;        /* marks of its processes begin with these bits; 0: none */
-    char boot[40];        /* the boot of the machine it lived in */
+    uint64_t incarnation; /* the highest seen from a node: lower ones are refused */
+    uint64_t mark;        /* the upper bits of its processes' marks; 0: none */
+    char boot[40];        /* boot id of the machine at the time */
     char cgroup[512];     /* its control group; "": none */
 };
 
-/* `folder`: the keeper's. An absent file gives an empty epoch, a damaged one that of a keeper that
- * died. */
+/* `folder`: the keeper's. A missing file gives an empty epoch; a damaged one counts as left by a
+ * keeper that died. */
 int gl_epoch_load(struct gl_epoch *ret, const char *folder, struct gl_why *reterr_why);
 int gl_epoch_save(const struct gl_epoch *e, const char *folder, struct gl_why *reterr_why);
 

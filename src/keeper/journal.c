@@ -17,7 +17,7 @@
 enum {
     FILE_BYTES_MAX = 1 << 30,
     STACK_BYTES = 128 << 10, /* of the syncer */
-    SYNC_US_SLOW = 500,      /* a disk that takes longer is left to the syncer */
+    SYNC_US_SLOW = 500,      /* a slower disk is synced by the thread */
     SYNC_US_MAX = 1000000,
 };
 
@@ -37,15 +37,15 @@ static int sync_file(int fd, uint32_t *ret_us)
     return err;
 }
 
-/* ---- the thread that syncs ---- */
+/* ---- the sync thread ---- */
 
 struct gl_syncer {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    int fd;      /* to be synced; negative: nothing to do */
-    int err;     /* of the last sync: 0 or an errno */
-    uint32_t us; /* ... and how long it took */
+    int fd;      /* to sync; negative: nothing to do */
+    int err;     /* result of the last sync: 0 or an errno */
+    uint32_t us; /* ... and its duration */
     bool quit;
     int done_fd; /* an eventfd; never changes */
 };
@@ -137,8 +137,8 @@ static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void
         }
         struct gl_keeper_msg m;
         gl_arena_reset(&a);
-        /* A good checksum over a message nobody can read: of a newer release. It is skipped, not
-         * cut off. */
+        /* A valid checksum over an unreadable message: written by a newer release. Skip it, but
+         * keep it. */
         int r = gl_keeper_decode(&m, message, &a, NULL) == 0 ? each(owner, &m) : 0;
         if (r < 0) {
             return r;
@@ -213,7 +213,7 @@ uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keeper_msg *m)
     return j->bytes + j->pending.n;
 }
 
-/* Write at the known end, so that a half-written record of an earlier failure is overwritten. */
+/* Write at the known end, so that a record half-written by an earlier failure is overwritten. */
 static int write_at(int fd, gl_str bytes, uint64_t at)
 {
     GL_ASSERT(fd >= 0);
@@ -232,8 +232,8 @@ static int write_at(int fd, gl_str bytes, uint64_t at)
     return 0;
 }
 
-/* What was written and did not get to the disk is written again: after a failed sync the kernel may
- * hold it for clean. */
+/* Rewrite what did not reach the disk: after a failed sync the kernel may consider the pages clean,
+ * and a second sync would report success without writing them. */
 static void requeue_unsynced(struct gl_journal *j)
 {
     struct gl_buf again = j->unsynced;
@@ -265,14 +265,14 @@ static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why
     j->unsynced.n -= done;
     memmove(j->unsynced.p, j->unsynced.p + done, j->unsynced.n);
     j->synced = reached;
-    /* What came meanwhile may hold an end or not; one sync too many does no harm. */
+    /* What was written meanwhile may or may not hold an end; one sync too many does no harm. */
     j->unsynced_needs_sync = j->unsynced.n > 0;
     GL_ASSERT(j->synced <= j->bytes);
     GL_ASSERT(j->unsynced.n == j->bytes - j->synced);
     return 0;
 }
 
-/* A file that has replaced another is on disk when its folder knows it. */
+/* A renamed file is durable only once its folder is synced. */
 static int sync_name(struct gl_journal *j, struct gl_why *why)
 {
     int r = j->is_renamed ? gl_fs_sync_folder(j->folder, why) : 0;
@@ -331,7 +331,7 @@ int gl_journal_sync_done(struct gl_journal *j, struct gl_why *reterr_why)
     struct gl_syncer *s = j->syncer;
 
     GL_ASSERT(j->done_fd >= 0);
-    (void)!read(j->done_fd, &count, sizeof(count)); /* what it says is below */
+    (void)!read(j->done_fd, &count, sizeof(count)); /* only a wake-up: the state is below */
     pthread_mutex_lock(&s->lock);
     bool done = j->syncing != 0 && s->fd < 0;
     int err = s->err;
@@ -353,7 +353,7 @@ int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why)
     return gl_journal_sync_done(j, reterr_why);
 }
 
-/* ---- beginning anew ---- */
+/* ---- rewriting ---- */
 
 static void forget(struct gl_journal *j, uint64_t bytes)
 {
@@ -364,7 +364,7 @@ static void forget(struct gl_journal *j, uint64_t bytes)
     j->pending_needs_sync = j->unsynced_needs_sync = false;
 }
 
-/* Beside the old one. *ret_fd: open, and synced but for its name. */
+/* Write a new file next to the old one. *ret_fd is open and synced, except for the rename. */
 static int write_replacement(struct gl_journal *j, gl_str content, int *ret_fd, struct gl_why *why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -382,7 +382,7 @@ static int write_replacement(struct gl_journal *j, gl_str content, int *ret_fd, 
     err = err != 0 ? err : rename(temp, j->path) < 0 ? errno : 0;
     GL_FAILPOINT("file.renamed");
     if (err != 0) {
-        (void)unlink(temp); /* the next one writes over it anyway */
+        (void)unlink(temp); /* a leftover would be overwritten anyway */
         return gl_fs_why(why, err, "replace", j->path);
     }
     *ret_fd = gl_fs_take(&fd);
@@ -396,12 +396,12 @@ int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *rete
     if (r < 0) {
         return r;
     }
-    /* From here on the old file has no name: nothing may be written to it any more. */
+    /* From here on the old file has no name: write nothing more to it. */
     gl_fs_closep(&j->fd);
     j->fd = fd;
     j->is_renamed = true;
     forget(j, content.n);
-    if (sync_name(j, NULL) < 0) { /* the next flush meets it again, and says so */
+    if (sync_name(j, NULL) < 0) { /* the next flush retries it and reports the error */
         j->synced = 0;
         gl_buf_str(&j->unsynced, content);
         j->unsynced_needs_sync = true;

@@ -28,12 +28,12 @@
 
 enum {
     EVENTS_PER_TURN = 64,
-    LOCK_WAIT_MS = 2000, /* a keeper that is about to end holds the lock a little longer */
+    LOCK_WAIT_MS = 2000, /* a keeper that is exiting holds the lock a little longer */
     LOCK_PAUSE_MS = 2,
-    LINGER_FACTOR =
-        6, /* results nobody fetches: they are on disk, so the process need not stay for them */
-    ORPHANS_LATE_MS = 100, /* what was just being started when the steps were ended is ended, too */
-    FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
+    LINGER_FACTOR = 6, /* longer idle time while results are unfetched; they are on disk, so it need
+                          not be forever */
+    ORPHANS_LATE_MS = 100,  /* look again after this for steps that were just being started */
+    FOREVER_MS = 315360000, /* x 1000: ten years, the longest timer span */
 };
 
 void gl_keeper_log(const char *fmt, ...)
@@ -84,8 +84,8 @@ static void set_alarm(struct gl_keeper *k, gl_ms at)
     (void)timerfd_settime(k->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* The alarm is only ever moved to an earlier time: one that comes too soon costs one idle turn, one
- * system call per timer would cost more. */
+/* The alarm only ever moves to an earlier time. An early alarm costs one idle turn; rearming for
+ * every timer would cost a system call each. */
 void gl_keeper_set_timer(struct gl_keeper *k, struct gl_timer *t, gl_ms due)
 {
     gl_keeper_clear_timer(k, t);
@@ -122,7 +122,8 @@ static void on_alarm(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     uint64_t count;
     (void)events;
-    (void)!read(w->fd, &count, sizeof(count)); /* whatever it says: the heap knows what is due */
+    (void)!read(w->fd, &count,
+                sizeof(count)); /* the count is irrelevant: the heap knows what is due */
     k->alarm_at = INT64_MAX;
 }
 
@@ -166,13 +167,13 @@ void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t event
     GL_ASSERT(err == 0);
 }
 
-/* Closing alone would not take it out of the set: a child holds a copy of every descriptor for a
- * moment after the parent goes on (the kernel closes them late in exec), and the set would go on to
- * report it, under the address of something that is gone. */
+/* Closing alone would not remove it from the set: for a moment after the parent continues, a new
+ * child still holds a copy of every descriptor (the kernel closes them late in exec), and epoll
+ * would keep reporting it with a pointer to freed memory. */
 void gl_keeper_unwatch(struct gl_watch *w)
 {
     if (w->fd >= 0) {
-        (void)epoll_ctl(w->set, EPOLL_CTL_DEL, w->fd, NULL); /* fine if it is not in there */
+        (void)epoll_ctl(w->set, EPOLL_CTL_DEL, w->fd, NULL); /* fine if it was never added */
         gl_fs_closep(&w->fd);
         w->fd = -1;
     }
@@ -196,13 +197,13 @@ static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     }
 }
 
-/* ---- when to end ---- */
+/* ---- when to exit ---- */
 
 static void on_shutdown_timeout(struct gl_keeper *k, struct gl_timer *t)
 {
     GL_ASSERT(k->shutting_down);
     (void)t;
-    k->over = true; /* some process will not die: the next keeper tries again */
+    k->over = true; /* some process will not die: the next keeper kills it */
 }
 
 static bool is_idle(const struct gl_keeper *k)
@@ -218,7 +219,7 @@ static void on_idle(struct gl_keeper *k, struct gl_timer *t)
     k->over = is_idle(k);
 }
 
-/* The node may have spoken while we stood still: its words are heard first. */
+/* The node may have sent messages while this process was suspended: handle them first. */
 static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
 {
     if (k->frames_left) {
@@ -254,7 +255,7 @@ static void turn(struct gl_keeper *k)
 {
     struct epoll_event events[EVENTS_PER_TURN];
     int n;
-    do { /* Having been stopped or suspended is no reason to look at timers before sockets. */
+    do { /* Interrupted by a stop or suspend: still look at sockets before timers. */
         n = epoll_wait(k->epoll_fd, events, EVENTS_PER_TURN, k->frames_left ? 0 : -1);
     } while (n < 0 && errno == EINTR);
     k->now = read_clock(CLOCK_BOOTTIME);
@@ -311,7 +312,7 @@ static int take_lock(struct gl_keeper *k, const char *folder, struct gl_why *why
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000}, NULL);
     }
-    (void)!ftruncate(k->lock_fd, 0); /* the pid in it is for people */
+    (void)!ftruncate(k->lock_fd, 0); /* the pid in it is informational */
     (void)dprintf(k->lock_fd, "%d\n", (int)getpid());
     return 0;
 }
@@ -337,7 +338,7 @@ static int open_descriptors(struct gl_keeper *k, struct gl_why *why)
     return r < 0 ? r : gl_keeper_watch(k, &k->alarm, why);
 }
 
-/* Pipes need descriptors: take all we may have. The steps get what we were given. */
+/* Pipes need descriptors, so raise the limit as far as allowed. Steps get the original limit. */
 static void set_limits(struct gl_keeper *k)
 {
     struct rlimit none = {0, 0};
@@ -355,7 +356,7 @@ static void read_boot_id(struct gl_keeper *k)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     (void)gl_fs_read("/proc/sys/kernel/random/boot_id", 64, &text,
-                     NULL); /* "": every boot looks alike */
+                     NULL); /* if unreadable: "", all boots look alike */
     gl_str id = gl_str_trim(gl_buf_view(&text));
     (void)snprintf(k->boot, sizeof(k->boot), "%.*s", GL_STR_ARG(id));
 }
@@ -388,16 +389,16 @@ static int begin_epoch(struct gl_keeper *k, const char *folder, struct gl_why *w
     return k->before.running || k->before.id[0] == 0 ? draw_epoch(k, why) : 0;
 }
 
-/* A predecessor that ended in an orderly way left a whole journal. If it is not whole any more,
- * results may be missing, and this keeper must not say "never" about their attempts: a new epoch
- * begins, and what is not known counts as lost. It is saved before the journal is mended, because a
- * keeper that dies in between must come to the same conclusion. */
+/* A predecessor that shut down in order left a whole journal. If it is not whole now, results may
+ * be missing, and this keeper must not answer "never started" for their attempts: it begins a new
+ * epoch in which unknown attempts count as lost. The epoch is saved before the journal is repaired,
+ * because a keeper that dies in between must come to the same conclusion. */
 static int open_journal(struct gl_keeper *k, struct gl_why *why)
 {
     const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
     int r = gl_journal_open(&k->journal, folder, gl_results_replay, k, why);
     bool is_damaged = r == 0 && k->journal.bad_bytes > 0 &&
-                      (k->journal.has_hole || !k->before.running); /* else its end is torn */
+                      (k->journal.has_hole || !k->before.running); /* else only a torn end */
 
     GL_ASSERT(k->lock_fd >= 0);
     if (is_damaged) {
@@ -405,7 +406,8 @@ static int open_journal(struct gl_keeper *k, struct gl_why *why)
                       "without a result count as lost, and unsafe steps wait for review",
                       k->journal.path, (unsigned long long)k->journal.bad_bytes);
         r = k->before.running ? 0 : draw_epoch(k, why);
-        folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p; /* replay uses it */
+        folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir)
+                     .p; /* replay resets the scratch arena */
         r = r < 0 ? r : gl_epoch_save(&k->epoch, folder, why);
     }
     return r < 0 ? r : gl_journal_repair(&k->journal, why);
@@ -415,7 +417,7 @@ static void enter_cgroup(struct gl_keeper *k)
 {
     char name[48];
     (void)snprintf(name, sizeof(name), "%.16s-%d", k->epoch.id, (int)getpid());
-    (void)gl_cgroup_enter(k->epoch.cgroup, sizeof(k->epoch.cgroup), name); /* without is fine too */
+    (void)gl_cgroup_enter(k->epoch.cgroup, sizeof(k->epoch.cgroup), name); /* optional */
 }
 
 static int open_folders(struct gl_keeper *k, const char *folder, struct gl_why *why)
@@ -505,8 +507,8 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
 
 /* ---- closing ---- */
 
-/* Everything this keeper knew is on disk or acknowledged, and nothing of it runs: the next one
- * continues its epoch. */
+/* Everything this keeper knew is on disk or acknowledged, and none of its processes runs: the next
+ * keeper may continue its epoch. */
 static void end_epoch(struct gl_keeper *k)
 {
     struct gl_why why;
@@ -560,5 +562,5 @@ void gl_keeper_close(struct gl_keeper *k)
         (void)munmap(k->stack, GL_LAUNCH_STACK_BYTES);
     }
     gl_arena_done(&k->scratch);
-    gl_fs_closep(&k->lock_fd); /* last: whoever gets it finds everything in order */
+    gl_fs_closep(&k->lock_fd); /* last: the next holder must find everything in order */
 }

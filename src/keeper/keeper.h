@@ -1,21 +1,32 @@
 /* keeper.h - the process that owns the steps of one data folder, and outlives its node.
  *
- * One epoll, and one thread but for the syncing. A turn of the loop takes what has happened
- * (output, ended processes, due times, words of the node), lets every room do its part in memory,
- * and then settles: the journal is written, and synced for all attempts that ended since the last
- * sync; only then does anybody take_worker_text of them.
+ * One epoll loop. Only syncing the journal and emptying the trash have threads of their own. A turn
+ * of the loop takes what has happened (output, exited processes, due timers, messages of the node),
+ * lets each file do its part in memory, then writes the journal and syncs it once for all attempts
+ * that have ended since the last sync. Only after that are their ends reported.
  *
- *     main.c      arguments, becoming a daemon       keeper.c    the turn, timers, the end
- *     client.c    connections                        serve.c     what a node may ask for
- *     attempt.c    the attempts in memory, floors     attempt_life.c      what is done with an
- * attempt rundir.c    its folder and files               launch.c    its process capture.c   its
- * output                         proctree.c  its descendants journal.c   what must survive the
- * keeper       results.c    ends, and when they count cgroup.c    a control group, where possible
- * epoch.c     the name of an unbroken memory dir_cache.c     folders that can serve again
- * worker_lines.c     what a worker has said redact.c    keeping secrets out                trash.c
- * folders that are not wanted
+ *     main.c         arguments, becoming a daemon
+ *     keeper.c       the turn, timers, opening and closing
+ *     client.c       connections
+ *     serve.c        what a node may ask for
+ *     attempt.c      the attempts in memory, and the token floors of jobs
+ *     attempt_life.c starting, stopping and finishing attempts
+ *     rundir.c       an attempt's folder and its files
+ *     workdir.c      the folder it runs in
+ *     dir_cache.c    untouched folders, reused by later attempts
+ *     launch.c       starting its process
+ *     capture.c      its output
+ *     worker_lines.c the output of a bundle's worker
+ *     redact.c       keeping secrets out of the output
+ *     proctree.c     its descendants
+ *     cgroup.c       a control group, where possible
+ *     journal.c      what must survive the keeper
+ *     results.c      the ends of attempts, and when they count
+ *     epoch.c        one unbroken memory of a keeper
+ *     trash.c        removing folders in the background
  *
- * This header is private to the folder. */
+ * Call order: gl_keeper_open(), gl_keeper_run() until it is over, gl_keeper_close() (also after a
+ * failed open). This header is private to the folder. */
 #ifndef GL_KEEPER_KEEPER_H
 #define GL_KEEPER_KEEPER_H
 
@@ -41,29 +52,29 @@ struct gl_watch {
     int set; /* the epoll set it is in */
 };
 
-/* A due time on CLOCK_BOOTTIME: it counts while the machine sleeps. */
+/* A timer on CLOCK_BOOTTIME, which also counts while the machine is suspended. */
 struct gl_timer {
     struct gl_heap_item item;
     gl_ms due;
-    uint64_t seq; /* breaks ties: who was set first fires first */
+    uint64_t seq; /* breaks ties: the timer set first fires first */
     void (*fire)(struct gl_keeper *k, struct gl_timer *t);
 };
 
 struct gl_keeper_config {
     const char *data_dir; /* absolute; borrowed */
-    gl_ms idle_ms;        /* with nothing to keep and nobody connected, it ends after this */
-    /* When the lock is held, before anything is read: what is said from then on belongs into the
+    gl_ms idle_ms;        /* with nothing to do and no node connected, exit after this */
+    /* Called once the lock is held, before anything is read: from here on messages belong in the
      * log. May be NULL. */
     void (*locked)(const char *data_dir);
 };
 
 enum {
     GL_KEEPER_IDLE_MS = 10000,
-    GL_KEEPER_SHUTDOWN_MS = 5000, /* the longest grace when the keeper itself is told to end */
+    GL_KEEPER_SHUTDOWN_MS = 5000, /* the longest grace when the keeper itself shuts down */
     GL_KEEPER_FLOORS_MAX = 8192,  /* idle jobs whose floor is remembered */
     /* Results not yet acknowledged; with more, starts are refused. */
     GL_KEEPER_RESULT_BYTES_MAX = 64 << 20,
-    /* stdout of workers in memory, of all of them; what comes then is cut. */
+    /* Total stdout of workers in memory; the rest is cut. */
     GL_KEEPER_WORKER_BYTES_MAX = 512 << 20,
 };
 
@@ -77,15 +88,15 @@ struct gl_keeper {
 
     struct gl_epoch epoch;
     struct gl_epoch before; /* of the keeper before this one */
-    bool epoch_saved;       /* the folder says that this keeper lives */
+    bool epoch_saved;       /* the epoch file says that this keeper is running */
     struct gl_journal journal;
     char boot[40]; /* id of this boot of the machine */
 
     /* Time, taken once per turn. */
     gl_ms now;         /* CLOCK_BOOTTIME */
-    gl_ms wall_offset; /* wall time = now + this; once a node has said hello, as the node sees it */
+    gl_ms wall_offset; /* wall time = now + this; after HELLO, by the node's clock */
     struct gl_heap timers;
-    gl_ms alarm_at; /* what timer_fd is set for; INT64_MAX: nothing */
+    gl_ms alarm_at; /* when timer_fd fires; INT64_MAX: not set */
     uint64_t timer_seq;
 
     /* Attempts. */
@@ -93,14 +104,14 @@ struct gl_keeper {
     struct gl_map floors;       /* by "context/job" */
     struct gl_link floors_idle; /* those without attempts, longest unused first */
     size_t floors_idle_n;
-    struct gl_link floors_empty; /* of these, jobs whose folder another job may have */
+    struct gl_link floors_empty; /* of these, jobs whose folder another job may take */
     size_t floors_empty_n;
-    struct gl_cached_dir *cached; /* folders for later attempts: see dir_cache.h */
+    struct gl_cached_dir *cached; /* folders kept for later attempts: see dir_cache.h */
     size_t cached_n;
-    struct gl_link clearing;     /* over, with descendants that are not */
+    struct gl_link clearing;     /* exited, with descendants still running */
     struct gl_link ending;       /* ended, not yet synced */
-    struct gl_link unreported;   /* synced, not yet told to this caller */
-    struct gl_link reported;     /* told, not yet acknowledged */
+    struct gl_link unreported;   /* synced, not yet reported to this node */
+    struct gl_link reported;     /* reported, not yet acknowledged */
     struct gl_link removed;      /* freed at the end of the turn: its events may still name them */
     struct gl_link pipes_closed; /* see capture.h */
     size_t running_n, running_max; /* each needs two descriptors */
@@ -112,28 +123,27 @@ struct gl_keeper {
     struct gl_map procs; /* by pid */
     size_t strays_n;
     uint64_t mark_seq;
-    bool child_ended; /* SIGCHLD came in this turn */
-    bool reaped;      /* some process was waited for, and nobody has looked for its orphans yet */
+    bool child_ended; /* SIGCHLD arrived in this turn */
+    bool reaped;      /* a process was waited for, and its orphans have not been looked for yet */
 
     /* Nodes. */
     struct gl_link clients;
     struct gl_link closed_clients; /* closed in this turn */
-    struct gl_client *active;      /* the one that has said hello; NULL: none */
+    struct gl_client *active;      /* the node: the last to send HELLO; NULL: none */
     size_t clients_n;
-    bool frames_left; /* a caller has whole frames that were left for the next turn */
+    bool frames_left; /* a client has whole frames left for the next turn */
     gl_ms orphan_grace_ms;
-    gl_ms session_until; /* how long the node has a session, as it has said; INT64_MAX: it is of a
-                            release that does not say */
-    gl_ms logged_contact_at; /* the time since which nobody had been heard when orphans were last
-                                ended */
+    gl_ms session_until;     /* when the node's session ends, as it reported; INT64_MAX: its release
+                                does not report it */
+    gl_ms logged_contact_at; /* the last contact that was logged when orphans were stopped */
     gl_ms contact_at;
     struct gl_timer idle, orphan, retry, shutdown;
-    bool shutting_down; /* SIGTERM came: end everything */
-    bool lost;          /* ... and something was running then */
+    bool shutting_down; /* SIGTERM arrived: stop everything */
+    bool lost;          /* ... while something was running */
     bool over;
 
     pid_t pid;            /* our own */
-    struct rlimit nofile; /* as it was: for the steps */
+    struct rlimit nofile; /* as it was at start: for the steps */
     void *stack;          /* of a child between clone and exec */
     struct gl_arena scratch;
     struct gl_buf lines, clean, plain; /* scratch of capture.c */
@@ -162,7 +172,7 @@ static inline gl_ms gl_keeper_wall(const struct gl_keeper *k)
     return k->now + k->wall_offset;
 }
 
-/* A line in the keeper's own log (stderr). */
+/* Write a line to the keeper's own log (stderr). */
 void gl_keeper_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -30,7 +30,7 @@ static char *c_str(struct gl_arena *a, gl_str s)
     return (char *)(uintptr_t)gl_str_c(a, s);
 }
 
-/* A text of a worker's start, with its folder put in. */
+/* A text of a worker's start, with its folder substituted. */
 static char *work_str(struct gl_arena *a, gl_str s, gl_str work)
 {
     size_t n = 0;
@@ -85,7 +85,7 @@ static bool is_secret(const struct gl_exec_start *s, gl_str variable)
     return false;
 }
 
-/* The secrets come first: what follows them may be known to everybody. */
+/* Secrets come first; the variables after them are not confidential. */
 static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str folder,
                        gl_str work)
 {
@@ -105,14 +105,14 @@ static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str
     }
     env_default(a, env, &n, "GLIA_INPUT_FILE", gl_rundir_join(a, folder, GL_S("input.json")).p);
     env_default(a, env, &n, "GLIA_OUTPUT", gl_rundir_join(a, folder, GL_S("output.json")).p);
-    /* The node sends its own, as far as it has them. */
+    /* The node sends its own values, as far as it has them. */
     env_default(a, env, &n, "PATH", DEFAULT_PATH);
     env_default(a, env, &n, "HOME", "/");
     env_default(a, env, &n, "LANG", "C.UTF-8");
     return env;
 }
 
-/* A name without a slash is looked for in the step's own PATH. */
+/* A name without a slash is searched in the step's own PATH. */
 static void find_programs(struct gl_arena *a, struct gl_launch *l)
 {
     const char *name = l->argv[0];
@@ -122,7 +122,7 @@ static void find_programs(struct gl_arena *a, struct gl_launch *l)
         return;
     }
     l->path = env_find(l->env, "PATH");
-    if (l->path == NULL) { /* only a worker may have none */
+    if (l->path == NULL) { /* only a worker may lack one */
         l->path = DEFAULT_PATH;
     }
     size_t n = 2;
@@ -133,7 +133,7 @@ static void find_programs(struct gl_arena *a, struct gl_launch *l)
     gl_str rest = gl_str_of(l->path);
     for (size_t i = 0; rest.n > 0;) {
         gl_str folder = gl_str_cut(rest, ':', &rest);
-        if (folder.n > 0) { /* An empty one would mean the current folder: a trap, not a wish. */
+        if (folder.n > 0) { /* An empty entry would mean the current folder, which is a trap. */
             l->programs[i++] = gl_str_fmt(a, "%.*s/%s", GL_STR_ARG(folder), name).p;
         }
     }
@@ -165,8 +165,8 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
 
 /* ---- between clone and exec ---- */
 
-/* Runs in the parent's memory while the parent waits: no allocation, no locks, nothing but system
- * calls. It has a stack that AddressSanitizer does not know. */
+/* Runs in the parent's memory while the parent waits: no allocation, no locks, only system calls.
+ * AddressSanitizer does not know its stack. */
 #define IN_CHILD __attribute__((no_sanitize("address")))
 
 __attribute__((noreturn)) IN_CHILD static void fail(struct gl_launch *l, enum stage stage)
@@ -178,11 +178,11 @@ __attribute__((noreturn)) IN_CHILD static void fail(struct gl_launch *l, enum st
 
 IN_CHILD static void limit_child(const struct gl_launch *l)
 {
-    (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was ours before: cannot be refused */
+    (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was our own limit, so it cannot be refused */
     if (l->mark != 0) {
         struct rlimit mark = {.rlim_cur = l->mark, .rlim_max = l->mark};
         (void)setrlimit(RLIMIT_RTTIME,
-                        &mark); /* without it descendants are harder to find, no more */
+                        &mark); /* if it fails, descendants are only harder to find */
     }
 }
 
@@ -192,7 +192,7 @@ __attribute__((noreturn)) IN_CHILD static void exec_program(struct gl_launch *l)
     for (const char **p = l->programs; *p != NULL; p++) {
         (void)execve(*p, l->argv, l->env);
         if (errno == EACCES) {
-            worst = EACCES; /* Found, but not allowed: a better answer than "not found". */
+            worst = EACCES; /* found but not allowed: more useful than "not found" */
         } else if (errno != ENOENT && errno != ENOTDIR) {
             worst = errno;
             break;
@@ -209,7 +209,7 @@ IN_CHILD static int child_main(void *arg)
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
         fail(l, STAGE_SESSION);
     }
-    if (getppid() != l->keeper) { /* it died before we asked to be told */
+    if (getppid() != l->keeper) { /* it died before prctl() */
         _exit(127);
     }
     if (dup2(l->null_fd, 0) < 0 || dup2(l->out_fd, 1) < 0 || dup2(l->err_fd, 2) < 0) {

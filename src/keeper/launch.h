@@ -1,13 +1,15 @@
-/* launch.h - from a request to a running process.
+/* launch.h - turns a start request into a running process.
  *
- * The child is cloned with the parent's memory and the parent waits until it has executed its
- * program or failed (as posix_spawn does): that is as fast as it gets, and the cause of a failure
- * simply stands in memory afterwards.
+ * The child is cloned with the parent's memory, and the parent waits until the child has executed
+ * its program or failed (as posix_spawn does): this is the fastest way, and the cause of a failure
+ * is simply left in shared memory.
  *
- * What the process finds: its own session and process group, SIGKILL when the keeper dies, stdin
- * from /dev/null, stdout and stderr to the capture's pipes, no other descriptor, default signals,
- * no core files, umask 022, the environment it was given and GLIA_INPUT_FILE, GLIA_OUTPUT, and
- * PATH, HOME and LANG where absent. A worker has the environment it was given and nothing else. */
+ * The process gets its own session and process group, SIGKILL when the keeper dies, stdin from
+ * /dev/null, stdout and stderr to the capture's pipes, no other descriptors, default signals, no
+ * core files, umask 022, and the environment it was given plus GLIA_INPUT_FILE, GLIA_OUTPUT, and
+ * PATH, HOME and LANG where absent. A worker gets exactly the environment it was given.
+ *
+ * Call order: gl_launch_prepare(), set out_fd, err_fd and mark, gl_launch_start(). */
 #ifndef GL_KEEPER_LAUNCH_H
 #define GL_KEEPER_LAUNCH_H
 
@@ -16,8 +18,8 @@
 struct gl_launch {
     char **argv;
     char **env;            /* the secrets first */
-    const char **programs; /* where the program may be, in this order; NULL at the end */
-    const char *path;      /* the PATH that was searched; NULL: the name has a slash */
+    const char **programs; /* candidate paths, in order; NULL at the end */
+    const char *path;      /* the PATH that was searched; NULL: the name contains a slash */
     const char *cwd;
     int out_fd, err_fd, null_fd;
     uint64_t mark; /* 0: none */
@@ -25,18 +27,17 @@ struct gl_launch {
     pid_t keeper;
 
     /* Set by the child. */
-    volatile int stage; /* enum; 0: it runs its program */
+    volatile int stage; /* where it failed (enum); 0: it runs its program */
     volatile int err;
 };
 
 enum { GL_LAUNCH_STACK_BYTES = 64 << 10 };
 
-/* Turn the texts of `s` into what execve() takes; `folder` is the attempt's, absolute. Lives in
- * k->scratch. */
+/* Convert `s` to what execve() takes; `folder` is the attempt's, absolute. Lives in k->scratch. */
 void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl_exec_start *s,
                        gl_str folder);
 
-/* Start it. On failure no process is left, and the sentence says what could not be done. */
+/* Start it. On failure no process is left, and `reterr_why` says which step failed. */
 int gl_launch_start(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
                     struct gl_why *reterr_why);
 

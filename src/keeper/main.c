@@ -1,8 +1,9 @@
 /* glia-keeper --data-dir DIR [--idle-ms N] [--ready-fd N] [--foreground]
  *
- * Started by a node, not by people. It lets go of everything it was started with: session, folder,
- * descriptors (above all the lock of the data folder, which must end with the node). When it can be
- * connected to it writes "ok" to the descriptor it was told, or else the reason why not. */
+ * Started by a node, not by hand. It drops everything it was started with: session, folder,
+ * descriptors (above all the lock of the data folder, which must end with the node). Once it
+ * accepts connections it writes "ok" to the ready descriptor, or else the reason for the failure.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ enum { LOG_BYTES_MAX = 1 << 20 };
 
 struct options {
     struct gl_keeper_config config;
-    int ready_fd; /* negative: nobody waits */
+    int ready_fd; /* negative: none */
     bool foreground;
 };
 
@@ -60,7 +61,7 @@ static bool read_options(struct options *o, char **argv)
            strlen(o->config.data_dir) < 3500;
 }
 
-/* Keep 0, 1, 2 and the one we report to. */
+/* Keep 0, 1, 2 and the ready descriptor. */
 static void close_others(int kept)
 {
     if (kept > 2) {
@@ -78,13 +79,13 @@ static void reset_signals(void)
 {
     sigset_t none;
     for (int sig = 1; sig < NSIG; sig++) {
-        (void)signal(sig, SIG_DFL); /* not all can be set, and those need not be */
+        (void)signal(sig, SIG_DFL); /* SIGKILL and SIGSTOP fail, and need no reset */
     }
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* stderr becomes the keeper's log, bounded by beginning anew. */
+/* stderr becomes the keeper's log, which is truncated when it is too large. */
 static void open_log(const char *data_dir)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -94,7 +95,7 @@ static void open_log(const char *data_dir)
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat st;
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_BYTES_MAX) {
-        (void)!ftruncate(fd, 0); /* a log that stays too long does no harm */
+        (void)!ftruncate(fd, 0); /* a log that stays too large does no harm */
     }
     if (null_fd >= 0) {
         (void)dup2(null_fd, 0);
@@ -103,10 +104,10 @@ static void open_log(const char *data_dir)
     }
 }
 
-/* A second fork, so that no session and no terminal can ever be ours again. */
+/* A second fork, so that the keeper can never acquire a controlling terminal again. */
 static int become_daemon(void)
 {
-    (void)setsid(); /* fails only if we lead one already */
+    (void)setsid(); /* fails only if we lead a session already */
     pid_t pid = fork();
     if (pid < 0) {
         return -1;
@@ -120,7 +121,7 @@ static int become_daemon(void)
 static void report(int fd, const char *text)
 {
     if (fd >= 0) {
-        (void)!write(fd, text, strlen(text)); /* if nobody listens, nobody needs it */
+        (void)!write(fd, text, strlen(text)); /* a node that is gone does not need it */
         (void)close(fd);
     }
 }
@@ -133,7 +134,7 @@ int main(int argc, char **argv)
     if (argc < 2 || !read_options(&o, argv)) {
         return usage();
     }
-    gl_harden_memory(); /* it will hold the secrets of steps */
+    gl_harden_memory(); /* it will hold secrets of steps */
     close_others(o.ready_fd);
     reset_signals();
     (void)umask(022);

@@ -17,7 +17,7 @@
 #include "os/fs.h"
 
 enum {
-    MARK_SEQ_BITS = 24,          /* attempts of one keeper */
+    MARK_SEQ_BITS = 24,          /* numbers the attempts of one keeper */
     END_ROUNDS_MAX = 200,        /* rounds of killing leftovers ... */
     END_ROUND_NS = 10 * 1000000, /* ... and the pause between them */
     ENVIRON_BYTES_MAX = 256 << 10,
@@ -26,8 +26,8 @@ enum {
 
 /* ---- marks ---- */
 
-/* All marks of one keeper share their upper bits: a power of two below the limit we may set, and
- * chance. */
+/* All marks of one keeper share their upper bits: a power of two below the limit we may set, plus
+ * random bits. */
 static uint64_t choose_marks(void)
 {
     struct rlimit now;
@@ -38,7 +38,7 @@ static uint64_t choose_marks(void)
     }
     uint64_t top = 1ull << 61;
     while (top > now.rlim_max / 2 &&
-           top > 0) { /* we stand in a step of another keeper, below its mark */
+           top > 0) { /* inside a step of another keeper: stay below its mark */
         top >>= 1;
     }
     if (top < 1ull << (MARK_SEQ_BITS + 16)) {
@@ -180,7 +180,7 @@ static void adopt(struct gl_keeper *k, pid_t pid)
     } else {
         k->strays_n++;
     }
-    /* It is our child and has not been waited for: this pid is no other process. */
+    /* It is our child and was not waited for, so the pid cannot have been reused. */
     if (a != NULL ? a->state != GL_ATTEMPT_RUNNING : ours || k->running_n == 0) {
         (void)kill(pid, SIGKILL);
     }
@@ -205,7 +205,7 @@ void gl_proctree_kill_adopted(struct gl_attempt *a)
     }
 }
 
-/* Read the list of our children, which the kernel writes as numbers with spaces. */
+/* Read the list of our children: numbers separated by spaces. */
 static bool read_children(struct gl_keeper *k, struct gl_buf *out)
 {
     char bytes[4096];
@@ -216,7 +216,7 @@ static bool read_children(struct gl_keeper *k, struct gl_buf *out)
     while ((n = pread(k->children_fd, bytes, sizeof(bytes), (off_t)out->n)) > 0) {
         gl_buf_add(out, bytes, (size_t)n);
         if ((size_t)n < sizeof(bytes) - CHILD_BYTES_MAX) {
-            break; /* Another number would have fitted in: this was the end. */
+            break; /* another number would have fitted: this was the end */
         }
     }
     return n >= 0;
@@ -241,7 +241,7 @@ static void find_children(struct gl_buf *out)
             continue;
         }
         text[n] = 0;
-        const char *name_end = strrchr(text, ')'); /* the name may hold anything, also ')' */
+        const char *name_end = strrchr(text, ')'); /* the name may contain anything, even ')' */
         if (name_end != NULL && sscanf(name_end + 1, " %*c %d", &ppid) == 1 && ppid == getpid()) {
             gl_buf_fmt(out, "%ld ", pid);
         }
@@ -263,7 +263,7 @@ void gl_proctree_sweep(struct gl_keeper *k)
         n += list.p[i] == ' ';
     }
     gl_str rest = gl_buf_view(&list);
-    while (n > gl_map_count(&k->procs) && rest.n > 0) { /* else there are none but those we know */
+    while (n > gl_map_count(&k->procs) && rest.n > 0) { /* otherwise all children are known */
         uint64_t pid;
         if (gl_str_u64(gl_str_cut(rest, ' ', &rest), &pid) &&
             gl_proctree_find(k, (pid_t)pid) == NULL) {
@@ -275,7 +275,7 @@ void gl_proctree_sweep(struct gl_keeper *k)
     }
 }
 
-/* ---- what an earlier keeper left ---- */
+/* ---- leftovers of an earlier keeper ---- */
 
 uint64_t gl_proctree_ticks(void)
 {
@@ -309,7 +309,7 @@ void gl_proctree_end_process(uint64_t pid, uint64_t ticks_min, uint64_t ticks_ma
     }
 }
 
-/* One that is dead and not waited for keeps its limits, and can be signalled for ever. */
+/* A zombie keeps its limits and still accepts signals. */
 static bool is_dead(pid_t pid)
 {
     char path[64];
@@ -349,7 +349,7 @@ size_t gl_proctree_end_marked(uint64_t mark)
 {
     size_t left = 0;
     if (mark == 0 || same_keeper(mark_of(getpid()), mark)) {
-        return 0; /* none, or we come from one of its steps ourselves */
+        return 0; /* no marks, or we were started by one of its steps */
     }
     for (int i = 0; i < END_ROUNDS_MAX; i++) {
         left = kill_marked(mark);

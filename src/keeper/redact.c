@@ -8,13 +8,13 @@
 
 static_assert(sizeof(STARS) - 1 <= GL_SECRET_BYTES_MIN, "a text does not grow");
 
-/* A node of the automaton: the bytes on the way to it are the longest end of the text that is the
- * beginning of something we look for. Node 0 is the root: nothing. */
+/* A node of the automaton: the bytes on the way to it are the longest suffix of the text that is a
+ * prefix of some pattern. Node 0 is the root: no such suffix. */
 struct node {
     uint32_t child, sibling; /* 0: none */
-    uint32_t fail;           /* the next shorter such end */
+    uint32_t fail;           /* the next shorter such suffix */
     uint32_t depth;
-    uint32_t match; /* the longest of what we look for that ends here; 0: none does */
+    uint32_t match; /* length of the longest pattern that ends here; 0: none */
     uint8_t byte;
 };
 
@@ -27,7 +27,7 @@ struct gl_redactor {
     char text[]; /* of the key */
 };
 
-/* ---- making one ---- */
+/* ---- building ---- */
 
 static uint32_t find_child(const struct gl_redactor *r, uint32_t at, uint8_t byte)
 {
@@ -77,7 +77,7 @@ static void add_word(struct gl_redactor *r, gl_str word)
     GL_ASSERT(r->nodes[at].depth == word.n);
 }
 
-/* One code point beyond ASCII as JSON escapes it. Bytes that are no UTF-8 stay as they are. */
+/* One non-ASCII code point as a JSON escape. Bytes that are not UTF-8 stay as they are. */
 static size_t add_escaped_unicode(struct gl_buf *out, gl_str rest)
 {
     size_t n = gl_str_utf8_at(rest);
@@ -100,7 +100,7 @@ static size_t add_escaped_unicode(struct gl_buf *out, gl_str rest)
     return n;
 }
 
-/* `word` as it stands in a JSON string. */
+/* `word` as it is written in a JSON string. */
 static void escape(gl_str word, bool ascii, struct gl_buf *out)
 {
     static const char plain[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf";
@@ -127,10 +127,10 @@ static void add_forms(struct gl_redactor *r, gl_str word)
     GL_CLEANUP(gl_buf_done) struct gl_buf escaped = {0};
     add_word(r, word);
     if (word.n < GL_SECRET_BYTES_MIN) {
-        return; /* escaped it would be longer, and stand for something harmless */
+        return; /* the escaped form would be long enough, but stands for something harmless */
     }
     escape(word, false, &escaped);
-    add_word(r, gl_buf_view(&escaped)); /* often the same: then nothing is added */
+    add_word(r, gl_buf_view(&escaped)); /* often identical: then nothing is added */
     gl_buf_reset(&escaped);
     escape(word, true, &escaped);
     add_word(r, gl_buf_view(&escaped));
@@ -146,8 +146,8 @@ static void add_secret(struct gl_redactor *r, gl_str value)
     }
 }
 
-/* The end of the text at a child is that of its parent and one byte more: so are all shorter ones.
- * Nodes are visited by depth, because shorter ones must be known. */
+/* A child's suffixes are its parent's suffixes plus one byte. Nodes are visited by depth, because
+ * the shorter suffixes must be linked first. */
 static void link_child(struct gl_redactor *r, uint32_t parent, uint32_t c)
 {
     uint32_t at = parent, found = 0;
@@ -191,7 +191,7 @@ static gl_str value_of(gl_str secret)
     return value;
 }
 
-/* All values, one behind the other. None contains a NUL byte. */
+/* All values, NUL-terminated. None contains a NUL byte. */
 static void make_key(struct gl_buf *out, const gl_str *secrets, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

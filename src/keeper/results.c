@@ -7,14 +7,16 @@
 #include "keeper/workdir.h"
 
 enum {
-    JOURNAL_BYTES_SMALL = 1 << 20, /* an empty journal is cut off above this ... */
-    JOURNAL_BYTES_LARGE = 4 << 20, /* ... another rewritten, when less than half of it matters */
+    JOURNAL_BYTES_SMALL =
+        1 << 20, /* a journal without live records is emptied above this size ... */
+    JOURNAL_BYTES_LARGE =
+        4 << 20, /* ... any other is rewritten above this, when less than half of it is live */
     JOURNAL_RETRY_MS = 500,
 };
 
 /* ---- the journal ---- */
 
-/* Ends count as soon as it is synced, as with any other record. */
+/* Ends in the new file count once it is synced, like any other record. */
 static void rewrite_journal(struct gl_keeper *k)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
@@ -53,11 +55,11 @@ static void tidy_journal(struct gl_keeper *k)
 
 static void on_retry(struct gl_keeper *k, struct gl_timer *t)
 {
-    (void)k; /* every turn settles; this timer only makes one happen */
+    (void)k; /* every turn flushes; the timer only causes a turn */
     (void)t;
 }
 
-/* Said once per trouble, not once per try. */
+/* Log once per outage, not once per retry. */
 static void on_journal_error(struct gl_keeper *k, const struct gl_why *why)
 {
     if (k->retry.fire == NULL) {
@@ -75,7 +77,7 @@ static void on_journal_ok(struct gl_keeper *k)
     GL_ASSERT(!gl_heap_has(&k->retry.item));
 }
 
-/* Ends that are on disk now. */
+/* Ends that are now on disk count. */
 static void take_synced(struct gl_keeper *k)
 {
     GL_ASSERT(k->journal.synced <= k->journal.bytes);
@@ -110,7 +112,7 @@ void gl_results_flush(struct gl_keeper *k)
         }
     }
     if (gl_heap_has(&k->retry.item)) {
-        return; /* the disk has refused a moment ago */
+        return; /* the disk has just failed */
     }
     if (k->journal.syncing == 0) {
         tidy_journal(k);
@@ -131,7 +133,7 @@ static void replay_begun(struct gl_keeper *k, const struct gl_keeper_msg *m)
 
     GL_ASSERT(m->type == GL_KEEPER_BEGUN);
     a->worker = m->start.is_worker ? gl_worker_lines_new(a, 0) : NULL;
-    if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
+    if (gl_str_is(m->boot, k->boot)) { /* else the reboot ended it */
         a->proc.pid = (pid_t)m->pid;
         a->ticks_min = m->ticks_min;
         a->ticks_max = m->ticks_max;
@@ -152,7 +154,7 @@ static void replay_ended(struct gl_keeper *k, const struct gl_keeper_msg *m)
         a->worker = gl_worker_lines_new(a, 0);
         gl_worker_lines_restore(k, a->worker, &m->worker);
     }
-    a->has_files = a->worker == NULL; /* perhaps: then there is something to clear */
+    a->has_files = a->worker == NULL; /* unknown: assume there is something to remove */
     k->result_bytes += gl_attempt_bytes(a);
     GL_ASSERT(k->result_bytes >= GL_ATTEMPT_BYTES);
 }
@@ -174,7 +176,7 @@ int gl_results_replay(void *keeper, const struct gl_keeper_msg *m)
     }
     gl_arena_reset(&k->scratch);
     (void)gl_attempt_raise_floor(k, &m->start.key, m->start.token,
-                                 NULL); /* the highest one stays */
+                                 NULL); /* a lower token leaves the floor as it is */
     struct gl_attempt *a = gl_attempt_find(k, &m->start.key);
     if (a != NULL) {
         forget_replayed(k, a);

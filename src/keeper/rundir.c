@@ -11,9 +11,7 @@
 #include "keeper/workdir.h"
 #include "os/fs.h"
 
-enum {
-    EMPTY_JOBS_KEPT = 64
-}; /* so that a job between two steps is not the one that is taken from */
+enum { EMPTY_JOBS_KEPT = 64 };
 
 gl_str gl_rundir_join(struct gl_arena *a, gl_str folder, gl_str name)
 {
@@ -36,7 +34,7 @@ gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
     return gl_rundir_join(a, gl_rundir_join(a, runs, key->job), key->attempt);
 }
 
-/* Make `path` and what is missing above it. EEXIST: it is there already. */
+/* Create `path` and its missing parents. EEXIST: it already existed. */
 static int make_folders(int at, char *path, mode_t mode)
 {
     if (mkdirat(at, path, mode) == 0) {
@@ -64,9 +62,9 @@ int gl_rundir_mkdirs(struct gl_keeper *k, const char *path, mode_t mode)
                         (char *)(uintptr_t)gl_str_dup(&k->scratch, gl_str_of(path)).p, mode);
 }
 
-/* `former_bytes`: the folder has served before, and the file is there with this length; negative:
- * who knows what is there. It is cut afterwards, if at all: giving up its place on the disk can
- * take the disk two milliseconds, overwriting takes four microseconds. */
+/* `former_bytes`: the size of the file in a cached folder; negative: unknown content. A cached file
+ * is overwritten and truncated afterwards if needed: truncating first frees its block, which can
+ * take the disk two milliseconds, while overwriting takes four microseconds. */
 static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str content,
                       int64_t former_bytes, struct gl_why *why)
 {
@@ -85,7 +83,7 @@ static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str cont
     return err == 0 ? 0 : gl_fs_why(why, err, "write", name);
 }
 
-/* All variables, each with the NUL at its end. */
+/* All variables, each with its NUL. */
 static gl_str join_env(struct gl_arena *a, char *const *env)
 {
     size_t n = 0;
@@ -124,7 +122,8 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
     const char *last = s->cwd.n == 0 ? gl_rundir_join(&k->scratch, path, GL_S("work")).p : path.p;
     int r = 0;
     if (!gl_dir_cache_take(k, job, path, &former)) {
-        /* A step could have put a link where a later one has its folder: nothing is made there. */
+        /* A step could have put a link where a later one gets its folder: create nothing below it.
+         */
         r = gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
         r = r < 0 ? r : make_folder(k, s, path, reterr_why);
     }
@@ -146,8 +145,8 @@ int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
                      struct gl_why *reterr_why)
 {
     const char *name = gl_rundir_join(&k->scratch, path, GL_S("output.json")).p;
-    /* The step may have made anything of it: a pipe, a link, a folder. None of them is followed or
-     * waited for. */
+    /* The step may have created anything here: a pipe, a link, a folder. Follow none of them and
+     * never block. */
     GL_CLEANUP(gl_fs_closep)
     int fd =
         openat(k->contexts_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -170,7 +169,7 @@ int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
     while ((n = read(fd, bytes, sizeof(bytes))) > 0 && out->n <= GL_OUTPUT_BYTES_MAX) {
         gl_buf_add(out, bytes, (size_t)n);
     }
-    if (out->n > GL_OUTPUT_BYTES_MAX) { /* somebody still writes to it */
+    if (out->n > GL_OUTPUT_BYTES_MAX) { /* it is still being written to */
         gl_buf_reset(out);
         return gl_why(reterr_why, GL_E_LIMIT, "output larger than 1 MiB");
     }
@@ -183,7 +182,7 @@ void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output)
     GL_CLEANUP(gl_fs_closep)
     int fd = openat(k->contexts_fd, name, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || gl_workdir_write(fd, output) != 0) {
-        (void)unlinkat(k->contexts_fd, name, 0); /* rather none than that one */
+        (void)unlinkat(k->contexts_fd, name, 0); /* better no file than one with secrets */
     }
 }
 

@@ -19,9 +19,9 @@ static void reply(struct gl_client *c, const struct gl_keeper_msg *rq, int statu
 
 /* ---- hello ---- */
 
-/* A node of an earlier incarnation may still be awake somewhere. It must not be heard any more,
- * also not by the next keeper: so the number is on disk before anybody is welcomed with it. The
- * same write says that this keeper lives. */
+/* A node of an earlier incarnation may still be running somewhere. No keeper may obey it any more,
+ * so the new number is on disk before WELCOME is sent. The same write says that this keeper is
+ * running. */
 static int save_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
 {
     if (incarnation < k->epoch.incarnation) {
@@ -96,15 +96,15 @@ static void on_hello(struct gl_keeper *k, struct gl_client *c, const struct gl_k
 
 /* ---- requests ---- */
 
-/* Is it too late? An attempt that is known already is not started again, however late the word
- * comes. */
+/* Is it too late to start? (A known attempt is never started again, so this is only checked for
+ * unknown ones.) */
 static int check_time(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     if (s->start_by > 0 && gl_keeper_wall(k) > s->start_by) {
         return gl_why(why, GL_E_STALE, "it had to start by %lld; now it is %lld",
                       (long long)s->start_by, (long long)gl_keeper_wall(k));
     }
-    /* Decided when another memory was in place: that one may have started it. */
+    /* Decided in another epoch: the keeper of that epoch may have started it. */
     if (s->epoch.n > 0 && !gl_str_is(s->epoch, k->epoch.id)) {
         return gl_why(why, GL_E_STALE, "the keeper was replaced since this start was decided");
     }
@@ -120,7 +120,7 @@ static gl_str step_part(gl_str attempt)
     return attempt;
 }
 
-/* Does an earlier attempt of the same step still run? There can be none of a first one. */
+/* Is an earlier attempt of the same step still running? Attempt 1 has no earlier one. */
 static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     gl_str step = step_part(s->key.attempt);
@@ -167,7 +167,7 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
     return r < 0 ? r : gl_attempt_life_begin(k, s, why);
 }
 
-/* Look up what a request is about, with its floor raised. *ret is NULL if it is not known. */
+/* Raise the floor and look up the attempt a request is about. *ret stays NULL if it is unknown. */
 static int find(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_attempt **ret,
                 struct gl_why *why)
 {
@@ -210,7 +210,8 @@ static void on_attach(struct gl_keeper *k, struct gl_client *c, const struct gl_
     if (found != NULL) {
         gl_attempt_life_set_node(k, found);
     } else {
-        /* A keeper that is about to end has forgotten what it had to stop: it proves nothing. */
+        /* A keeper that is shutting down has forgotten the attempts it stopped: it proves nothing.
+         */
         bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
         answer.state = proof ? GL_EXEC_NEVER : GL_EXEC_LOST;
     }
@@ -280,7 +281,7 @@ static void dispatch(struct gl_keeper *k, struct gl_client *c, const struct gl_k
         on_list(k, c, m);
         break;
     case GL_KEEPER_PING:
-        if (m->session_until != 0) { /* else that it came is all it says */
+        if (m->session_until != 0) { /* 0: a plain sign of life */
             k->session_until = m->session_until - k->wall_offset;
         }
         break;

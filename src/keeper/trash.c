@@ -23,11 +23,11 @@ struct gl_trash {
     pthread_t thread;
     pthread_mutex_t lock; /* guards `more` */
     pthread_cond_t changed;
-    bool more; /* something was put into it */
+    bool more; /* the trash has new entries */
     atomic_bool quit;
-    int fd;             /* the folder; never changes */
-    uint64_t put_n;     /* of the keeper: makes names */
-    uint64_t flatten_n; /* of the thread: likewise */
+    int fd;             /* the trash folder; never changes */
+    uint64_t put_n;     /* used by the keeper for unique names */
+    uint64_t flatten_n; /* used by the thread for unique names */
 };
 
 /* ---- the thread ---- */
@@ -42,8 +42,7 @@ static int open_folder(int at, const char *name)
     return fd;
 }
 
-/* A folder inside another is moved up and has its turn later: so depth costs no stack, however deep
- * somebody has nested. */
+/* A nested folder is moved up into the trash and removed later, so nesting depth costs no stack. */
 static bool remove_entry(struct gl_trash *t, int folder, const char *name)
 {
     char up[NAME_BYTES];
@@ -60,18 +59,18 @@ static bool remove_entry(struct gl_trash *t, int folder, const char *name)
     if (renameat(folder, name, t->fd, up) == 0) {
         return true;
     }
-    /* A folder nobody may write to cannot be moved either. */
+    /* A folder without write permission cannot be moved either. */
     return errno == EACCES && fchmodat(folder, name, FOLDER_MODE, 0) == 0 &&
            renameat(folder, name, t->fd, up) == 0;
 }
 
-/* Remove what is in a folder; the number of things that are gone. Closes `fd`. */
+/* Remove what is in a folder; returns the number of entries removed. Closes `fd`. */
 static size_t empty_folder(struct gl_trash *t, int fd)
 {
     size_t removed = 0;
 
     GL_ASSERT(fd >= 0);
-    (void)fchmod(fd, FOLDER_MODE); /* else nothing could be removed from it */
+    (void)fchmod(fd, FOLDER_MODE); /* the step may have made it read-only */
     DIR *d = fdopendir(fd);
     if (d == NULL) {
         (void)close(fd);
@@ -86,7 +85,7 @@ static size_t empty_folder(struct gl_trash *t, int fd)
     return removed;
 }
 
-/* One thing in the trash, without the folders in it: those are beside it then. */
+/* Remove one entry of the trash. Folders inside it are moved next to it. */
 static size_t remove_one(struct gl_trash *t, const char *name)
 {
     if (unlinkat(t->fd, name, 0) == 0 || unlinkat(t->fd, name, AT_REMOVEDIR) == 0) {
@@ -97,7 +96,7 @@ static size_t remove_one(struct gl_trash *t, const char *name)
     return removed + (unlinkat(t->fd, name, AT_REMOVEDIR) == 0);
 }
 
-/* Until there is nothing, or nothing that can be removed. */
+/* Repeat until nothing is left that can be removed. */
 static void empty_trash(struct gl_trash *t)
 {
     for (size_t removed = 1; removed > 0 && !atomic_load(&t->quit);) {
@@ -143,7 +142,7 @@ static struct gl_trash *start(int fd)
     pthread_attr_t attr;
     struct gl_trash *t = gl_mem_alloc(sizeof(*t));
     t->fd = fd;
-    t->more = true; /* whatever is there already */
+    t->more = true; /* for what is there already */
     (void)pthread_mutex_init(&t->lock, NULL);
     (void)pthread_cond_init(&t->changed, NULL);
     (void)pthread_attr_init(&attr);
@@ -161,13 +160,13 @@ static void start_in(struct gl_keeper *k, bool make)
 {
     const char *path = gl_str_fmt(&k->scratch, "%s/keeper/trash", k->config.data_dir).p;
     if (make) {
-        (void)mkdir(path, FOLDER_MODE); /* it may be there: opening tells */
+        (void)mkdir(path, FOLDER_MODE); /* it may exist; open() finds out */
     }
     GL_CLEANUP(gl_fs_closep)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     k->trash = fd < 0 ? NULL : start(fd);
     if (k->trash != NULL) {
-        fd = -1; /* it is the thread's now */
+        fd = -1; /* the thread owns it now */
     }
 }
 
@@ -175,14 +174,14 @@ void gl_trash_open(struct gl_keeper *k)
 {
     const char *path = gl_str_fmt(&k->scratch, "%s/keeper/trash", k->config.data_dir).p;
     if (k->trash != NULL) {
-        return; /* something was put into it already */
+        return; /* it was already needed */
     }
-    if (rmdir(path) < 0 && errno != ENOENT) { /* something is in it */
+    if (rmdir(path) < 0 && errno != ENOENT) { /* not empty */
         start_in(k, false);
     }
 }
 
-/* A link that a step has put in the place of a folder above leads to what is not ours. */
+/* A step may have replaced a parent folder with a link to something that is not ours. */
 static bool is_below_link(struct gl_keeper *k, const char *path)
 {
     const char *slash = strrchr(path, '/');

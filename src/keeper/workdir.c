@@ -33,7 +33,7 @@ int gl_workdir_write(int fd, gl_str bytes)
 
 /* ---- one file ---- */
 
-/* Copy, and look whether it is what its name says: disks forget, and people look around. */
+/* Copy, and check that the content matches its hash: disks fail, and files get edited. */
 static int copy_blob(int from, int to, gl_str hash, bool *ret_good)
 {
     struct gl_sha256 sum;
@@ -81,7 +81,7 @@ static int put_blob(struct gl_keeper *k, const struct gl_exec_start *s,
 
     GL_ASSERT(f->blob.n > 2);
     if (from < 0 &&
-        (errno == ENOENT || errno == ELOOP)) { /* nothing, or a link, which is as good */
+        (errno == ENOENT || errno == ELOOP)) { /* missing, or a link, which counts as missing */
         return gl_why(why, GL_E_DAMAGED, "the snapshot of '%.*s' is gone: %s/%s: %s",
                       GL_STR_ARG(f->name), k->contexts, blob, strerror(errno));
     }
@@ -99,7 +99,7 @@ static int put_blob(struct gl_keeper *k, const struct gl_exec_start *s,
                          GL_STR_ARG(f->name), k->contexts, blob);
 }
 
-/* A worker's files may be read by whoever it lets in (a container has other users). */
+/* A worker's files are readable by all: a container it starts may use another uid. */
 static mode_t file_mode(const struct gl_exec_start *s, const struct gl_exec_file *f)
 {
     if (s->is_worker) {
@@ -112,7 +112,7 @@ static int open_file(struct gl_keeper *k, char *name, mode_t mode, bool is_worke
 {
     int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
     int fd = openat(k->contexts_fd, name, flags, mode);
-    if (fd < 0 && errno == ENOENT) { /* in a subfolder that is not there yet */
+    if (fd < 0 && errno == ENOENT) { /* in a subfolder that does not exist yet */
         char *slash = strrchr(name, '/');
         *slash = 0;
         int err = gl_rundir_mkdirs(k, name, is_worker ? 0755 : 0700);
@@ -123,7 +123,7 @@ static int open_file(struct gl_keeper *k, char *name, mode_t mode, bool is_worke
         }
     }
     if (fd >= 0 && is_worker) {
-        (void)fchmod(fd, mode); /* an upload may take the place of another */
+        (void)fchmod(fd, mode); /* an upload may replace an existing file */
     }
     return fd;
 }
@@ -156,7 +156,7 @@ int gl_workdir_put(struct gl_keeper *k, const struct gl_exec_start *s, gl_str pa
 
 /* ---- a worker's folder ---- */
 
-/* New, and nothing in it: if there is one, an earlier try has left it. */
+/* It must be new and empty: an existing one is left from an earlier start. */
 static int make_work(struct gl_keeper *k, const char *work, struct gl_why *why)
 {
     int err = gl_rundir_mkdirs(k, work, 0700);
@@ -167,7 +167,8 @@ static int make_work(struct gl_keeper *k, const char *work, struct gl_why *why)
     return err == 0 ? 0 : gl_fs_why(why, err, "make the working folder", work);
 }
 
-/* A folder below the working folder may have no files: it is made. Any other must be there. */
+/* A folder below the working folder may have no files, so it is created here. Any other must exist.
+ */
 static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const char *cwd,
                     struct gl_why *why)
 {
@@ -179,7 +180,7 @@ static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const ch
     return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the folder", cwd);
 }
 
-/* Before anything is made or removed there, and again when it has been made. */
+/* Checked before anything is created or removed there, and again afterwards. */
 static int refuse_links(struct gl_keeper *k, const char *path, const char *folder,
                         struct gl_why *why)
 {
@@ -216,7 +217,7 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
         r = gl_run_owner_take(gl_str_c(&k->scratch, s->take_folder), s->key.job, reterr_why);
     }
     if (r == 0 && s->make_folder.n > 0) {
-        /* RUNS/RUN/data: the run's folder and what is in it must be where they seem to be. */
+        /* RUNS/RUN/data: the last two components must be real folders, not links. */
         r = gl_fs_mkdirs_own(gl_str_c(&k->scratch, s->make_folder), 2, reterr_why);
     }
     return r;

@@ -7,7 +7,7 @@
 
 enum {
     MERGE_BEACONS_ABOVE =
-        100, /* when more wait, of beacons that follow each other only the last does */
+        100, /* with more lines waiting, consecutive beacons are merged into the last */
     CODE_POINT_BYTES = 4,
 };
 
@@ -84,7 +84,7 @@ static void drop_one(struct gl_worker_lines *w)
     w->dropped_n++;
 }
 
-/* Beacons in a row say the same; in a crowd the last one is enough. */
+/* Consecutive beacons carry no more news than the last one. */
 static void merge_beacon(struct gl_worker_lines *w)
 {
     struct gl_worker_line *last = GL_CONTAINER(w->lines.prev, struct gl_worker_line, link);
@@ -109,7 +109,7 @@ static void add_runtime_line(struct gl_keeper *k, struct gl_worker_lines *w, gl_
     }
     w->lines_n++;
     w->lines_bytes += s->n;
-    /* While the node listens nothing is lost: stdout is not read until it has caught up. */
+    /* While a node is connected nothing is dropped: stdout is not read until it has caught up. */
     while ((w->is_over || !gl_client_takes_lines(k)) &&
            (w->lines_n > GL_SAID_WAITING_MAX || w->lines_bytes > GL_SAID_WAITING_BYTES_MAX)) {
         drop_one(w);
@@ -131,7 +131,7 @@ static bool is_runtime_line(gl_str line)
     return gl_str_starts(line, GL_S(GL_EXEC_BEACON)) || gl_str_starts(line, GL_S(GL_EXEC_SAYS));
 }
 
-/* Held back until it is known what the line is. */
+/* Hold the bytes back until the kind of line is known. */
 static void begin_line(struct gl_worker_lines *w, gl_str *part, struct gl_buf *plain)
 {
     size_t room = strlen(GL_EXEC_BEACON) - w->line.n;
@@ -238,7 +238,7 @@ void gl_worker_lines_end_out(struct gl_keeper *k, struct gl_worker_lines *w, str
 
 /* ---- stderr ---- */
 
-/* Keep the last bytes of the limit, and no more than twice as many in between. */
+/* Keep the last GL_STDERR_BYTES_MAX bytes; hold at most twice as many in between. */
 void gl_worker_lines_err(struct gl_worker_lines *w, gl_str text)
 {
     if (text.n > GL_STDERR_BYTES_MAX) {
@@ -255,12 +255,12 @@ void gl_worker_lines_err(struct gl_worker_lines *w, gl_str text)
 
 /* ---- the end ---- */
 
-/* A cut may go through the middle of a code point. */
+/* A cut may split a code point. */
 static size_t whole_bytes(gl_str s)
 {
     for (size_t back = 1; back < CODE_POINT_BYTES && back <= s.n; back++) {
         unsigned char c = (unsigned char)s.p[s.n - back];
-        if (c >= 0xc0) { /* a first byte: is the rest there? */
+        if (c >= 0xc0) { /* a first byte: is the code point complete? */
             size_t n = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
             return n > back ? s.n - back : s.n;
         }
@@ -291,7 +291,7 @@ static void note_dropped(struct gl_worker_lines *w)
     gl_worker_lines_err(w, gl_buf_view(&note));
 }
 
-/* From the beginning of a line on, if there is one. */
+/* Cut at the start of a line, if there is one. */
 static void cut_err(struct gl_worker_lines *w)
 {
     size_t skip = w->err.n - GL_STDERR_BYTES_MAX;
@@ -306,8 +306,8 @@ static void cut_err(struct gl_worker_lines *w)
     GL_ASSERT(w->err.n <= GL_STDERR_BYTES_MAX);
 }
 
-/* A secret that was a number has left "***" where no JSON can be. Only what looks like a document
- * is touched: all of it, or its last line. */
+/* A secret that was a number left "***" where JSON needs a value. Only what looks like a document
+ * is repaired: the whole text, or its last line. */
 static void repair_json(struct gl_worker_lines *w)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf last = {0};
