@@ -84,7 +84,7 @@ bool gl_book_raise_floor(struct gl_book *b, const struct gl_attempt_key *key, ui
     }
     if (token < job->floor) {
         gl_book_answer(b, req,
-                       gl_why(&req->why, GL_E_STALE, "token %llu is old: somebody came with %llu",
+                       gl_why(&req->why, GL_E_STALE, "token %llu is stale: %llu has been seen",
                               (unsigned long long)token, (unsigned long long)job->floor));
         return false;
     }
@@ -131,7 +131,7 @@ bool gl_book_may_begin(struct gl_book *b, struct gl_exec_req *req, const struct 
         return false;
     }
     if (s->start_by > 0 && gl_book_now(b) > s->start_by) {
-        gl_book_answer(b, req, gl_why(&req->why, GL_E_STALE, "it is too late to start this"));
+        gl_book_answer(b, req, gl_why(&req->why, GL_E_STALE, "the start deadline has passed"));
         return false;
     }
     return true;
@@ -193,7 +193,7 @@ void gl_book_forget(struct gl_book *b, struct gl_book_attempt *a)
     gl_pool_free(&b->pool, a, b->attempt_bytes + a->id.n);
 }
 
-/* ---- what comes later ---- */
+/* ---- deferred work ---- */
 
 static void send_answers(struct gl_book *b)
 {
@@ -212,7 +212,7 @@ static void report_ended(struct gl_book *b)
         struct gl_link *l = gl_list_first(&b->ended);
         struct gl_book_attempt *a = GL_CONTAINER(l, struct gl_book_attempt, link);
         gl_list_remove(l);
-        /* It may be acknowledged, and so be gone, before this returns. */
+        /* It may be acknowledged, and so be freed, before this returns. */
         b->events.ended(b->events.owner, &a->key, a->token, &a->result);
     }
 }
@@ -317,7 +317,7 @@ void gl_book_close(struct gl_exec *port, void (*closed)(void *owner), void *owne
     gl_book_schedule(b);
 }
 
-/* ---- its life ---- */
+/* ---- opening ---- */
 
 static void make_epoch(struct gl_book *b)
 {

@@ -1,10 +1,13 @@
-/* attempt_book.h - what executors without a keeper know of their attempts.
+/* attempt_book.h - the attempts of executors that work inside this process (noop, modules).
  *
- * Executors that do their work inside this process (noop, modules) keep nothing over its end: their
- * epoch is new with each life. Which attempts there are, how they ended until that is acknowledged,
- * and the floor under each job's token is the same for all of them, and so is most of the port.
+ * Such executors keep nothing across restarts: their epoch is new each time. The list of attempts,
+ * their unacknowledged results, the token floor of each job and most of the port are the same for
+ * all of them, and live here.
  *
- * Nothing is answered or told from inside a call: `later` does it, in the loop's next turn. */
+ * Nothing is answered or reported from inside a call: `later` does it in the loop's next turn.
+ *
+ * Call order: gl_book_open(); per attempt gl_book_may_begin(), gl_book_begin(), gl_book_end(), and
+ * gl_book_ack() or gl_book_forget(); gl_book_close(). */
 #ifndef GL_EXEC_ATTEMPT_BOOK_H
 #define GL_EXEC_ATTEMPT_BOOK_H
 
@@ -18,58 +21,58 @@
 struct event;
 struct gl_book_job;
 
-/* What an executor knows more of an attempt stands in a struct of its own that begins with this. */
+/* An executor embeds this as the first member of its own attempt struct. */
 struct gl_book_attempt {
-    struct gl_link link; /* the executor's while it runs; then in `ended` until it is told */
+    struct gl_link link; /* the executor's while it runs; then in `ended` until reported */
     struct gl_book_job *job;
     gl_str id; /* "context/job/attempt" */
     struct gl_attempt_key key;
     uint64_t token;
     bool running;
-    struct gl_exec_result result; /* its texts are the book's */
+    struct gl_exec_result result; /* its texts are owned by the book */
 };
 
-/* The first member of an executor, which is one piece of the heap. */
+/* The first member of an executor, which is one heap allocation. */
 struct gl_book {
     struct gl_exec exec;
     struct gl_loop *loop;
     struct gl_exec_events events;
-    size_t attempt_bytes; /* of the executor's own struct */
-    /* The rest of the executor; may be NULL. */
-    void (*work)(struct gl_book *b); /* in each turn, before anything is told */
-    void (*done)(struct gl_book *b); /* it goes: what is not the book's is let go first */
+    size_t attempt_bytes; /* size of the executor's own struct */
+    /* Hooks of the executor; may be NULL. */
+    void (*work)(struct gl_book *b); /* in each turn, before anything is reported */
+    void (*done)(struct gl_book *b); /* before the book is freed: release what the executor owns */
     struct event *later;
     bool scheduled;
-    bool announce; /* `up` is due */
+    bool announce; /* `up` must be called */
     bool closing;
     char epoch[GL_KEEPER_EPOCH_BYTES + 1];
     struct gl_map jobs, attempts;
     struct gl_pool pool;
-    struct gl_link answers; /* requests to be answered */
-    struct gl_link ended;   /* attempts to be told of */
+    struct gl_link answers; /* requests to answer */
+    struct gl_link ended;   /* attempts whose end must be reported */
     struct gl_arena infos;
     void (*closed)(void *owner);
     void *closed_owner;
 };
 
-/* Its members down to `done` have been set. `quiet`: `up` is not told. */
+/* The caller has set the members down to `done`. `quiet`: do not call `up`. */
 int gl_book_open(struct gl_book *b, bool quiet, struct gl_why *reterr_why);
-/* The whole executor. Closing does it, so it is for one that could not be opened. */
+/* Free the whole executor. Closing does this; call it only if opening failed. */
 void gl_book_free(struct gl_book *b);
 
-void gl_book_schedule(struct gl_book *b); /* a turn */
+void gl_book_schedule(struct gl_book *b); /* a turn of the loop */
 void gl_book_answer(struct gl_book *b, struct gl_exec_req *req, int status);
 gl_ms gl_book_now(struct gl_book *b);
 
 struct gl_book_attempt *gl_book_find(struct gl_book *b, const struct gl_attempt_key *key);
-/* Compare with the floor of the job, if it is known, and raise it. False: answered as stale. */
+/* Compare with the job's floor, if it is known, and raise it. False: answered as stale. */
 bool gl_book_raise_floor(struct gl_book *b, const struct gl_attempt_key *key, uint64_t token,
                          struct gl_exec_req *req);
-/* May this attempt begin now? False: the request has been answered; with 0 if it has begun
+/* May this attempt begin now? False: the request was answered, with 0 if the attempt is known
  * already. */
 bool gl_book_may_begin(struct gl_book *b, struct gl_exec_req *req, const struct gl_exec_start *s);
 struct gl_book_attempt *gl_book_begin(struct gl_book *b, const struct gl_exec_start *s);
-/* How it ended; the texts of the result are copied. */
+/* Record its result; the texts are copied. */
 void gl_book_end(struct gl_book *b, struct gl_book_attempt *a, const struct gl_exec_result *result);
 void gl_book_forget(struct gl_book *b, struct gl_book_attempt *a);
 

@@ -17,7 +17,7 @@
 enum {
     PAUSE_MS_MIN = 10,
     PAUSE_MS_MAX = 2000,
-    GREETING_MS = 15000, /* a keeper that does not answer hello for so long is given up */
+    GREETING_MS = 15000, /* give up on a keeper that does not answer HELLO for this long */
     STARTING_MS = 15000,
     READ_BYTES = 256 << 10,
     PINGS_PER_GRACE = 3,
@@ -51,7 +51,7 @@ static void drop_event(struct event **e)
     }
 }
 
-/* The process that starts a keeper ends at once, by itself. */
+/* The process that starts a keeper exits at once by itself. */
 static void reap_launcher(struct gl_keeper_conn *c, int how)
 {
     if (c->launcher > 0) {
@@ -75,11 +75,13 @@ static void drop_connection(struct gl_keeper_conn *c)
     reap_launcher(c, WNOHANG);
 }
 
-/* The connection, or the try to get one, has failed: say so once, and try again after a pause. */
+/* The connection, or an attempt to open it, has failed: report that once, and retry after a pause.
+ */
 static void connection_failed(struct gl_keeper_conn *c, const char *text)
 {
     struct gl_why why;
-    (void)gl_why(&why, GL_E_UNAVAILABLE, "%s", text); /* it may stand in what is reset below */
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "%s",
+                 text); /* `text` may be in a buffer that is reset below */
     drop_connection(c);
     set_state(c, GL_CONN_CONNECTING);
     set_timer(c->timer, c->pause_ms);
@@ -98,15 +100,16 @@ static gl_ms now(const struct gl_keeper_conn *c)
     return clock->now(clock);
 }
 
-/* A keeper of an earlier release takes any word of ours for a word about all of its steps. So
- * without a session we say nothing to it: then it ends all of them in time, unsafe ones, too. */
+/* A keeper of an earlier release takes any message of ours as a sign of life for all of its steps.
+ * So without a session, send it nothing: then it stops all of them in time, including unsafe ones.
+ */
 static bool must_not_ping(const struct gl_keeper_conn *c)
 {
     return c->orphan_grace_ms > 0 && c->version != 0 && c->version < GL_KEEPER_VERSION_SESSIONS &&
            c->session_until != 0 && now(c) >= c->session_until;
 }
 
-/* While it is up, nothing else needs the timer. */
+/* While the connection is up, nothing else uses the timer. */
 static void watch_session(struct gl_keeper_conn *c)
 {
     if (c->state != GL_CONN_UP || c->version >= GL_KEEPER_VERSION_SESSIONS ||
@@ -123,7 +126,7 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keeper_msg *m)
 {
     if (m->version_min < GL_KEEPER_VERSION_MIN || m->version_min > GL_KEEPER_VERSION_MAX ||
         m->start.epoch.n == 0) {
-        connection_failed(c, "the keeper's welcome makes no sense");
+        connection_failed(c, "invalid WELCOME from the keeper");
         return;
     }
     set_state(c, GL_CONN_UP);
@@ -143,18 +146,17 @@ static void on_message(struct gl_keeper_conn *c, struct gl_keeper_msg *m)
 {
     if (m->type == GL_KEEPER_REFUSED) {
         connection_failed(
-            c,
-            gl_str_fmt(&c->scratch, "the keeper refuses this node: %.*s", GL_STR_ARG(m->text)).p);
+            c, gl_str_fmt(&c->scratch, "keeper refused this node: %.*s", GL_STR_ARG(m->text)).p);
     } else if (c->state == GL_CONN_UP) {
         c->events.message(c->events.owner, m, &c->scratch);
     } else if (m->type == GL_KEEPER_WELCOME) {
         on_welcome(c, m);
     } else {
-        connection_failed(c, "the keeper does not answer a greeting with a welcome");
+        connection_failed(c, "unexpected reply to HELLO from the keeper");
     }
 }
 
-/* Deal with the whole messages that are there. Any of them may end the connection or close us. */
+/* Handle all complete messages. Any of them may end the connection or close this object. */
 static void take_messages(struct gl_keeper_conn *c)
 {
     struct gl_why why;
@@ -198,14 +200,14 @@ static void on_readable(evutil_socket_t fd, short what, void *owner)
         return;
     }
     if (n <= 0) {
-        connection_failed(c, "the keeper has gone");
+        connection_failed(c, "the keeper closed the connection");
         return;
     }
     gl_buf_add(&c->in, bytes, (size_t)n);
     take_messages(c);
 }
 
-/* Send what is queued, as far as it goes without waiting. */
+/* Send what is queued, as far as possible without blocking. */
 static bool send_out(struct gl_keeper_conn *c)
 {
     size_t at = 0;
@@ -236,7 +238,7 @@ static void flush(struct gl_keeper_conn *c)
     }
     GL_FAILPOINT("exec.before_send");
     if (!send_out(c)) {
-        connection_failed(c, "the keeper has gone");
+        connection_failed(c, "the keeper closed the connection");
     } else if (c->out.n > 0) {
         (void)event_add(c->writable, NULL);
     }
@@ -253,7 +255,7 @@ static void on_flush(evutil_socket_t fd, short what, void *owner)
 void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keeper_msg *m)
 {
     GL_ASSERT(c->state == GL_CONN_UP);
-    if (c->out.n == 0) { /* else a flush is on its way */
+    if (c->out.n == 0) { /* otherwise a flush is scheduled already */
         event_active(c->flush, EV_TIMEOUT, 0);
     }
     gl_keeper_encode(m, &c->out);
@@ -264,7 +266,7 @@ void gl_keeper_conn_terminate(struct gl_keeper_conn *c)
     uid_t uid = 0;
     pid_t pid = 0;
     GL_ASSERT(c->state == GL_CONN_UP);
-    /* Whoever listens must be who answers: else there is something between us that we do not know.
+    /* The process that listens must be the one that answered: never signal anything else.
      */
     if (gl_sock_peer(c->fd, &uid, &pid, NULL) == 0 && pid > 1 && (uint64_t)pid == c->pid) {
         (void)kill(pid, SIGTERM);
@@ -331,13 +333,13 @@ static void on_ready(evutil_socket_t fd, short what, void *owner)
     }
     bool ok = gl_str_is(gl_buf_view(&c->ready_text), "ok");
     if (!ok && n > 0) {
-        return; /* a reason, perhaps not all of it */
+        return; /* a reason, perhaps incomplete */
     }
     reap_launcher(c, 0);
     if (!ok) {
         gl_buf_char(&c->ready_text, 0);
         connection_failed(c, c->ready_text.n > 1 ? c->ready_text.p
-                                                 : "the keeper ended while starting");
+                                                 : "the keeper exited while starting");
         return;
     }
     drop_connection(c);
@@ -386,14 +388,15 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
         set_timer(c->timer, PAUSE_MS_MAX);
     } else if (c->state == GL_CONN_UP && must_not_ping(c)) {
         connection_failed(
-            c, "this node has no session, and the keeper, of an earlier release, cannot tell "
-               "which steps need one: it is left alone until there is a session again");
+            c,
+            "this node has no session, and the keeper, from an earlier release, cannot tell which "
+            "steps need one: not connecting until there is a session again");
     } else if (c->state == GL_CONN_UP) {
         watch_session(c);
     } else if (c->state == GL_CONN_CONNECTING) {
         try_connect(c);
     } else if (c->state == GL_CONN_GREETING || c->state == GL_CONN_STARTING) {
-        connection_failed(c, "the keeper does not answer");
+        connection_failed(c, "the keeper does not respond");
     }
 }
 
@@ -402,7 +405,7 @@ void gl_keeper_conn_connect(struct gl_keeper_conn *c, uint64_t incarnation)
     GL_ASSERT(c->state == GL_CONN_OFF);
     c->incarnation = incarnation;
     set_state(c, GL_CONN_CONNECTING);
-    set_timer(c->timer, 0); /* `down` must not come from inside this call */
+    set_timer(c->timer, 0); /* `down` must not be called from inside this call */
 }
 
 /* ---- life ---- */
@@ -424,7 +427,7 @@ int gl_keeper_conn_init(struct gl_keeper_conn *c, struct gl_why *reterr_why)
 void gl_keeper_conn_close(struct gl_keeper_conn *c)
 {
     if (c->state == GL_CONN_UP) {
-        (void)send_out(c); /* what stays behind is as good as never said: attach tells */
+        (void)send_out(c); /* what is not sent is lost; attach finds out what happened */
     }
     drop_connection(c);
     set_state(c, GL_CONN_CLOSED);

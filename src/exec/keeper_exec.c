@@ -22,21 +22,21 @@ struct keeper_exec {
     struct gl_exec_events events;
     struct gl_keeper_conn conn;
     struct gl_arena config_arena;
-    gl_str defaults[DEFAULTS_MAX]; /* PATH, HOME, LANG, TZ as we have them: "NAME=value" */
+    gl_str defaults[DEFAULTS_MAX]; /* our own PATH, HOME, LANG, TZ: "NAME=value" */
     size_t defaults_n;
 
     struct event *later;
-    struct gl_link sent;   /* sent, not answered; in the order sent */
-    struct gl_link failed; /* answered at once, not yet told */
+    struct gl_link sent;   /* not answered yet; in the order sent */
+    struct gl_link failed; /* failed at once, to be answered later */
     uint64_t req;
     struct gl_map
-        rejected; /* ended with 0, but their output is not accepted: a failure that only we know
-                of. struct rejected_attempt by "context/job/attempt", until acknowledged */
+        rejected; /* attempts that exited with 0 but whose output is invalid, which only we know.
+                     struct rejected_attempt by "context/job/attempt", until acknowledged */
 
-    struct gl_exec_req retiring; /* the question whether an old keeper has nothing to do */
+    struct gl_exec_req retiring; /* asks whether an old keeper is idle */
     bool is_retiring;
 
-    struct gl_arena infos_arena; /* of the list under way */
+    struct gl_arena infos_arena; /* of the list in progress */
     struct gl_exec_info *infos;
     size_t infos_n, infos_cap;
 
@@ -122,7 +122,7 @@ static int check_json(gl_str text, struct gl_arena *a, gl_str *ret, struct gl_wh
 {
     struct gl_json j;
     int r = gl_json_parse(&j, text, GL_OUTPUT_BYTES_MAX, a, why);
-    if (r == 0 && j.depth > GL_VALUE_DEPTH_MAX) { /* it will stand inside other documents */
+    if (r == 0 && j.depth > GL_VALUE_DEPTH_MAX) { /* it will be embedded in other documents */
         r = gl_why(why, GL_E_LIMIT, "it is nested more than %d deep", GL_VALUE_DEPTH_MAX);
     }
     if (r == 0) {
@@ -137,7 +137,7 @@ static gl_str key_text(struct gl_arena *a, const struct gl_attempt_key *key)
                       GL_STR_ARG(key->attempt));
 }
 
-/* Remember what the acknowledgement must say. */
+/* Remember to report the failure with the acknowledgement. */
 static void mark_rejected(struct keeper_exec *x, const struct gl_attempt_key *key,
                           struct gl_arena *a)
 {
@@ -161,7 +161,7 @@ static bool take_rejected(struct keeper_exec *x, const struct gl_attempt_key *ke
     return b != NULL;
 }
 
-/* A worker's words become a document here: on their way, and in the journal, they are bytes. */
+/* A worker's output becomes a JSON document here; on the wire and in the journal it is bytes. */
 static gl_str worker_output(const struct gl_keeper_worker *w, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -195,7 +195,7 @@ static void check_output(struct keeper_exec *x, struct gl_keeper_msg *m, struct 
     }
 }
 
-/* ---- what the keeper says ---- */
+/* ---- messages of the keeper ---- */
 
 static struct gl_exec_req *find_sent(struct keeper_exec *x, uint64_t number)
 {
@@ -263,7 +263,7 @@ static void on_message(void *owner, struct gl_keeper_msg *m, struct gl_arena *a)
     } else if (m->type == GL_KEEPER_LINE && x->events.said != NULL) {
         x->events.said(x->events.owner, &m->start.key, m->start.token, m->line);
     }
-    /* Anything else is news of a newer keeper that this release does not need. */
+    /* Other messages come from a newer keeper and can be ignored. */
 }
 
 static void on_up(void *owner, gl_str epoch)
@@ -286,9 +286,9 @@ static void ask(struct keeper_exec *x, struct gl_exec_req *req, struct gl_keeper
 {
     GL_ASSERT(req->done != NULL);
     if (!gl_keeper_conn_is_up(&x->conn)) {
-        fail(x, req, GL_E_UNAVAILABLE, "the keeper is not there");
+        fail(x, req, GL_E_UNAVAILABLE, "the keeper is not running");
     } else if (x->conn.out.n > OUT_BYTES_MAX) {
-        fail(x, req, GL_E_UNAVAILABLE, "the keeper does not keep up");
+        fail(x, req, GL_E_UNAVAILABLE, "the keeper is not keeping up");
     } else {
         m->req = pending_of(req)->req = ++x->req;
         gl_list_init(&pending_of(req)->link);
@@ -297,8 +297,8 @@ static void ask(struct keeper_exec *x, struct gl_exec_req *req, struct gl_keeper
     }
 }
 
-/* A keeper of an older release that keeps nothing makes way for ours. Between its answer and the
- * signal nothing can have been sent to it. */
+/* An idle keeper of an older release is replaced by ours. Nothing can have been sent to it between
+ * its answer and the signal. */
 static void on_old_listed(struct gl_exec_req *req)
 {
     struct keeper_exec *x = req->owner;
@@ -331,7 +331,7 @@ static bool has_variable(const struct gl_exec_start *s, gl_str variable)
     return false;
 }
 
-/* Steps see PATH, HOME, LANG and TZ as this node does, where they have none of their own. */
+/* Steps inherit PATH, HOME, LANG and TZ from this node unless they set their own. */
 static void add_defaults(struct keeper_exec *x, struct gl_arena *a, struct gl_exec_start *s)
 {
     gl_str *env = GL_NEW_ARRAY(a, gl_str, s->env_n + x->defaults_n);
@@ -348,9 +348,9 @@ static void add_defaults(struct keeper_exec *x, struct gl_arena *a, struct gl_ex
     s->env_n = n;
 }
 
-/* A keeper of an older release would skip what it does not know, and start a step without its
- * secrets. It cannot be replaced while we are connected: so this is not "try again". With workers
- * it is: when it has nothing to do we send it away (retire_old). */
+/* A keeper of an older release would skip what it does not know and start a step without its
+ * secrets. It cannot be replaced while connected, so the request fails for good. A worker can wait:
+ * an idle keeper is replaced (retire_old). */
 static int check_version(const struct keeper_exec *x, const struct gl_exec_start *s,
                          struct gl_why *why)
 {
@@ -359,16 +359,16 @@ static int check_version(const struct keeper_exec *x, const struct gl_exec_start
     }
     if (s->is_worker) {
         return gl_why(why, GL_E_UNAVAILABLE,
-                      "the keeper that runs is of an older release and cannot run workers of "
-                      "bundles: this waits until it has ended");
+                      "the running keeper is from an older release and cannot run workers of "
+                      "bundles: waiting for it to exit");
     }
     if (x->conn.version >= GL_KEEPER_VERSION_SECRETS) {
         return 0;
     }
     if (s->secrets_n > 0 || s->input.n > GL_OUTPUT_BYTES_MAX) {
         return gl_why(why, GL_E_INVALID,
-                      "the keeper that runs is of an older release and cannot take %s: stop the "
-                      "node until glia-keeper has ended too, then start it again",
+                      "the running keeper is from an older release and cannot take %s: stop the "
+                      "node, wait until glia-keeper has exited too, then start the node again",
                       s->secrets_n > 0 ? "secrets" : "an input of more than 1 MiB");
     }
     return 0;
@@ -421,7 +421,8 @@ static void exec_ack(struct gl_exec *port, const struct gl_attempt_key *key, uin
 {
     struct keeper_exec *x = of(port);
     struct gl_keeper_msg m = {.type = GL_KEEPER_ACK, .start = {.key = *key, .token = token}};
-    if (gl_keeper_conn_is_up(&x->conn)) { /* else it is offered again, and acknowledged again */
+    if (gl_keeper_conn_is_up(
+            &x->conn)) { /* otherwise the result is offered and acknowledged again */
         m.status = take_rejected(x, key) ? GL_E_INVALID : 0;
         gl_keeper_conn_send(&x->conn, &m);
     }
@@ -476,7 +477,7 @@ static void free_exec(struct keeper_exec *x)
     gl_mem_free(x);
 }
 
-/* What a call may not do at once: answer, and be closed. */
+/* What a call must not do itself: answer requests and close. */
 static void on_later(evutil_socket_t fd, short what, void *owner)
 {
     struct keeper_exec *x = owner;
@@ -493,7 +494,7 @@ static void on_later(evutil_socket_t fd, short what, void *owner)
         return;
     }
     fail_sent(x, "the executor was closed");
-    if (!gl_list_empty(&x->failed)) { /* asked from inside one of these answers */
+    if (!gl_list_empty(&x->failed)) { /* sent from inside one of these answers */
         event_active(x->later, EV_TIMEOUT, 0);
         return;
     }

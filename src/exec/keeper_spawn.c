@@ -23,7 +23,7 @@ int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *re
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
     if (n <= 0 || n == (ssize_t)sizeof(self)) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "cannot tell where this program is");
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "cannot determine the path of this program");
     }
     const char *slash = memrchr(self, '/', (size_t)n);
     GL_ASSERT(slash != NULL);
@@ -36,14 +36,12 @@ int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *re
         }
     }
     return gl_why(reterr_why, GL_E_NOT_FOUND,
-                  "glia-keeper is neither in %.*s nor in ../libexec beside it: is Glia installed "
-                  "completely?",
+                  "glia-keeper is neither in %.*s nor in ../libexec next to it: reinstall Glia",
                   GL_STR_ARG(folder));
 }
 
-/* The keeper gets nothing of our environment: it lives as long as its steps, which can read what
- * it was started with in /proc, and the passwords are there. What a step needs comes with its
- * start. */
+/* The keeper gets none of our environment: it lives as long as its steps, which could read it in
+ * /proc, passwords included. What a step needs comes with its start. */
 static char **make_env(struct gl_arena *a, bool is_restart)
 {
     static const char *const names[] = {
@@ -56,7 +54,7 @@ static char **make_env(struct gl_arena *a, bool is_restart)
     size_t n = 0;
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         const char *value = getenv(names[i]);
-        /* The failpoint has done its work if there was a keeper before. */
+        /* A failpoint has done its work if there was a keeper before. */
         if (value != NULL && !(is_restart && strcmp(names[i], "GLIA_FAILPOINT") == 0)) {
             env[n++] = (char *)(uintptr_t)gl_str_fmt(a, "%s=%s", names[i], value).p;
         }
@@ -79,7 +77,7 @@ static void make_args(struct gl_arena *a, const struct gl_keeper_spawn *s, char 
     args[n] = NULL;
 }
 
-/* Nothing of ours may get into the keeper, above all not the lock of the data folder. */
+/* The keeper must inherit none of our descriptors, above all not the lock of the data folder. */
 static int spawn(const char *program, char **args, char **env, int ready_fd, pid_t *ret)
 {
     posix_spawn_file_actions_t files;

@@ -9,12 +9,12 @@ struct instance {
     struct gl_link link;
     gl_str key;
     void *data;
-    bool has_state;      /* it holds `state`; of modules that keep states in memory */
-    struct gl_buf state; /* as snapshot() told it last */
+    bool has_state;      /* it holds `state`; for modules that keep state in memory */
+    struct gl_buf state; /* the last result of snapshot() */
     char text[];
 };
 
-/* What a call is about: slices of its input. */
+/* The parts of a call, as slices of its input. */
 struct call {
     struct gl_json j;
     gl_str config, state; /* state "" : none */
@@ -31,25 +31,25 @@ static gl_str str_of(struct glia_text t)
     return (gl_str){.p = t.bytes, .n = t.bytes != NULL ? t.length : 0};
 }
 
-/* ---- what a module is ---- */
+/* ---- checking a module ---- */
 
 int gl_module_check(const struct glia_module *m, struct gl_why *reterr_why)
 {
     if (m->abi != GLIA_MODULE_ABI) {
         return gl_why(reterr_why, GL_E_VERSION,
-                      "it was made for version %u of glia/module.h, and this Glia has version %u: "
-                      "compile it again with the header of this release",
+                      "it was built for version %u of glia/module.h, but this release has version "
+                      "%u: rebuild it with the header of this release",
                       m->abi, GLIA_MODULE_ABI);
     }
     if (m->size < offsetof(struct glia_module, reserved)) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "its struct glia_module has %u bytes, and should have %zu: begin it with "
+                      "its struct glia_module has %u bytes, not %zu: begin it with "
                       "GLIA_MODULE_HEAD",
                       m->size, sizeof(*m));
     }
     if (m->name == NULL || !gl_str_is_id((gl_str){.p = m->name, .n = strnlen(m->name, 256)})) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "its name is not one of 1 to %d letters, digits, '_', '.' and '-'",
+                      "its name must be 1 to %d letters, digits, '_', '.' and '-'",
                       GL_ID_BYTES_MAX);
     }
     if (m->handle == NULL) {
@@ -57,42 +57,41 @@ int gl_module_check(const struct glia_module *m, struct gl_why *reterr_why)
     }
     if ((m->snapshot == NULL) != (m->restore == NULL)) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "it has only one of snapshot() and restore(): both, or none");
+                      "it has only one of snapshot() and restore(); set both or neither");
     }
     if (m->recover || m->migrate || m->expand || m->schedule_recover || m->work_remaining ||
         m->aggregate) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "it sets a callback that is reserved: recover, migrate, expand, "
+                      "it sets a reserved callback: recover, migrate, expand, "
                       "schedule_recover, work_remaining and aggregate must be NULL");
     }
     return 0;
 }
 
-/* ---- what it says ---- */
+/* ---- output of a module ---- */
 
 static struct gl_module_output *output_of(struct glia_out *out)
 {
     return GL_CONTAINER(out, struct gl_module_output, face);
 }
 
-/* The first complaint is kept. */
+/* The first error is kept. */
 #define FAIL_CALL(output, ...) \
     ((output)->why.code != 0 ? (output)->why.code : gl_why(&(output)->why, GL_E_STATE, __VA_ARGS__))
 
-/* One more piece of JSON. `what` and `name` are for people. */
+/* Check one piece of JSON. `what` and `name` are for error messages. */
 static int check_json(struct gl_module_output *s, gl_str json, const char *what, gl_str name,
                       struct gl_json *ret)
 {
     struct gl_why why;
     s->bytes += json.n;
     if (s->bytes > GL_STDOUT_BYTES_MAX) {
-        return FAIL_CALL(s, "%s %.*s: one message may lead to at most %d bytes", what,
+        return FAIL_CALL(s, "%s %.*s: one message may produce at most %d bytes", what,
                          GL_STR_ARG(name), GL_STDOUT_BYTES_MAX);
     }
     gl_arena_reset(&s->arena);
     if (gl_json_parse(ret, json, GL_STDOUT_BYTES_MAX, &s->arena, &why) != 0) {
-        return FAIL_CALL(s, "%s %.*s: what it was given is no JSON: %s", what, GL_STR_ARG(name),
-                         why.text);
+        return FAIL_CALL(s, "%s %.*s: invalid JSON: %s", what, GL_STR_ARG(name), why.text);
     }
     if (ret->depth > GL_VALUE_DEPTH_MAX) {
         return FAIL_CALL(s, "%s %.*s: nested deeper than %d", what, GL_STR_ARG(name),
@@ -120,7 +119,7 @@ static void add_item(struct gl_buf *list, gl_str item)
 static int count_emit(struct gl_module_output *s)
 {
     if (++s->emits_n > GL_EMITS_MAX) {
-        return FAIL_CALL(s, "one message may lead to at most %d messages", GL_EMITS_MAX);
+        return FAIL_CALL(s, "one message may produce at most %d messages", GL_EMITS_MAX);
     }
     return 0;
 }
@@ -175,7 +174,7 @@ static int out_emit_message(struct glia_out *out, struct glia_text message)
     }
     if (!gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) ||
         !gl_json_is(gl_json_get(&j, gl_json_root(&j), "type"), GL_JSON_STRING)) {
-        return FAIL_CALL(s, "emit_message: a message is an object with a type");
+        return FAIL_CALL(s, "emit_message: a message must be an object with a type");
     }
     if (count_emit(s) != 0) {
         return s->why.code;
@@ -195,7 +194,7 @@ static int out_event(struct glia_out *out, struct glia_text type, struct glia_te
         return s->why.code;
     }
     if (!gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
-        return FAIL_CALL(s, "event %.*s: its payload is %s, and must be an object",
+        return FAIL_CALL(s, "event %.*s: its payload is %s, but must be an object",
                          GL_STR_ARG(str_of(type)), gl_json_type_name(gl_json_root(&j)));
     }
     if (s->events.n > 0) {
@@ -228,7 +227,7 @@ static int out_set_state(struct glia_out *out, struct glia_text state)
 {
     struct gl_module_output *s = output_of(out);
     if (s->why.code == 0 && state.length > GL_STATE_BYTES_MAX) {
-        return FAIL_CALL(s, "set_state: a state has at most %d bytes, and this one has %zu",
+        return FAIL_CALL(s, "set_state: a state may have at most %d bytes, not %zu",
                          GL_STATE_BYTES_MAX, state.length);
     }
     return set_value(s, &s->state, &s->has_state, "set_state", str_of(state));
@@ -253,7 +252,8 @@ static int out_fail(struct glia_out *out, struct glia_text reason)
     struct gl_module_output *s = output_of(out);
     gl_str r = str_of(reason);
     r.n = r.n < GL_REASON_BYTES_MAX ? r.n : GL_REASON_BYTES_MAX;
-    return FAIL_CALL(s, "%.*s", GL_STR_ARG(r.n > 0 ? r : GL_S("it failed, and said no reason")));
+    return FAIL_CALL(s, "%.*s",
+                     GL_STR_ARG(r.n > 0 ? r : GL_S("the module failed without a reason")));
 }
 
 static void output_reset(struct gl_module_output *s)
@@ -275,7 +275,7 @@ static void output_write(const struct gl_module_output *s, struct gl_buf *out)
         gl_buf_str(out, gl_buf_view(&s->state));
         gl_buf_char(out, ',');
     }
-    /* Always there, so that also who said nothing has said it in this shape. */
+    /* Always present, so that an empty output has the same shape. */
     gl_buf_c(out, "\"events\":[");
     gl_buf_str(out, gl_buf_view(&s->events));
     gl_buf_c(out, "],\"emit_messages\":[");
@@ -292,7 +292,7 @@ static void output_write(const struct gl_module_output *s, struct gl_buf *out)
     gl_buf_char(out, '}');
 }
 
-/* ---- what it is asked ---- */
+/* ---- input of a call ---- */
 
 static gl_str raw_of(const struct gl_json *j, gl_jnode object, const char *key,
                      const char *otherwise)
@@ -391,7 +391,7 @@ static int make_instance(struct gl_module_box *b, const struct call *c, gl_str k
     if (r != 0) {
         error.text[sizeof(error.text) - 1] = 0;
         return gl_why(reterr_why, GL_E_STATE, "init() failed: %s",
-                      error.text[0] != 0 ? error.text : "it gave no reason");
+                      error.text[0] != 0 ? error.text : "no reason given");
     }
     if (gl_map_count(&b->instances) >= GL_MODULE_INSTANCES_MAX) {
         drop_instance(b, GL_CONTAINER(gl_list_first(&b->order), struct instance, link));
@@ -407,7 +407,7 @@ static int make_instance(struct gl_module_box *b, const struct call *c, gl_str k
     return 0;
 }
 
-/* An instance that has the state of the call, if it has any. */
+/* Find or create an instance and bring it to the state of the call, if there is one. */
 static int find_instance(struct gl_module_box *b, const struct call *c, struct instance **ret,
                          struct gl_why *reterr_why)
 {
@@ -423,7 +423,7 @@ static int find_instance(struct gl_module_box *b, const struct call *c, struct i
         gl_list_push(&b->order, &i->link);
     } else {
         if (i != NULL) {
-            drop_instance(b, i); /* the agent begins anew */
+            drop_instance(b, i); /* the agent starts over */
         }
         int err = make_instance(b, c, key, &i, reterr_why);
         if (err != 0) {
@@ -435,7 +435,7 @@ static int find_instance(struct gl_module_box *b, const struct call *c, struct i
         error.text[sizeof(error.text) - 1] = 0;
         drop_instance(b, i);
         return gl_why(reterr_why, GL_E_STATE, "restore() failed: %s",
-                      error.text[0] != 0 ? error.text : "it gave no reason");
+                      error.text[0] != 0 ? error.text : "no reason given");
     }
     *ret = i;
     return 0;
@@ -473,7 +473,7 @@ int gl_module_call(struct gl_module_box *b, gl_str input, gl_str *ret, struct gl
     }
     if (handle(b, &c, i) != 0) {
         if (b->module->restore != NULL) {
-            drop_instance(b, i); /* who knows what it holds now */
+            drop_instance(b, i); /* its state is unknown now */
         }
         return gl_why(reterr_why, GL_E_STATE, "%s", b->output.why.text);
     }

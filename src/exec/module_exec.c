@@ -1,6 +1,6 @@
-/* An attempt comes in at `queued`, with its request. When the modules are known it is handled at
- * once if its module is trusted, else handed to the module's process; only then its request is
- * answered. Until that, its input is the caller's, and is not copied. */
+/* An attempt enters `queued` with its request. Once the modules are known, it is handled at once if
+ * its module is trusted, else handed to the module's process. Only then is the request answered;
+ * until then its input is borrowed from the caller, not copied. */
 #include "exec/module_exec.h"
 
 #include <event2/event.h>
@@ -10,14 +10,14 @@
 #include "exec/attempt_book.h"
 #include "exec/module_registry.h"
 
-enum { BATCH_MS_MAX = 2 }; /* how long the loop may have to wait for us */
+enum { BATCH_MS_MAX = 2 }; /* how long a batch may block the loop */
 
 struct attempt {
-    struct gl_book_attempt b; /* first: its link is in `queued` until somebody has looked at it */
-    struct gl_exec_req *req;  /* of the start, until it is answered */
-    gl_str module, input;     /* borrowed from it */
+    struct gl_book_attempt b; /* first; its link is in `queued` until it was handed on */
+    struct gl_exec_req *req;  /* the start request, until it is answered */
+    gl_str module, input;     /* borrowed from the request */
     gl_ms timeout_ms, grace_ms;
-    struct gl_module_entry *entry; /* its process has the call: */
+    struct gl_module_entry *entry; /* the module whose process has the call, ... */
     struct gl_module_pending *call;
 };
 
@@ -26,7 +26,7 @@ struct module_exec {
     void (*handling)(void *owner, gl_str job);
     void *handling_owner;
     struct event *resume;
-    struct gl_link queued; /* attempts that nobody has looked at */
+    struct gl_link queued; /* attempts not handed on yet */
     struct gl_module_registry registry;
 };
 
@@ -103,13 +103,13 @@ static void run(struct module_exec *x, struct attempt *a)
     }
 }
 
-/* What a process of a module has answered. */
+/* A module's process has answered. */
 static void on_call_ended(void *owner, void *call_owner, const struct gl_exec_result *result)
 {
     end(owner, call_owner, result);
 }
 
-/* Some of them: others want the loop, too. */
+/* Run some of them, without blocking the loop for long. */
 static void run_some(struct module_exec *x)
 {
     struct timeval at_once = {0};
@@ -142,9 +142,9 @@ static void begin(struct module_exec *x, const struct gl_exec_start *s, struct g
     gl_book_schedule(&x->book);
 }
 
-/* ---- what comes later ---- */
+/* ---- deferred work ---- */
 
-/* What has not begun will not. */
+/* Closing: refuse what has not begun. */
 static void refuse_queued(struct module_exec *x)
 {
     while (!gl_list_empty(&x->queued)) {
@@ -192,12 +192,11 @@ static void on_done(struct gl_book *b)
 static int check_start(const struct gl_exec_start *s, struct gl_why *why)
 {
     if (s->argv_n == 0) {
-        return gl_why(why, GL_E_INVALID, "no module is named");
+        return gl_why(why, GL_E_INVALID, "no module given");
     }
     if (s->input.n > GL_MODULE_FRAME_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT,
-                      "the configuration, the message and the state have %zu "
-                      "bytes together, and may have %d",
+                      "configuration, message and state have %zu bytes in total (at most %d)",
                       s->input.n, GL_MODULE_FRAME_BYTES_MAX);
     }
     return 0;

@@ -1,11 +1,11 @@
-/* module_host.c - glia-module-host: native modules outside of the node.
+/* module_host.c - module_host.c - glia-module-host: runs native modules outside the node.
  *
- *   glia-module-host --run PATH        handle calls with the module in PATH (module_wire.h), on
- *                                      descriptor 3, until the other end is closed
- *   glia-module-host --scan FOLDER...  say on descriptor 3 what is in them: one JSON object per
- *                                      line, {"path", "name"} or {"path", "error"}
+ *   glia-module-host --run PATH        handle calls with the module in PATH (module_wire.h) on
+ *                                      descriptor 3 until the other end is closed
+ *   glia-module-host --scan FOLDER...  list the modules in these folders on descriptor 3: one JSON
+ *                                      object per line, {"path", "name"} or {"path", "error"}
  *
- * It keeps nothing: a node may end it at any time. */
+ * It is stateless: a node may kill it at any time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -58,7 +58,7 @@ static void answer(struct host *h, uint64_t id, gl_str input)
     gl_module_frame_add(&h->out, type, id, err == 0 ? document : gl_str_of(why.text));
 }
 
-/* Each answer leaves before the next call is handled: who dies in that has answered all before. */
+/* Send each answer before handling the next call, so that a crash affects only that call. */
 static bool answer_all(struct host *h)
 {
     struct gl_module_head head;
@@ -116,9 +116,9 @@ static int run(const char *path)
     return 0;
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
-/* One line about a module, written by a child: opening a file runs code of it. */
+/* Write one line about a module. Runs in a child, because loading a file runs its code. */
 static void describe(const char *path, int fd)
 {
     struct gl_buf line = {0};
@@ -161,7 +161,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* What the child says before it ends or its time is over. */
+/* Read the child's output until it exits or the time is up. */
 static void read_line(int fd, struct gl_buf *line)
 {
     int64_t until = now_ms() + SCAN_MS_MAX, left;
@@ -195,18 +195,18 @@ static void describe_in_child(const char *path)
     (void)close(ends[1]);
     if (child > 0) {
         read_line(ends[0], &line);
-        (void)kill(child, SIGKILL); /* it has said what it had to say */
+        (void)kill(child, SIGKILL); /* its output is complete */
         (void)waitpid(child, &status, 0);
     }
     (void)close(ends[0]);
     if (line.n > 0 && line.p[line.n - 1] == '\n') {
         (void)!write_all(GL_MODULE_FD, gl_buf_view(&line));
     } else {
-        write_error(path, child < 0 ? "no process can be made to describe into it"
+        write_error(path, child < 0 ? "cannot create a process to inspect it"
                           : WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
-                              ? "it crashed when it was opened"
-                          : WIFEXITED(status) ? "it ended its process when it was opened"
-                                              : "it could not be opened within 2 s");
+                              ? "it crashed while being loaded"
+                          : WIFEXITED(status) ? "it exited while being loaded"
+                                              : "loading it took longer than 2 s");
     }
 }
 
@@ -231,9 +231,9 @@ static int scan(char **folders)
 int main(int argc, char **argv)
 {
     struct rlimit none = {0};
-    gl_harden_environment(); /* it is the node's */
+    gl_harden_environment(); /* it is the node's environment */
     gl_harden_memory();
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody could ask it any more */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* without its node it has no purpose */
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "--run") == 0 && fcntl(GL_MODULE_FD, F_GETFD) >= 0) {
@@ -242,6 +242,7 @@ int main(int argc, char **argv)
     if (argc >= 3 && strcmp(argv[1], "--scan") == 0 && fcntl(GL_MODULE_FD, F_GETFD) >= 0) {
         return scan(argv + 2);
     }
-    (void)fprintf(stderr, "glia-module-host runs native modules for a node, which starts it\n");
+    (void)fprintf(stderr,
+                  "glia-module-host runs native modules for a Glia node and is started by it\n");
     return 2;
 }

@@ -17,8 +17,8 @@
 #include "os/fs.h"
 
 enum {
-    SENT_MAX = 64,        /* calls that the host may have at a time */
-    SENT_BYTES = 1 << 20, /* more is not sent while so much has not left */
+    SENT_MAX = 64,        /* calls sent to the host at a time */
+    SENT_BYTES = 1 << 20, /* stop sending while this much is queued */
     READ_BYTES = 256 << 10,
     START_MS_MAX = 10000,
     PAUSE_MS_MIN = 100, /* before the second start in a row; doubles */
@@ -47,7 +47,7 @@ static void set_timer(struct gl_module_link *l, gl_ms ms)
     (void)evtimer_add(l->timer, &tv);
 }
 
-/* The clock of the first call runs from the moment at which all before it are answered. */
+/* The timeout of the first call starts once all calls before it are answered. */
 static void watch_first(struct gl_module_link *l)
 {
     struct gl_module_pending *t = first_call(l);
@@ -73,7 +73,7 @@ static void end_call(struct gl_module_link *l, struct gl_module_pending *t,
 
 static void start(struct gl_module_link *l);
 
-/* Its status. What it was sent and has not answered is to be sent again. */
+/* Returns its exit status. Calls sent but not answered will be sent again. */
 static int stop_process(struct gl_module_link *l)
 {
     int status = l->pid > 0 ? gl_module_end(l->pid) : 0;
@@ -106,7 +106,7 @@ static int stop_process(struct gl_module_link *l)
 static void restart(struct gl_module_link *l)
 {
     if (gl_list_empty(&l->calls)) {
-        return; /* started again with the next call */
+        return; /* the next call starts it again */
     }
     if (l->deaths <= 1) {
         start(l);
@@ -120,7 +120,7 @@ static void restart(struct gl_module_link *l)
     set_timer(l, pause < PAUSE_MS_MAX ? pause : PAUSE_MS_MAX);
 }
 
-/* The module cannot be used at all: everybody who waits hears why. */
+/* The module cannot be used at all: fail every waiting call. */
 static void fail_all(struct gl_module_link *l, const char *why)
 {
     struct gl_exec_result result = {.end = GL_EXEC_NOT_EXECUTED};
@@ -131,7 +131,7 @@ static void fail_all(struct gl_module_link *l, const char *why)
     result.error = gl_str_of(text.text);
     (void)stop_process(l);
     l->deaths++;
-    /* Whoever is told may call again: those calls are for the next process. */
+    /* Callbacks may make new calls: those are for the next process. */
     struct gl_link now;
     gl_list_init(&now);
     while ((t = first_call(l)) != NULL) {
@@ -143,7 +143,7 @@ static void fail_all(struct gl_module_link *l, const char *why)
     }
 }
 
-/* It died, or was ended because it went wrong. */
+/* The process died, or was killed because it misbehaved. */
 static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
 {
     bool was_up = l->state == GL_LINK_UP;
@@ -154,13 +154,13 @@ static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
     struct gl_exec_result result = {.end = GL_EXEC_EXITED, .exit_code = 1};
     struct gl_why text;
     if (!was_up) {
-        fail_all(l, fault != NULL ? fault : "its process ended before it was ready");
+        fail_all(l, fault != NULL ? fault : "its process exited before it was ready");
         return;
     }
     if (is_late) {
         result = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = SIGKILL};
         (void)gl_why(&text, GL_E_STATE,
-                     "module %.*s did not end within %lld ms: its process was killed",
+                     "module %.*s took longer than %lld ms: its process was killed",
                      GL_STR_ARG(l->name), (long long)timeout_ms);
     } else if (fault != NULL) {
         (void)gl_why(&text, GL_E_STATE, "module %.*s: %s", GL_STR_ARG(l->name), fault);
@@ -170,7 +170,7 @@ static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
                      GL_STR_ARG(l->name), WTERMSIG(status), strsignal(WTERMSIG(status)));
     } else {
         (void)gl_why(&text, GL_E_STATE,
-                     "module host died: the process of %.*s ended by itself or was killed",
+                     "module host died: the process of %.*s exited or was killed",
                      GL_STR_ARG(l->name));
     }
     l->deaths++;
@@ -178,7 +178,7 @@ static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
     if (was_sent) {
         end_call(l, t, &result);
     }
-    if (l->state == GL_LINK_OFF) { /* else whoever was told has called, and it is under way */
+    if (l->state == GL_LINK_OFF) { /* otherwise a callback made a new call and started it */
         restart(l);
     }
 }
@@ -220,7 +220,7 @@ static void on_flush(evutil_socket_t fd, short what, void *owner)
     }
     ssize_t n = send(l->fd, l->out.p, l->out.n, MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        return; /* reading finds out, after what it has still said */
+        return; /* reading reports it, after its last output */
     }
     if (n > 0) {
         memmove(l->out.p, l->out.p + n, l->out.n - (size_t)n);
@@ -231,7 +231,7 @@ static void on_flush(evutil_socket_t fd, short what, void *owner)
     }
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 static void on_answer(struct gl_module_link *l, const struct gl_module_head *head, gl_str text)
 {
@@ -247,7 +247,7 @@ static void on_answer(struct gl_module_link *l, const struct gl_module_head *hea
         } else {
             result.exit_code = 1;
             (void)gl_why(&why, GL_E_STATE,
-                         "module %.*s: what its process answered is no JSON object",
+                         "module %.*s: its process did not reply with a JSON object",
                          GL_STR_ARG(l->name));
             result.error = gl_str_of(why.text);
         }
@@ -262,13 +262,13 @@ static void on_answer(struct gl_module_link *l, const struct gl_module_head *hea
     watch_first(l);
 }
 
-/* NULL, or what is wrong with it. */
+/* Returns NULL, or what is wrong with the frame. */
 static const char *on_frame(struct gl_module_link *l, const struct gl_module_head *head,
                             gl_str text)
 {
     if (l->state == GL_LINK_STARTING) {
         if (head->type != GL_MODULE_READY) {
-            return "its process does not speak our language";
+            return "its process speaks another protocol";
         }
         if (text.n == 0) {
             l->state = GL_LINK_UP;
@@ -280,13 +280,13 @@ static const char *on_frame(struct gl_module_link *l, const struct gl_module_hea
     if (t == NULL || !t->is_sent || t->id != head->id ||
         (head->type != GL_MODULE_DONE && head->type != GL_MODULE_FAILED &&
          head->type != GL_MODULE_REFUSED)) {
-        return "its process gave an answer that nobody asked for";
+        return "its process sent an unexpected reply (protocol out of sync)";
     }
     on_answer(l, head, text);
     return NULL;
 }
 
-/* All whole frames. False: the process is gone now. */
+/* Handle all complete frames. False: the process is gone now. */
 static bool read_frames(struct gl_module_link *l)
 {
     struct gl_module_head head;
@@ -296,7 +296,7 @@ static bool read_frames(struct gl_module_link *l)
     while (fault == NULL) {
         gl_str rest = {.p = l->in.p + at, .n = l->in.n - at};
         if (gl_module_frame_read(rest, &head, &text, &used) != 0) {
-            fault = "its process answered more than can be taken";
+            fault = "its process sent a reply that is too large";
             break;
         }
         if (used == 0) {
@@ -321,7 +321,7 @@ static bool read_frames(struct gl_module_link *l)
     return true;
 }
 
-/* 1: it said something; 0: nothing; -1: the process is gone now. */
+/* Returns 1: data arrived; 0: none; -1: the process is gone now. */
 static int receive(struct gl_module_link *l)
 {
     ssize_t n = recv(l->fd, gl_buf_reserve(&l->in, READ_BYTES), READ_BYTES, 0);
@@ -346,8 +346,8 @@ static void on_readable(evutil_socket_t fd, short what, void *owner)
     }
 }
 
-/* The process died. A child that the module has forked may hold the other end of `fd`, so its end
- * need not show there. What it said before counts. */
+/* The process died. `fd` need not show that, because a child forked by the module may hold the
+ * other end. Answers sent before it died count. */
 static void on_process_exit(evutil_socket_t fd, short what, void *owner)
 {
     struct gl_module_link *l = owner;
@@ -361,7 +361,7 @@ static void on_process_exit(evutil_socket_t fd, short what, void *owner)
     }
 }
 
-/* ---- starting, and time ---- */
+/* ---- starting and timers ---- */
 
 static void start(struct gl_module_link *l)
 {
@@ -372,7 +372,7 @@ static void start(struct gl_module_link *l)
     if (gl_module_spawn(l->program, args, &l->pid, &l->fd, &why) != 0) {
         l->pid = 0;
         l->fd = -1;
-        set_timer(l, 0); /* told by the timer: nobody is called from inside a call */
+        set_timer(l, 0); /* reported by the timer: no callback from inside a call */
         return;
     }
     struct event_base *base = gl_loop_base(l->loop);

@@ -1,14 +1,13 @@
-/* module_link.h - a module that runs in a process of its own, and the calls for it.
+/* module_link.h - a module that runs in its own process, and the queue of calls to it.
  *
  *   OFF ──call──► STARTING ──ready──► UP ──died──► OFF, or PAUSED if calls wait
  *                     │                               │
- *                     └──cannot be used──► OFF        └──pause over──► STARTING
+ *                     └──unusable──► OFF              └──pause over──► STARTING
  *
- * Calls are answered in their order. When the process dies, or is killed because a call took too
- * long, only the call that was being handled fails: it alone can have been the reason, and those
- * behind it go to the next process. A process that dies again and again is started less and less
- * often. Everything happens on the loop's thread; nobody is called back from inside a call. Private
- * to this folder. */
+ * Calls are answered in order. When the process dies, or is killed because a call took too long,
+ * only the call being handled fails: it alone can be the cause, and the calls after it go to the
+ * next process. A process that keeps dying is restarted with growing pauses. Everything runs on the
+ * loop's thread; no callback is called from inside a call. Private to this folder. */
 #ifndef GL_EXEC_MODULE_LINK_H
 #define GL_EXEC_MODULE_LINK_H
 
@@ -19,11 +18,11 @@
 #include "port/exec.h"
 
 struct event;
-struct gl_module_pending; /* a call */
+struct gl_module_pending; /* a queued call */
 
 struct gl_module_link_events {
     void *owner;
-    /* `call_owner`: as given with the call. `end`, `exit_code`, `signal`, `output` and `error` of
+    /* `call_owner`: as passed with the call. `end`, `exit_code`, `signal`, `output` and `error` of
      * the result are set, and valid until this returns. */
     void (*ended)(void *owner, void *call_owner, const struct gl_exec_result *result);
 };
@@ -39,25 +38,25 @@ struct gl_module_link {
     enum gl_module_link_state state;
     pid_t pid;
     int fd;
-    int pidfd; /* -1: there is none, and only the end of `fd` tells that it died */
+    int pidfd; /* -1: unsupported; only end of file on `fd` shows that it died */
     struct event *readable, *writable, *flush, *exited;
-    struct event *timer;  /* the deadline of the first call; of starting; of a pause */
-    struct gl_link calls; /* first those that were sent */
+    struct event *timer;  /* deadline of the first call, of starting, or of a pause */
+    struct gl_link calls; /* those already sent come first */
     size_t sent_n;
     uint64_t last_id;
-    unsigned deaths; /* since the last good answer */
+    unsigned deaths; /* since the last valid answer */
     struct gl_buf in, out;
     struct gl_arena scratch;
 };
 
-/* `l` is all zero but for what is borrowed. */
+/* `l` must be all zero except for the borrowed fields. */
 int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why);
-void gl_module_link_done(struct gl_module_link *l); /* calls under way are forgotten */
+void gl_module_link_done(struct gl_module_link *l); /* calls in progress are dropped */
 
-/* `input` is copied. timeout_ms counts from the moment at which the call is handled; 0: none. */
+/* `input` is copied. timeout_ms counts from when the call is handled; 0: none. */
 struct gl_module_pending *gl_module_link_call(struct gl_module_link *l, void *call_owner,
                                               gl_str input, gl_ms timeout_ms);
-/* Nobody waits for it any more: if it is being handled it may take `grace_ms`. */
+/* The result is no longer wanted. A call being handled may take another `grace_ms`. */
 void gl_module_link_drop(struct gl_module_link *l, struct gl_module_pending *t, gl_ms grace_ms);
 
 #endif

@@ -26,10 +26,10 @@ static int check_owner(const char *path, const char *shown, bool is_folder,
     if (st.st_uid != 0 && st.st_uid != geteuid()) {
         return gl_why(reterr_why, GL_E_DENIED,
                       "%s belongs to user %u: a module and its folder must belong to root or to "
-                      "user %u, who runs the node",
+                      "user %u, which runs the node",
                       shown, st.st_uid, geteuid());
     }
-    /* A folder like /tmp, where nobody can replace what is another's, is fine. */
+    /* A sticky folder like /tmp is fine: users cannot replace each other's files there. */
     mode_t bad = is_folder && (st.st_mode & S_ISVTX) != 0 ? 0 : S_IWGRP | S_IWOTH;
     if ((st.st_mode & bad) != 0) {
         return gl_why(reterr_why, GL_E_DENIED,
@@ -42,7 +42,7 @@ static int check_owner(const char *path, const char *shown, bool is_folder,
 int gl_module_check_file(const char *path, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    char *real = realpath(path, NULL); /* a link is as good as what it points to */
+    char *real = realpath(path, NULL); /* check what a link points to */
     if (real == NULL) {
         return gl_fs_why(reterr_why, errno, "find", path);
     }
@@ -65,13 +65,14 @@ int gl_module_load(const char *path, void **ret_object, const struct glia_module
     }
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s cannot be opened: %s", path, dlerror());
+        return gl_why(reterr_why, GL_E_INVALID, "cannot load %s: %s", path, dlerror());
     }
     const struct glia_module *m = dlsym(object, "glia_module");
-    err = m == NULL ? gl_why(reterr_why, GL_E_INVALID,
-                             "it exports no symbol glia_module: it is no module, or it was built "
-                             "with hidden symbols (GLIA_EXPORT)")
-                    : gl_module_check(m, reterr_why);
+    err = m == NULL
+              ? gl_why(reterr_why, GL_E_INVALID,
+                       "it exports no symbol glia_module: it is not a module, or it was built "
+                       "with hidden symbols (GLIA_EXPORT)")
+              : gl_module_check(m, reterr_why);
     if (err != 0) {
         (void)dlclose(object);
         return gl_why_prefix(reterr_why, "%s", path);
@@ -84,7 +85,7 @@ int gl_module_load(const char *path, void **ret_object, const struct glia_module
 void gl_module_unload(void *object)
 {
     if (object != NULL) {
-        (void)dlclose(object); /* what it leaves behind is its own business */
+        (void)dlclose(object); /* cleaning up is the module's business */
     }
 }
 
@@ -131,7 +132,7 @@ int gl_module_host_find(struct gl_arena *a, const char **ret, struct gl_why *ret
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
     if (n <= 0 || n == (ssize_t)sizeof(self)) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "cannot tell where this program is");
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "cannot determine the path of this program");
     }
     const char *slash = memrchr(self, '/', (size_t)n);
     GL_ASSERT(slash != NULL);
@@ -143,8 +144,8 @@ int gl_module_host_find(struct gl_arena *a, const char **ret, struct gl_why *ret
             return 0;
         }
     }
-    return gl_why(reterr_why, GL_E_NOT_FOUND,
-                  "glia-module-host is neither in %.*s nor in ../libexec beside it: is Glia "
-                  "installed completely?",
-                  GL_STR_ARG(folder));
+    return gl_why(
+        reterr_why, GL_E_NOT_FOUND,
+        "glia-module-host is neither in %.*s nor in ../libexec next to it: reinstall Glia",
+        GL_STR_ARG(folder));
 }

@@ -1,7 +1,9 @@
-/* module_load.h - shared objects with native modules: which are there, and opening one.
+/* module_load.h - finds and loads shared objects with native modules.
  *
- * Opening one runs code of it, so a node does that only with modules it was told to trust. What is
- * in the others is told by glia-module-host, which looks into each in a process of its own. */
+ * Loading one runs its code, so a node loads only modules it was told to trust. The others are
+ * inspected by glia-module-host, each in a process of its own.
+ *
+ * Call order: gl_module_files(); then for each file gl_module_load(), gl_module_unload(). */
 #ifndef GL_EXEC_MODULE_LOAD_H
 #define GL_EXEC_MODULE_LOAD_H
 
@@ -10,11 +12,11 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* May code be taken from this file? It and its folder must belong to us or root, and be writable by
- * nobody else. GL_E_DENIED names what is wrong, and what to do. */
+/* May code be loaded from this file? It and its folder must belong to us or root and be writable by
+ * nobody else. GL_E_DENIED: the message says what is wrong and what to do. */
 int gl_module_check_file(const char *path, struct gl_why *reterr_why);
 
-/* Check the file, open it, and check what it exports. The object stays open until
+/* Check the file, load it, and check what it exports. The object stays loaded until
  * gl_module_unload(). */
 int gl_module_load(const char *path, void **ret_object, const struct glia_module **ret,
                    struct gl_why *reterr_why);
@@ -24,7 +26,7 @@ void gl_module_unload(void *object);
 int gl_module_files(const char *folder, struct gl_arena *a, const char ***ret, size_t *ret_n,
                     struct gl_why *reterr_why);
 
-/* Where glia-module-host is: beside our own program, then in ../libexec/glia and ../libexec. */
+/* Find glia-module-host: next to our own program, then in ../libexec/glia and ../libexec. */
 int gl_module_host_find(struct gl_arena *a, const char **ret, struct gl_why *reterr_why);
 
 #endif

@@ -16,10 +16,10 @@ enum {
     SCAN_MS_MAX = 30000,
     TEXT_BYTES_MAX = 4 << 20,
     FOLDERS_MAX = 64,
-    PROBLEMS_BYTES_MAX = 600, /* they stand in a sentence */
+    PROBLEMS_BYTES_MAX = 600, /* they are part of one message */
 };
 
-/* ---- what the host says ---- */
+/* ---- the result of a scan ---- */
 
 static bool is_trusted(const struct gl_module_registry *r, gl_str name)
 {
@@ -66,7 +66,7 @@ static void read_line(struct gl_module_registry *r, gl_str line)
         add_entry(r, name, path);
     } else if (error.n > 0 && path.n > 0 && r->problems.n < PROBLEMS_BYTES_MAX) {
         bool has_path = memmem(error.p, error.n, path.p, path.n) != NULL;
-        gl_buf_fmt(&r->problems, "%s%.*s%s%.*s", r->problems.n > 0 ? "; " : ". Not used: ",
+        gl_buf_fmt(&r->problems, "%s%.*s%s%.*s", r->problems.n > 0 ? "; " : ". Rejected: ",
                    GL_STR_ARG(has_path ? (gl_str){0} : path), has_path ? "" : ": ",
                    GL_STR_ARG(error));
     }
@@ -79,7 +79,7 @@ void gl_module_registry_read(struct gl_module_registry *r, gl_str text)
     }
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
 static void end_scan(struct gl_module_registry *r)
 {
@@ -96,7 +96,7 @@ static void end_scan(struct gl_module_registry *r)
     (void)evtimer_del(r->timer);
 }
 
-/* The host has ended; or has taken too long, or there is none. */
+/* The host has exited, took too long, or is not installed. */
 static void finish(struct gl_module_registry *r)
 {
     end_scan(r);
@@ -127,7 +127,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     (void)what;
     if (r->pid > 0) {
         (void)gl_why(&r->why, GL_E_UNAVAILABLE,
-                     "looking through the folders of modules took longer than 30 s");
+                     "scanning the module folders took longer than 30 s");
     }
     finish(r);
 }
@@ -170,8 +170,8 @@ static int open_trusted(struct gl_module_entry *e, struct gl_why *reterr_why)
     int err = gl_module_load(e->path, &e->object, &m, reterr_why);
     if (err == 0 && !gl_str_is(e->name, m->name)) {
         err = gl_why(reterr_why, GL_E_INVALID,
-                     "%s is called %s now, and was %.*s when the node "
-                     "looked: start the node again",
+                     "%s is now named %s; it was %.*s when the node "
+                     "scanned it: restart the node",
                      e->path, m->name, GL_STR_ARG(e->name));
         gl_module_unload(e->object);
         e->object = NULL;
@@ -203,18 +203,18 @@ static int refuse(const struct gl_module_registry *r, gl_str name, struct gl_why
     GL_CLEANUP(gl_buf_done) struct gl_buf all = {0};
     const struct gl_module_entry *e;
     if (r->why.code != 0) {
-        return gl_why(reterr_why, GL_E_INVALID, "there is no native module %.*s: %s",
-                      GL_STR_ARG(name), r->why.text);
+        return gl_why(reterr_why, GL_E_INVALID, "no native module %.*s: %s", GL_STR_ARG(name),
+                      r->why.text);
     }
     for (size_t i = 0; (e = gl_map_next(&r->entries, &i)) != NULL && all.n < 400;) {
         gl_buf_fmt(&all, "%s%.*s", all.n > 0 ? ", " : "", GL_STR_ARG(e->name));
     }
     for (size_t i = 0; i < r->folders_n && all.n == 0; i++) {
-        gl_buf_fmt(&all, "none (looked for in %s)", r->folders[i]);
+        gl_buf_fmt(&all, "none (searched %s)", r->folders[i]);
     }
     return gl_why(reterr_why, GL_E_INVALID,
-                  "there is no native module %.*s; there are: %.*s. Put its shared object into a "
-                  "folder that GLIA_MODULES_DIR names, and start the node again%.*s",
+                  "no native module %.*s; available: %.*s. Put its shared object into a "
+                  "folder listed in GLIA_MODULES_DIR and restart the node%.*s",
                   GL_STR_ARG(name), GL_STR_ARG(all.n > 0 ? gl_buf_view(&all) : GL_S("none")),
                   GL_STR_ARG(gl_buf_view(&r->problems)));
 }
@@ -247,7 +247,7 @@ int gl_module_registry_find(struct gl_module_registry *r, gl_str name, struct gl
     return err;
 }
 
-/* ---- making ---- */
+/* ---- opening ---- */
 
 static void add_folder(struct gl_module_registry *r, gl_str folder)
 {
@@ -256,7 +256,7 @@ static void add_folder(struct gl_module_registry *r, gl_str folder)
     }
 }
 
-/* Where our own are, if they are installed. */
+/* The folder of modules shipped with Glia, if it is installed. */
 static void add_own_folder(struct gl_module_registry *r)
 {
     gl_str program = gl_str_of(r->program);
@@ -281,7 +281,7 @@ int gl_module_registry_init(struct gl_module_registry *r, const char *folders, c
     if (host_path != NULL) {
         r->program = gl_str_c(&r->arena, gl_str_of(host_path));
     } else if (gl_module_host_find(&r->arena, &r->program, &r->why) != 0) {
-        r->program = NULL; /* told to who wants a module; a node without modules needs none */
+        r->program = NULL; /* reported when a module is needed; most nodes use none */
     }
     while (rest.n > 0) {
         add_folder(r, gl_str_cut(rest, ':', &rest));

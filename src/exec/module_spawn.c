@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-/* A module gets the environment of the node without what is Glia's: settings, and secrets. */
+/* A module gets the node's environment without Glia's own variables: settings and secrets. */
 static char **make_env(struct gl_arena *a)
 {
     size_t n = 0, kept = 0;
@@ -95,7 +95,7 @@ int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid
 int gl_module_end(pid_t pid)
 {
     int status = 0;
-    (void)kill(-pid, SIGKILL); /* it leads its session: what a module has forked ends, too */
+    (void)kill(-pid, SIGKILL); /* it leads its session: this also kills what the module forked */
     (void)kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }

@@ -1,4 +1,4 @@
-/* module_spawn.h - starting glia-module-host. Private to this folder. */
+/* module_spawn.h - starts and kills glia-module-host. Private to this folder. */
 #ifndef GL_EXEC_MODULE_SPAWN_H
 #define GL_EXEC_MODULE_SPAWN_H
 
@@ -13,8 +13,7 @@
 int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid, int *ret_fd,
                     struct gl_why *reterr_why);
 
-/* Kill it, if it lives, and what it has forked, and wait for it: returns its status, as waitpid()
- * has it. */
+/* Kill it and what it has forked, and wait for it. Returns its waitpid() status. */
 int gl_module_end(pid_t pid);
 
 #endif

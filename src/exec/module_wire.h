@@ -1,15 +1,15 @@
-/* module_wire.h - what a node and glia-module-host say to each other, over a socket pair.
+/* module_wire.h - the protocol between a node and glia-module-host, over a socket pair.
  *
- * A frame is a head and so many bytes. Both ends are of one build on one machine, so the head is
- * the struct as it stands in memory.
+ * A frame is a header and its payload. Both ends come from one build on one machine, so the header
+ * is the struct as it is in memory.
  *
  *     node                       host
- *                          <-    READY (an empty text, or why the module cannot be used)
+ *                          <-    READY (empty, or why the module cannot be used)
  *     CALL id, input       ->
  *                          <-    DONE id, document  |  FAILED id, reason  |  REFUSED id, reason
  *
- * Calls are answered in the order in which they came, so the first that is not answered is the one
- * that is being handled. The node trusts nothing the host says. */
+ * Calls are answered in the order they arrive, so the first unanswered one is the one being
+ * handled. The node trusts nothing the host sends. */
 #ifndef GL_EXEC_MODULE_WIRE_H
 #define GL_EXEC_MODULE_WIRE_H
 
@@ -21,12 +21,12 @@ enum gl_module_frame {
     GL_MODULE_READY = 1,
     GL_MODULE_CALL,
     GL_MODULE_DONE,
-    GL_MODULE_FAILED,  /* the module did not handle it */
-    GL_MODULE_REFUSED, /* the input is not what it should be */
+    GL_MODULE_FAILED,  /* the module failed */
+    GL_MODULE_REFUSED, /* the input is malformed */
 };
 
 struct gl_module_head {
-    uint32_t bytes; /* behind the head */
+    uint32_t bytes; /* after the header */
     uint32_t type;  /* enum gl_module_frame */
     uint64_t id;
 };
@@ -41,8 +41,8 @@ static inline void gl_module_frame_add(struct gl_buf *out, enum gl_module_frame 
     gl_buf_str(out, text);
 }
 
-/* The frame at the front of `bytes`. *ret_used is 0 if it is not whole yet. GL_E_LIMIT: it never
- * will be. */
+/* Read the frame at the start of `bytes`. *ret_used is 0 if it is incomplete. GL_E_LIMIT: too
+ * large. */
 static inline int gl_module_frame_read(gl_str bytes, struct gl_module_head *ret, gl_str *ret_text,
                                        size_t *ret_used)
 {

@@ -18,17 +18,17 @@ struct mux_exec {
     struct side sides[SIDES_MAX];
     size_t sides_n;
     struct gl_exec *other;
-    size_t closed_n; /* sides that are closed */
+    size_t closed_n; /* sides closed so far */
     void (*closed)(void *owner);
     void *closed_owner;
 };
 
-/* A list is asked for of one after another, the sides first. */
+/* A list request: asks one side after another, then the keeper. */
 struct listing {
     struct gl_exec_req req;
     struct mux_exec *mux;
-    size_t next;               /* side to be asked; sides_n: the other */
-    struct gl_exec_req *asked; /* by the caller */
+    size_t next;               /* side to ask next; sides_n: the keeper */
+    struct gl_exec_req *asked; /* the caller's request */
     struct gl_arena arena;
     struct gl_exec_info *infos;
     size_t infos_n;
@@ -82,7 +82,7 @@ static void mux_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint
     to->ops->ack(to, key, token);
 }
 
-/* Texts are copied: the first list is gone when the second comes. */
+/* Texts are copied: one list is gone when the next arrives. */
 static void append_infos(struct listing *l, const struct gl_exec_req *from)
 {
     struct gl_arena *a = &l->arena;
@@ -130,7 +130,7 @@ static void list_next(struct listing *l)
 static void on_side_list(struct gl_exec_req *req)
 {
     struct listing *l = GL_CONTAINER(req, struct listing, req);
-    if (req->status == 0) { /* else it has nothing that would outlive it */
+    if (req->status == 0) { /* on failure it has nothing that would outlive it */
         append_infos(l, req);
     }
     list_next(l);
@@ -161,8 +161,8 @@ static void on_other_closed(void *owner)
     closed(closed_owner);
 }
 
-/* In the order of lists: a side answers all its requests before it is closed, so a list on its way
- * gets to the next in time. */
+/* Close in the order of lists: a side answers all its requests before it is closed, so a list in
+ * progress reaches the next side in time. */
 static void close_next(void *owner)
 {
     struct mux_exec *x = owner;

@@ -51,7 +51,7 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req, const stru
 static void exec_stop(struct gl_exec *port, struct gl_exec_req *req,
                       const struct gl_attempt_key *key, uint64_t token, gl_ms grace_ms)
 {
-    (void)grace_ms; /* it takes no time */
+    (void)grace_ms; /* there is nothing to wait for */
     struct gl_book *b = of(port);
     struct gl_exec_result stopped = {.end = GL_EXEC_STOPPED};
     if (!gl_book_raise_floor(b, key, token, req)) {

@@ -7,9 +7,8 @@
  *     output JSON     exit code 0 with this output
  *     hold            runs until it is stopped
  *
- * Nothing is durable: its memory is this process, and its epoch is new with each opening. A floor
- * is remembered only while its job has attempts here; a late start could only come from this same
- * process. */
+ * Nothing is durable: the epoch is new with each opening. A floor is kept only while its job has
+ * attempts here; a late start could only come from this same process. */
 #ifndef GL_EXEC_NOOP_EXEC_H
 #define GL_EXEC_NOOP_EXEC_H
 
@@ -17,7 +16,7 @@
 #include "port/exec.h"
 
 struct gl_noop_exec_config {
-    bool quiet; /* do not call `up`: another executor stands before this one */
+    bool quiet; /* do not call `up`: another executor does */
 };
 
 int gl_noop_exec_open(struct gl_exec **ret, const struct gl_noop_exec_config *config,

@@ -11,7 +11,7 @@
 #include "os/fs.h"
 #include "port/keeper_protocol.h"
 
-enum { FILE_BYTES_MAX = GL_SECRET_BYTES_MAX + 1 }; /* with the newline at its end */
+enum { FILE_BYTES_MAX = GL_SECRET_BYTES_MAX + 1 }; /* including a final newline */
 
 struct reference {
     gl_str name;
@@ -41,7 +41,7 @@ static int read_variable(const struct reference *r, const char *variable, gl_str
     return 0;
 }
 
-/* Whatever the path names, the node must not wait for it: a pipe is not opened for good. */
+/* Never block, whatever the path names; anything but a regular file is refused. */
 static int open_file(const struct reference *r, const char *path, int *ret_fd, struct gl_why *why)
 {
     struct stat st;

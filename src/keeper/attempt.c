@@ -99,7 +99,7 @@ int gl_attempt_raise_floor(struct gl_keeper *k, const struct gl_attempt_key *key
     }
     if (token < f->token) {
         return gl_why(
-            reterr_why, GL_E_STALE, "token %llu for job %.*s is old: somebody came with %llu",
+            reterr_why, GL_E_STALE, "token %llu for job %.*s is stale: %llu has been seen",
             (unsigned long long)token, GL_STR_ARG(key->job), (unsigned long long)f->token);
     }
     f->token = token;

@@ -269,8 +269,9 @@ gl_ms gl_attempt_life_end_orphans(struct gl_keeper *k)
             continue;
         }
         if (k->logged_contact_at != contact) { /* log each contact time once */
-            gl_keeper_log("no node has spoken for its steps for %lld ms%s: ending them",
-                          (long long)(k->now - contact), a->needs_session ? " with a session" : "");
+            gl_keeper_log("node silent for %lld ms%s; terminating its steps",
+                          (long long)(k->now - contact),
+                          a->needs_session ? " or without a session" : "");
             k->logged_contact_at = contact;
         }
         gl_attempt_life_limit_grace(
@@ -339,16 +340,17 @@ static void on_due(struct gl_keeper *k, struct gl_timer *t)
 static int may_begin(struct gl_keeper *k, struct gl_why *why)
 {
     if (k->shutting_down) {
-        return gl_why(why, GL_E_UNAVAILABLE, "the keeper is about to end");
+        return gl_why(why, GL_E_UNAVAILABLE, "the keeper is shutting down");
     }
     if (k->retry.fire != NULL) {
         return gl_why(why, GL_E_UNAVAILABLE, "the keeper cannot write its journal");
     }
     if (k->running_n >= k->running_max) {
-        return gl_why(why, GL_E_UNAVAILABLE, "%zu attempts run already", k->running_max);
+        return gl_why(why, GL_E_UNAVAILABLE, "the limit of %zu running attempts is reached",
+                      k->running_max);
     }
     if (k->result_bytes >= GL_KEEPER_RESULT_BYTES_MAX) {
-        return gl_why(why, GL_E_UNAVAILABLE, "too many results wait to be acknowledged");
+        return gl_why(why, GL_E_UNAVAILABLE, "too many results are not acknowledged yet");
     }
     return 0;
 }

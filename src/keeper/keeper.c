@@ -189,7 +189,7 @@ static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
         if (info[i].ssi_signo == SIGCHLD) {
             k->child_ended = true;
         } else if (!k->shutting_down) {
-            gl_keeper_log("signal %u: ending all steps", info[i].ssi_signo);
+            gl_keeper_log("signal %u: terminating all steps", info[i].ssi_signo);
             k->shutting_down = true;
             gl_attempt_life_shut_down(k);
             gl_keeper_set_timer(k, &k->shutdown, gl_keeper_after(k, 2 * GL_KEEPER_SHUTDOWN_MS));
@@ -308,7 +308,7 @@ static int take_lock(struct gl_keeper *k, const char *folder, struct gl_why *why
             return gl_fs_why(why, errno, "lock", path);
         }
         if (read_clock(CLOCK_BOOTTIME) >= until) {
-            return gl_why(why, GL_E_BUSY, "another keeper holds %s", path);
+            return gl_why(why, GL_E_BUSY, "%s is locked by another keeper", path);
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000}, NULL);
     }
@@ -526,7 +526,7 @@ static void end_epoch(struct gl_keeper *k)
         gl_journal_clear(&k->journal);
     }
     if (!synced || fdatasync(k->journal.fd) < 0 || gl_epoch_save(&k->epoch, folder, &why) < 0) {
-        gl_keeper_log("cannot end in an orderly way: the next keeper begins a new epoch");
+        gl_keeper_log("cannot shut down cleanly: the next keeper begins a new epoch");
     }
 }
 

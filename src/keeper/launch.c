@@ -238,7 +238,7 @@ static int exec_why(const struct gl_launch *l, struct gl_why *why)
     }
     if (l->err == ENOENT && l->argv[0][0] == '/' && stat(l->argv[0], &st) == 0) {
         return gl_why(why, GL_E_NOT_FOUND,
-                      "cannot run '%s': %s (the file is there; the interpreter it names is not)",
+                      "cannot run '%s': %s (the file exists, but its interpreter does not)",
                       l->argv[0], cause);
     }
     if (l->err == ENOENT && l->argv[0][0] != '/') {
@@ -262,7 +262,8 @@ static int stage_why(const struct gl_launch *l, struct gl_why *why)
     GL_ASSERT(l->stage != STAGE_RUNS);
     switch ((enum stage)l->stage) {
     case STAGE_FOLDER:
-        return gl_why(why, GL_E_IO, "cannot enter the folder '%s': %s", l->cwd, strerror(l->err));
+        return gl_why(why, GL_E_IO, "cannot change to the folder '%s': %s", l->cwd,
+                      strerror(l->err));
     case STAGE_EXEC:
         return exec_why(l, why);
     case STAGE_SESSION:

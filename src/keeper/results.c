@@ -30,7 +30,7 @@ static void rewrite_journal(struct gl_keeper *k)
         gl_keeper_add_record(&m, &content);
     }
     if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
-        gl_keeper_log("%s; the journal stays as it is", why.text);
+        gl_keeper_log("%s; keeping the old journal", why.text);
         return;
     }
     for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
@@ -63,7 +63,7 @@ static void on_retry(struct gl_keeper *k, struct gl_timer *t)
 static void on_journal_error(struct gl_keeper *k, const struct gl_why *why)
 {
     if (k->retry.fire == NULL) {
-        gl_keeper_log("%s; trying again until it works", why->text);
+        gl_keeper_log("%s; retrying", why->text);
     }
     k->retry.fire = on_retry;
     gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
@@ -210,7 +210,7 @@ void gl_results_replayed(struct gl_keeper *k)
         gl_cgroup_end(k->before.cgroup);
         size_t left = gl_proctree_end_marked(k->before.mark);
         if (left > 0) {
-            gl_keeper_log("%zu processes of an earlier keeper cannot be ended", left);
+            gl_keeper_log("cannot kill %zu processes of an earlier keeper", left);
         }
     }
     GL_ASSERT(k->running_n == 0);

@@ -64,7 +64,7 @@ static void on_hello(struct gl_keeper *k, struct gl_client *c, const struct gl_k
         gl_client_refuse(c, GL_E_VERSION, why.text);
         return;
     }
-    int r = k->shutting_down ? gl_why(&why, GL_E_UNAVAILABLE, "the keeper is about to end")
+    int r = k->shutting_down ? gl_why(&why, GL_E_UNAVAILABLE, "the keeper is shutting down")
                              : save_incarnation(k, m->incarnation, &why);
     if (r < 0) {
         gl_client_refuse(c, r, why.text);
@@ -101,7 +101,7 @@ static void on_hello(struct gl_keeper *k, struct gl_client *c, const struct gl_k
 static int check_time(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     if (s->start_by > 0 && gl_keeper_wall(k) > s->start_by) {
-        return gl_why(why, GL_E_STALE, "it had to start by %lld; now it is %lld",
+        return gl_why(why, GL_E_STALE, "the start deadline %lld has passed (now %lld)",
                       (long long)s->start_by, (long long)gl_keeper_wall(k));
     }
     /* Decided in another epoch: the keeper of that epoch may have started it. */
@@ -150,7 +150,7 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
         return r;
     }
     if (s->driver.n > 0 && !gl_str_is(s->driver, s->is_worker ? "worker" : "process")) {
-        return gl_why(why, GL_E_INVALID, "there is no driver '%.*s' here", GL_STR_ARG(s->driver));
+        return gl_why(why, GL_E_INVALID, "unknown driver '%.*s'", GL_STR_ARG(s->driver));
     }
     r = gl_attempt_raise_floor(k, &s->key, s->token, why);
     struct gl_attempt *known = r < 0 ? NULL : gl_attempt_find(k, &s->key);
@@ -294,7 +294,7 @@ static void dispatch(struct gl_keeper *k, struct gl_client *c, const struct gl_k
     case GL_KEEPER_BEACON:
     case GL_KEEPER_BEGUN:
     case GL_KEEPER_LINE:
-        gl_client_refuse(c, GL_E_INVALID, "not a message for a keeper");
+        gl_client_refuse(c, GL_E_INVALID, "this message is not valid for a keeper");
         break;
     }
 }
@@ -314,6 +314,6 @@ void gl_serve_message(struct gl_keeper *k, struct gl_client *c, gl_str message)
     } else if (m.type == GL_KEEPER_HELLO) {
         on_hello(k, c, &m);
     } else {
-        gl_client_refuse(c, GL_E_STATE, "say hello first");
+        gl_client_refuse(c, GL_E_STATE, "expected HELLO first");
     }
 }

@@ -86,7 +86,7 @@ static void a_failure_has_its_reason_and_nothing_else(void **state)
     } all[] = {
         {"a:attempt:1", "{\"do\":\"fail\"}", NULL, "module test.say: told to fail"},
         {"b:attempt:1", "{\"do\":\"return\"}", NULL, "handle() returned 7"},
-        {"c:attempt:1", "{\"do\":\"bad_json\"}", NULL, "emit x: what it was given is no JSON"},
+        {"c:attempt:1", "{\"do\":\"bad_json\"}", NULL, "emit x: invalid JSON"},
         {"d:attempt:1", "{\"do\":\"bad_event\"}", NULL, "must be an object"},
         {"e:attempt:1", "{\"do\":\"bad_message\"}", NULL, "an object with a type"},
         {"f:attempt:1", "{\"do\":\"bad_name\"}", NULL, "a name must be"},
@@ -319,7 +319,7 @@ static void a_call_that_takes_too_long_is_killed_alone(void **state)
     module_ask(w, &q[1], (struct module_wish){.attempt = "b:attempt:1", .timeout_ms = 10000});
     struct module_end *e = module_end_of(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
-    assert_has(e->error, "module test.say did not end within 200 ms");
+    assert_has(e->error, "module test.say took longer than 200 ms");
     assert_true(e->result.ended_at - e->result.started_at >= 200);
     assert_int_equal(module_end_of(w, "b:attempt:1")->result.exit_code, 0);
 }
@@ -329,7 +329,7 @@ static void who_leaves_or_talks_nonsense_is_replaced(void **state)
     struct module_world *w = *state;
     struct module_end *e =
         module_run(w, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"exit\"}"});
-    assert_failed(e, "module host died: the process of test.say ended by itself");
+    assert_failed(e, "module host died: the process of test.say exited");
     e = module_run(w,
                    (struct module_wish){.attempt = "b:attempt:1", .body = "{\"do\":\"scribble\"}"});
     assert_failed(e, "module test.say: its process");
@@ -395,7 +395,7 @@ static void who_closes_all_descriptors_is_replaced(void **state)
     struct module_world *w = *state;
     struct module_end *e =
         module_run(w, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"close\"}"});
-    assert_failed(e, "module host died: the process of test.say ended by itself");
+    assert_failed(e, "module host died: the process of test.say exited");
     e = module_run(w, (struct module_wish){.attempt = "b:attempt:1"});
     assert_int_equal(e->result.exit_code, 0);
 }
@@ -483,11 +483,11 @@ static void what_cannot_be_a_module_is_named_with_its_reason(void **state)
     static const struct {
         const char *file, *part;
     } all[] = {
-        {"test_future.so", "made for version 2 of glia/module.h, and this Glia has version 1"},
+        {"test_future.so", "built for version 2 of glia/module.h, but this release has version 1"},
         {"test_foreign.so", "exports no symbol glia_module"},
-        {"test_nameless.so", "its name is not one of"},
-        {"test_reserved.so", "a callback that is reserved"},
-        {"test_crash_at_start.so", "ended its process when it was opened"},
+        {"test_nameless.so", "its name must be 1 to"},
+        {"test_reserved.so", "a reserved callback"},
+        {"test_crash_at_start.so", "exited while being loaded"},
     };
     for (size_t i = 0; i < GL_COUNT(all); i++) {
         leave_only(w, all[i].file);
@@ -496,7 +496,7 @@ static void what_cannot_be_a_module_is_named_with_its_reason(void **state)
         module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1", .module = "test.future"});
         module_wait_answer(&q);
         assert_int_equal(q.req.status, GL_E_INVALID);
-        assert_has(q.req.why.text, "there are: none");
+        assert_has(q.req.why.text, "available: none");
         assert_has(q.req.why.text, all[i].part);
     }
 }
@@ -559,7 +559,7 @@ static void a_node_without_folders_says_so(void **state)
     module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    assert_has(q.req.why.text, "there are: none");
+    assert_has(q.req.why.text, "available: none");
 }
 
 /* ---- trusted modules ---- */

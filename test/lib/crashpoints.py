@@ -71,7 +71,7 @@ def keeper_died(world):
         log = world.read("data/node.log")
     except OSError:
         return False
-    return "the keeper has gone" in log or "the keeper ended while starting" in log
+    return "the keeper closed the connection" in log or "the keeper exited while starting" in log
 
 
 def die_alone(name, count):

@@ -974,7 +974,7 @@ SPOKEN_MS = 8000  # orphan grace of steps that must live: longer than a busy mac
 def silences(place):
     """How often the keeper has said that it misses its node."""
     with open(place.file("log")) as f:
-        return f.read().count("no node has spoken for its steps")
+        return f.read().count("node silent for")
 
 
 def wall_ms():
