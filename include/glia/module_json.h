@@ -1,7 +1,7 @@
-/* module_json.h - reading and writing JSON in a module, where a library would be too much.
+/* module_json.h - reads and writes JSON in a module, for when a library would be too much.
  *
- * The reader relies on what the runtime promises, that the text is valid JSON; use it for nothing
- * else. A value is the slice of text it stands in; "" means that it is not there. */
+ * The reader relies on the runtime's promise that the text is valid JSON; do not use it for
+ * anything else. A value is a slice of the text it is part of; "" means absent. */
 #ifndef GLIA_MODULE_JSON_H
 #define GLIA_MODULE_JSON_H
 
@@ -25,7 +25,7 @@ static inline struct glia_text glia_json_from(struct glia_text t, size_t n)
     return n < t.length ? glia_text_n(t.bytes + n, t.length - n) : glia_text_n("", 0);
 }
 
-/* The length of the value at the front of `t`, which begins with it. */
+/* The length of the value that `t` begins with. */
 static inline size_t glia_json_length(struct glia_text t)
 {
     size_t depth = 0, i = 0;
@@ -39,7 +39,7 @@ static inline size_t glia_json_length(struct glia_text t)
             depth++;
         } else if (c == '}' || c == ']') {
             if (depth == 0) {
-                return i; /* of what it stands in: a number or a word ended here */
+                return i; /* the enclosing value ends: so does a number or a word */
             }
             depth--;
         } else if (depth > 0 || (c != ',' && c != ':' && (unsigned char)c > ' ')) {
@@ -101,7 +101,7 @@ static inline struct glia_text glia_json_get(struct glia_text object, const char
     return glia_text_n("", 0);
 }
 
-/* A number; `otherwise` if it is none. */
+/* The value as a number; `otherwise` if it is not one. */
 static inline double glia_json_number(struct glia_text value, double otherwise)
 {
     char text[64];
@@ -114,7 +114,7 @@ static inline double glia_json_number(struct glia_text value, double otherwise)
     return strtod(text, NULL);
 }
 
-/* A string without its quotes, escapes left as they are; `otherwise` if it is none. */
+/* The value as a string without its quotes, escapes unchanged; `otherwise` if it is not one. */
 static inline struct glia_text glia_json_string(struct glia_text value, const char *otherwise)
 {
     if (value.length < 2 || value.bytes[0] != '"') {
@@ -125,7 +125,8 @@ static inline struct glia_text glia_json_string(struct glia_text value, const ch
 
 /* ---- writing ---- */
 
-/* All zero is an empty one. Out of memory ends the process, which the runtime survives. */
+/* All zero is an empty writer. Running out of memory aborts the process, which the runtime
+ * survives. */
 struct glia_writer {
     char *bytes;
     size_t length, capacity;

@@ -1,11 +1,10 @@
-/* keeper_protocol.h - the protocol between a node and its keeper, and the format of the keeper's
+/* keeper_protocol.h - the messages between a node and its keeper, and the records of the keeper's
  * journal.
  *
- * A frame is a 32-bit length (little endian, not counting itself) and a message. A message is one
- * type byte and fields, each with a tag and a length. A reader skips tags it does not know, and an
- * absent field is zero or empty; this is how a node and a keeper of different releases understand
- * each other. A field that must not be skipped requires a protocol version. The version is agreed
- * on in the first two messages, whose shape never changes:
+ * A frame is a 32-bit length (little endian, without itself) and a message. A message is one byte
+ * of type and fields, each with a tag and a length. Unknown tags are skipped and absent fields are
+ * zero or empty, so a node and a keeper of different releases can talk. What must not be skipped
+ * needs a version; the version is agreed in the first two messages, whose shape never changes:
  *
  *     node                                  keeper
  *     HELLO versions, incarnation     ->
@@ -43,36 +42,35 @@ static inline size_t gl_keeper_attempts_max(uint64_t files)
 }
 
 enum {
-    GL_KEEPER_VERSION_MIN = 1, /* the oldest version this release speaks */
+    GL_KEEPER_VERSION_MIN = 1, /* the oldest this release supports */
     GL_KEEPER_VERSION_MAX = 4,
-    GL_KEEPER_VERSION_SECRETS = 2, /* adds secrets, and inputs above 1 MiB */
-    GL_KEEPER_VERSION_WORKERS =
-        3, /* adds workers, LINE, and frames above GL_KEEPER_FRAME_BYTES_OLD */
-    GL_KEEPER_VERSION_SESSIONS = 4, /* adds needs_session and session_until: to an older keeper any
-                                       message of its node speaks for all of the node's steps */
+    GL_KEEPER_VERSION_SECRETS = 2,  /* from here on: secrets, and inputs above 1 MiB */
+    GL_KEEPER_VERSION_WORKERS = 3,  /* workers, LINE, and frames above GL_KEEPER_FRAME_BYTES_OLD */
+    GL_KEEPER_VERSION_SESSIONS = 4, /* needs_session and session_until: an older keeper takes any
+                                       message of its node as a sign of life for all of its steps */
     GL_KEEPER_FRAME_BYTES_OLD = 4 << 20,
-    GL_KEEPER_NOTE_BYTES = 128,  /* maximum size of the note after a truncated stdout */
-    GL_KEEPER_PREFIX_BYTES = 4,  /* the length before each frame */
-    GL_KEEPER_RECORD_BYTES = 12, /* length and checksum before each record */
+    GL_KEEPER_NOTE_BYTES = 128,  /* maximum length of the note after a stdout that was cut */
+    GL_KEEPER_PREFIX_BYTES = 4,  /* of a frame: its length */
+    GL_KEEPER_RECORD_BYTES = 12, /* before a record: length and checksum */
     GL_KEEPER_EPOCH_BYTES = 32,  /* an epoch, in hex */
 };
 
-#define GL_KEEPER_TYPES(X)                                                         \
-    X(HELLO, 1)                                                                    \
-    X(WELCOME, 2)                                                                  \
-    X(REFUSED, 3) /* the keeper closes the connection after it */                  \
-    X(START, 4)                                                                    \
-    X(ATTACH, 5)                                                                   \
-    X(STOP, 6)                                                                     \
-    X(ACK, 7)                                                                      \
-    X(LIST, 8)                                                                     \
-    X(PING, 9) /* the node is alive; sent only if an orphan grace was agreed on */ \
-    X(REPLY, 10)                                                                   \
-    X(INFO, 11)  /* one entry of a list; a REPLY ends it */                        \
-    X(ENDED, 12) /* an event, and its journal record */                            \
-    X(BEACON, 13)                                                                  \
-    X(BEGUN, 14) /* journal: a process was started */                              \
-    X(LINE, 15)  /* a line printed by a worker for the runtime */
+#define GL_KEEPER_TYPES(X)                                                    \
+    X(HELLO, 1)                                                               \
+    X(WELCOME, 2)                                                             \
+    X(REFUSED, 3) /* the connection is closed after it */                     \
+    X(START, 4)                                                               \
+    X(ATTACH, 5)                                                              \
+    X(STOP, 6)                                                                \
+    X(ACK, 7)                                                                 \
+    X(LIST, 8)                                                                \
+    X(PING, 9) /* the node is alive; sent only if there is an orphan grace */ \
+    X(REPLY, 10)                                                              \
+    X(INFO, 11)  /* one line of a list; a REPLY ends it */                    \
+    X(ENDED, 12) /* an event, and the journal's record of it */               \
+    X(BEACON, 13)                                                             \
+    X(BEGUN, 14) /* journal: a process was started */                         \
+    X(LINE, 15)  /* a line of a worker for the runtime */
 
 enum gl_keeper_type {
 #define X(name, value) GL_KEEPER_##name = value,
@@ -80,32 +78,32 @@ enum gl_keeper_type {
 #undef X
 };
 
-/* What a keeper can do on its machine, announced in WELCOME. */
+/* What a keeper can do on its machine; sent in WELCOME. */
 enum {
     GL_KEEPER_HAS_CGROUP =
-        1 << 0, /* its processes are in a control group, so the next keeper finds them all */
+        1 << 0, /* its processes are in a control group: none can hide from the next keeper */
     GL_KEEPER_HAS_CHILDREN =
-        1 << 1, /* it finds orphaned grandchildren without a search (/proc/.../children) */
-    GL_KEEPER_HAS_MARKS = 1 << 2, /* it can identify the attempt a process belongs to */
+        1 << 1, /* it sees orphaned grandchildren without a search (/proc/.../children) */
+    GL_KEEPER_HAS_MARKS = 1 << 2, /* it can attribute orphans to their attempts */
 };
 
-/* Where the output of a result came from: the node validates each source by its own rules. */
+/* Where the output of a result was found; the node checks it by different rules. */
 enum gl_keeper_source {
     GL_KEEPER_NO_OUTPUT,
     GL_KEEPER_FROM_FILE,   /* $GLIA_OUTPUT: must be JSON */
     GL_KEEPER_FROM_LINE,   /* the last line of stdout: counts only if it is a JSON object */
-    GL_KEEPER_FROM_WORKER, /* see `worker`; the node makes a document of it */
+    GL_KEEPER_FROM_WORKER, /* the output is `worker`, which the node turns into a document */
 };
 
-/* What a worker printed: bytes as they came, without the lines for the runtime. */
+/* The output of a worker: raw bytes, without the lines for the runtime. */
 struct gl_keeper_worker {
-    gl_str out; /* the beginning, followed by a note if it was truncated */
+    gl_str out; /* the beginning; followed by a note if it was cut */
     gl_str err; /* the end */
     bool is_cut;
-    uint64_t out_bytes; /* size of stdout before truncation */
+    uint64_t out_bytes; /* length of stdout before it was cut */
 };
 
-/* Any message; the type determines which fields are used. */
+/* Any message; which fields are used depends on the type. */
 struct gl_keeper_msg {
     enum gl_keeper_type type;
     uint64_t req; /* request number, chosen by the node; 0: none */
@@ -116,17 +114,17 @@ struct gl_keeper_msg {
     gl_ms orphan_grace_ms; /* HELLO; 0: steps outlive a silent node */
     gl_ms clock_offset_ms; /* HELLO: the node's wall clock minus CLOCK_BOOTTIME, which both can read
                             */
-    gl_ms session_until;   /* PING, by the node's clock: until then the node speaks for steps that
-                              need its session; 0: unchanged */
-    uint64_t features;     /* WELCOME */
-    uint64_t pid;          /* WELCOME: the keeper's; BEGUN: the step's */
+    gl_ms session_until; /* PING, by the node's clock: keeps steps that need its session alive until
+                            then; 0: unchanged */
+    uint64_t features;   /* WELCOME */
+    uint64_t pid;        /* WELCOME: the keeper's; BEGUN: the step's */
 
-    /* START; other messages use key, token and epoch, too. Its secrets are "NAME=value", as the
-     * node read them; they are never written to the journal. */
+    /* START; key, token and epoch are used by other types too. Secrets are "NAME=value", already
+     * read by the node; they are never in a journal. */
     struct gl_exec_start start;
 
-    int status;  /* REPLY, REFUSED: 0 or GL_E_*. ACK: not 0 if the node considers the attempt failed
-                  */
+    int status;  /* REPLY, REFUSED: 0 or GL_E_*. ACK: non-zero if the node considers the attempt
+                    failed */
     gl_str text; /* REPLY, REFUSED: the sentence */
     int state;   /* REPLY to ATTACH, INFO: enum gl_exec_state */
 
@@ -135,9 +133,9 @@ struct gl_keeper_msg {
     struct gl_keeper_worker worker; /* the same */
     gl_str line;                    /* SAID: with its prefix, without the newline */
 
-    /* BEGUN: identifies the process, and no other, after a restart of the keeper. */
-    gl_str boot;                   /* boot id of the machine */
-    uint64_t ticks_min, ticks_max; /* bounds of its start time, as in /proc/PID/stat */
+    /* BEGUN: enough to identify the process, and no other. */
+    gl_str boot;                   /* id of the machine's boot */
+    uint64_t ticks_min, ticks_max; /* its start time, as in /proc/PID/stat, lies between */
     uint64_t mark;                 /* inherited by all its descendants */
 };
 
@@ -155,7 +153,7 @@ int gl_keeper_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct 
 int gl_keeper_decode(struct gl_keeper_msg *ret, gl_str message, struct gl_arena *a,
                      struct gl_why *reterr_why);
 
-/* Remove from a message what a peer of this version would not understand. */
+/* Remove from a message what a peer with this protocol version would not understand. */
 void gl_keeper_lower(struct gl_keeper_msg *m, uint64_t version);
 
 /* ---- records ---- */
@@ -165,11 +163,11 @@ void gl_keeper_add_record(const struct gl_keeper_msg *m, struct gl_buf *out);
 /* Find the first record in `bytes`. GL_E_DAMAGED: there is no complete record here (the torn end of
  * a journal). */
 int gl_keeper_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
-/* The size the record at the start of `bytes` claims to have, intact or damaged; 0: it is longer
- * than `bytes`, or than any record. */
+/* The length that the record at the beginning of `bytes` claims, valid or damaged; 0: longer than
+ * `bytes` or than any record. */
 size_t gl_keeper_record_bytes(gl_str bytes);
 
-/* ---- validation of requests ---- */
+/* ---- validation ---- */
 
 /* Names become parts of paths: letters, digits and "_.-" (in an attempt also ":[]"), not beginning
  * with '.' or '-'. */
@@ -178,10 +176,12 @@ int gl_keeper_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_
 int gl_keeper_check_file(gl_str name, struct gl_why *reterr_why);
 /* A value that can be redacted from the log: 4 bytes to 64 KiB, no NUL. */
 int gl_keeper_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why);
-/* Validate a start (with its secrets read) as far as possible without looking at the machine. */
+/* Check everything about a start (with its secrets already read) that does not depend on the
+ * machine.
+ */
 int gl_keeper_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why);
 
-/* The newest version both sides speak, or 0. */
+/* The newest version both support, or 0. */
 uint64_t gl_keeper_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b);
 
 #endif
