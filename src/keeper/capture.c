@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -21,12 +22,13 @@ enum {
 
 /* ---- pipes ---- */
 
-static void close_pipe(struct gl_keeper *k, struct gl_pipe *p)
+/* Stop watching it and hand its descriptors to the caller, who closes them. */
+static void retire_pipe(struct gl_keeper *k, struct gl_pipe *p, int ret_fds[2])
 {
     GL_ASSERT(gl_list_empty(&p->link));
-    gl_keeper_unwatch(&p->watch);
-    gl_fs_closep(&p->write_fd);
-    gl_list_remove(&p->link);
+    ret_fds[0] = gl_keeper_release_watch(&p->watch);
+    ret_fds[1] = p->write_fd;
+    p->write_fd = -1;
     gl_list_push(&k->pipes_closed, &p->link);
 }
 
@@ -40,12 +42,19 @@ void gl_capture_free_closed(struct gl_keeper *k)
     GL_ASSERT(gl_list_empty(&k->pipes_closed));
 }
 
-static void release_pipe(struct gl_keeper *k, struct gl_stream *s)
+static void release_pipes(struct gl_keeper *k, struct gl_capture *c)
 {
-    if (s->pipe != NULL) {
-        close_pipe(k, s->pipe);
-        s->pipe = NULL;
+    struct gl_stream *streams[] = {&c->out, &c->err};
+    int fds[2 * GL_COUNT(streams)];
+    size_t n = 0;
+    for (size_t i = 0; i < GL_COUNT(streams); i++) {
+        if (streams[i]->pipe != NULL) {
+            retire_pipe(k, streams[i]->pipe, fds + n);
+            streams[i]->pipe = NULL;
+            n += 2;
+        }
     }
+    gl_keeper_close_fds(fds, n);
 }
 
 static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s);
@@ -71,7 +80,8 @@ static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
     /* Only our end is non-blocking: with a non-blocking end the step would lose output. */
     if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || gl_keeper_watch(k, &p->watch, why) < 0) {
         (void)gl_why(why, GL_E_LIMIT, "cannot set up a pipe: %s", strerror(errno));
-        close_pipe(k, p);
+        retire_pipe(k, p, ends);
+        gl_keeper_close_fds(ends, GL_COUNT(ends));
         return NULL;
     }
     GL_ASSERT(p->watch.fd >= 0);
@@ -118,8 +128,7 @@ void gl_capture_init(struct gl_capture *c)
 
 void gl_capture_done(struct gl_keeper *k, struct gl_capture *c)
 {
-    release_pipe(k, &c->out);
-    release_pipe(k, &c->err);
+    release_pipes(k, c);
     gl_fs_closep(&c->log_fd);
     gl_redact_done(&c->out.redact);
     gl_redact_done(&c->err.redact);
@@ -491,14 +500,13 @@ static void end_redact(struct gl_keeper *k, struct gl_capture *c, struct gl_stre
     }
 }
 
-static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
+static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, bool more)
 {
-    bool more = s->pipe != NULL;
+    GL_ASSERT(s->pipe != NULL || !more);
     for (int i = 0; i < FINISH_READS_MAX && more; i++) {
         more = read_some(k, c, s);
     }
     end_redact(k, c, s);
-    release_pipe(k, s);
     if (c->worker != NULL && s == &c->out) {
         gl_buf_reset(&k->plain);
         gl_worker_lines_end_out(k, c->worker, &k->plain);
@@ -513,13 +521,28 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
     GL_ASSERT(s->partial.n == 0);
 }
 
+/* Is anything left to read? One system call for both pipes; they are usually empty by now. */
+static void poll_pipes(const struct gl_capture *c, bool *ret_out, bool *ret_err)
+{
+    struct pollfd p[] = {
+        {.fd = c->out.pipe != NULL ? c->out.pipe->watch.fd : -1, .events = POLLIN},
+        {.fd = c->err.pipe != NULL ? c->err.pipe->watch.fd : -1, .events = POLLIN},
+    };
+    bool failed = poll(p, GL_COUNT(p), 0) < 0; /* then reading finds out */
+    *ret_out = c->out.pipe != NULL && (failed || p[0].revents != 0);
+    *ret_err = c->err.pipe != NULL && (failed || p[1].revents != 0);
+}
+
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
 {
     if (c->worker != NULL) {
         c->worker->is_over = true;
     }
-    finish_stream(k, c, &c->out);
-    finish_stream(k, c, &c->err);
+    bool out, err;
+    poll_pipes(c, &out, &err);
+    finish_stream(k, c, &c->out, out);
+    finish_stream(k, c, &c->err, err);
+    release_pipes(k, c);
     end_last(c);
     if (c->worker != NULL) {
         gl_worker_lines_end(k, c->worker, c->out.redact.replaced);

@@ -80,11 +80,14 @@ static bool is_untouched(struct gl_keeper *k, gl_str path, struct gl_dir_cache_s
 {
     static const char *const made[] = {"input.json", "env", "work", NULL};
     static const char *const nothing[] = {NULL};
-    GL_CLEANUP(gl_fs_closep) int folder = open_folder(k->contexts_fd, path.p);
-    GL_CLEANUP(gl_fs_closep) int work = folder >= 0 ? open_folder(folder, "work") : -1;
-    return is_ours(folder) && is_ours(work) && holds_only(work, nothing) &&
-           holds_only(folder, made) && is_our_file(folder, "input.json", &ret->input_bytes) &&
-           is_our_file(folder, "env", &ret->env_bytes);
+    int folder = open_folder(k->contexts_fd, path.p);
+    int work = folder >= 0 ? open_folder(folder, "work") : -1;
+    bool untouched = is_ours(folder) && is_ours(work) && holds_only(work, nothing) &&
+                     holds_only(folder, made) &&
+                     is_our_file(folder, "input.json", &ret->input_bytes) &&
+                     is_our_file(folder, "env", &ret->env_bytes);
+    gl_keeper_close_fds((int[]){folder, work}, 2);
+    return untouched;
 }
 
 /* ---- the list ---- */

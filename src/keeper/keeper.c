@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -170,14 +171,46 @@ void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t event
 /* Closing alone would not remove it from the set: for a moment after the parent continues, a new
  * child still holds a copy of every descriptor (the kernel closes them late in exec), and epoll
  * would keep reporting it with a pointer to freed memory. */
+int gl_keeper_release_watch(struct gl_watch *w)
+{
+    int fd = w->fd;
+    if (fd >= 0) {
+        (void)epoll_ctl(w->set, EPOLL_CTL_DEL, fd, NULL); /* fine if it was never added */
+    }
+    w->fd = -1;
+    return fd;
+}
+
 void gl_keeper_unwatch(struct gl_watch *w)
 {
-    if (w->fd >= 0) {
-        (void)epoll_ctl(w->set, EPOLL_CTL_DEL, w->fd, NULL); /* fine if it was never added */
-        gl_fs_closep(&w->fd);
-        w->fd = -1;
-    }
+    int fd = gl_keeper_release_watch(w);
+    gl_fs_closep(&fd);
     GL_ASSERT(w->fd < 0);
+}
+
+static int compare_fds(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+/* A pipe's ends are usually neighbours, and the pipes of one step too: one close_range() instead of
+ * four close(). Everything in a range is in `fds`, so nothing else can be closed by it. */
+void gl_keeper_close_fds(int *fds, size_t n)
+{
+    qsort(fds, n, sizeof(*fds), compare_fds);
+    for (size_t i = 0, next; i < n; i = next) {
+        next = i + 1;
+        while (fds[i] >= 0 && next < n && fds[next] == fds[next - 1] + 1) {
+            next++;
+        }
+        if (next - i > 1 && close_range((unsigned)fds[i], (unsigned)fds[next - 1], 0) == 0) {
+            continue;
+        }
+        for (size_t j = i; j < next; j++) { /* a single one, or Linux before 5.9 */
+            gl_fs_closep(&fds[j]);
+        }
+    }
 }
 
 static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
@@ -317,6 +350,16 @@ static int take_lock(struct gl_keeper *k, const char *folder, struct gl_why *why
     return 0;
 }
 
+/* Are both descriptors the same device, and does a child inherit `fd` as it needs it? */
+static bool is_same_device(int fd, int device)
+{
+    struct stat a, b;
+    int flags = fcntl(fd, F_GETFD), mode = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0 && (mode & O_ACCMODE) == O_RDWR &&
+           fstat(fd, &a) == 0 && fstat(device, &b) == 0 && S_ISCHR(a.st_mode) &&
+           a.st_rdev == b.st_rdev;
+}
+
 static int open_descriptors(struct gl_keeper *k, struct gl_why *why)
 {
     GL_ASSERT(k->epoll_fd < 0);
@@ -328,6 +371,7 @@ static int open_descriptors(struct gl_keeper *k, struct gl_why *why)
     k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     k->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     k->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    k->stdin_is_null = k->null_fd >= 0 && is_same_device(0, k->null_fd);
     int signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     k->signals = (struct gl_watch){.ready = on_signal, .fd = signal_fd};
     k->alarm = (struct gl_watch){.ready = on_alarm, .fd = k->timer_fd};
@@ -349,6 +393,7 @@ static void set_limits(struct gl_keeper *k)
     if (most.rlim_cur > k->nofile.rlim_cur && setrlimit(RLIMIT_NOFILE, &most) < 0) {
         most = k->nofile;
     }
+    k->nofile_raised = most.rlim_cur != k->nofile.rlim_cur;
     k->running_max = gl_keeper_attempts_max(most.rlim_cur);
 }
 

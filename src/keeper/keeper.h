@@ -84,6 +84,7 @@ struct gl_keeper {
     int contexts_fd;
     int lock_fd;
     int epoll_fd, timer_fd, null_fd, children_fd;
+    bool stdin_is_null; /* descriptor 0 is /dev/null already: steps inherit it */
     struct gl_watch signals, alarm, listener, synced;
 
     struct gl_epoch epoch;
@@ -144,6 +145,7 @@ struct gl_keeper {
 
     pid_t pid;            /* our own */
     struct rlimit nofile; /* as it was at start: for the steps */
+    bool nofile_raised;   /* ours differs from it */
     void *stack;          /* of a child between clone and exec */
     struct gl_arena scratch;
     struct gl_buf lines, clean, plain; /* scratch of capture.c */
@@ -160,6 +162,11 @@ void gl_keeper_close(struct gl_keeper *k);
 int gl_keeper_watch(struct gl_keeper *k, struct gl_watch *w, struct gl_why *reterr_why);
 void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t events);
 void gl_keeper_unwatch(struct gl_watch *w); /* closes it; fine when not watched */
+/* Remove it from the epoll set without closing it; returns the descriptor, or -1. */
+int gl_keeper_release_watch(struct gl_watch *w);
+/* Close descriptors, each run of consecutive ones in a single system call. Negative ones are
+ * skipped; the array is sorted. */
+void gl_keeper_close_fds(int *fds, size_t n);
 
 void gl_keeper_set_timer(struct gl_keeper *k, struct gl_timer *t, gl_ms due); /* INT64_MAX: never */
 void gl_keeper_clear_timer(struct gl_keeper *k, struct gl_timer *t);

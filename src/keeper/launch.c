@@ -156,8 +156,9 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
     l->cwd = s->cwd.n == 0   ? work.p
              : !s->is_worker ? gl_str_c(a, s->cwd)
                              : work_str(a, s->cwd, work);
-    l->null_fd = k->null_fd;
+    l->null_fd = k->stdin_is_null ? -1 : k->null_fd;
     l->nofile = k->nofile;
+    l->set_nofile = k->nofile_raised;
     l->keeper = k->pid;
     l->stage = STAGE_RUNS;
     find_programs(a, l);
@@ -178,7 +179,9 @@ __attribute__((noreturn)) IN_CHILD static void fail(struct gl_launch *l, enum st
 
 IN_CHILD static void limit_child(const struct gl_launch *l)
 {
-    (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was our own limit, so it cannot be refused */
+    if (l->set_nofile) {
+        (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was our own: cannot be refused */
+    }
     if (l->mark != 0) {
         struct rlimit mark = {.rlim_cur = l->mark, .rlim_max = l->mark};
         (void)setrlimit(RLIMIT_RTTIME,
@@ -212,7 +215,8 @@ IN_CHILD static int child_main(void *arg)
     if (getppid() != l->keeper) { /* it died before prctl() */
         _exit(127);
     }
-    if (dup2(l->null_fd, 0) < 0 || dup2(l->out_fd, 1) < 0 || dup2(l->err_fd, 2) < 0) {
+    if ((l->null_fd >= 0 && dup2(l->null_fd, 0) < 0) || dup2(l->out_fd, 1) < 0 ||
+        dup2(l->err_fd, 2) < 0) {
         fail(l, STAGE_FILES);
     }
     if (chdir(l->cwd) < 0) {

@@ -21,9 +21,11 @@ struct gl_launch {
     const char **programs; /* candidate paths, in order; NULL at the end */
     const char *path;      /* the PATH that was searched; NULL: the name contains a slash */
     const char *cwd;
-    int out_fd, err_fd, null_fd;
+    int out_fd, err_fd;
+    int null_fd;   /* for stdin; -1: descriptor 0 is /dev/null already */
     uint64_t mark; /* 0: none */
     struct rlimit nofile;
+    bool set_nofile; /* the keeper has raised its own */
     pid_t keeper;
 
     /* Set by the child. */

@@ -202,7 +202,7 @@ void gl_trash_put(struct gl_keeper *k, const char *path)
     if (t == NULL) {
         return;
     }
-    (void)snprintf(name, sizeof(name), "%d.a%llu", (int)getpid(), (unsigned long long)t->put_n++);
+    (void)snprintf(name, sizeof(name), "%d.a%llu", (int)k->pid, (unsigned long long)t->put_n++);
     if (renameat(k->contexts_fd, path, t->fd, name) == 0) {
         pthread_mutex_lock(&t->lock);
         t->more = true;
