@@ -1,8 +1,9 @@
+/* damage.c - the sentences about damaged records. */
 #include "api/damage.h"
 
 bool gl_damage_is_step(const struct gl_step_record *r)
 {
-    /* What is blocked is blocked on something, but for those the view has made up. */
+    /* A blocked step always has a cause, except those that scan.c makes up for damaged records. */
     return r->status == GL_STEP_BLOCKED && r->blocked_on == GL_BLOCK_NONE;
 }
 
@@ -26,7 +27,7 @@ static gl_str record_of(struct gl_arena *a, const struct gl_view *v, const struc
 static gl_str advice(struct gl_arena *a, const struct gl_view *v)
 {
     return gl_str_fmt(a,
-                      "cancel the job ('glia job cancel %.*s'), or mend the record and resume it "
+                      "cancel the job ('glia job cancel %.*s'), or repair the record and resume it "
                       "('glia job resume %.*s')",
                       GL_STR_ARG(v->job.job_id), GL_STR_ARG(v->job.job_id));
 }
@@ -44,14 +45,14 @@ gl_str gl_damage_answer(struct gl_arena *a, const struct gl_view *v)
     if (v->job.status == GL_JOB_PAUSED) {
         return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
     }
-    /* A node that has the job in memory would take it, any other would not. */
+    /* A node that has the job in memory would accept it, any other would not. */
     return gl_str_fmt(a, "waits for an answer, which may be refused: the %.*s",
                       GL_STR_ARG(record_of(a, v, v->damaged_step)));
 }
 
 gl_str gl_damage_job(struct gl_arena *a, const struct gl_view *v)
 {
-    if (gl_job_is_held_damaged(&v->job)) { /* its reason names the record */
+    if (gl_job_is_held_damaged(&v->job)) { /* the job's reason names the record */
         return gl_str_fmt(a, "%.*s: %.*s", GL_STR_ARG(v->job.reason), GL_STR_ARG(advice(a, v)));
     }
     return gl_str_fmt(a, "%.*s; the %.*s: %.*s", GL_STR_ARG(v->job.reason),

@@ -1,3 +1,11 @@
+/* reason.c - the sentences of `why`.
+ *
+ * What is said about a step is a predicate ("waits for ..."): it is shown by itself, and after
+ * "step 'x' " when it explains the job. A job that is running is explained by the step that tells
+ * most about it (under_way()).
+ *
+ * Every branch sets a code; tests and programs match on codes, not on sentences. A sentence names
+ * what is missing and, where a person can act, the command. */
 #include "api/reason.h"
 
 #include "api/damage.h"
@@ -43,7 +51,8 @@ static gl_str name_of(gl_str id)
     return id.n > 0 && id.p[0] == '@' ? (gl_str){.p = id.p + 1, .n = id.n - 1} : id;
 }
 
-/* As it was written: "executor." stands before the pools of bundles only here. */
+/* The pool's name as its author wrote it: only internally do pools of bundles begin with
+ * "executor.". */
 static gl_str pool_of(const struct gl_step_spec *spec)
 {
     gl_str front = GL_S("executor."), pool = spec->pool;
@@ -58,17 +67,14 @@ static bool has_ended(const struct gl_step_record *r)
     return r != NULL && gl_step_status_is_terminal(r->status);
 }
 
-/* Note the code, and give back the sentence. */
+/* Sets the code, returns the sentence. */
 static gl_str with_code(struct gl_because *b, enum gl_why_code code, gl_str text)
 {
     b->code = code;
     return text;
 }
 
-/* ---- steps ----
- *
- * What is said of a step is a predicate: it stands by itself, and behind "step 'x' " in what is
- * said of its job. */
+/* ---- steps ---- */
 
 static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       struct gl_because *b)
@@ -86,21 +92,21 @@ static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct 
     if (gl_job_status_is_terminal(v->job.status)) {
         return with_code(b, GL_BECAUSE_NOT_REACHED, GL_S("was not reached before the job ended"));
     }
-    if (v->is_page) { /* its parents may be on another one */
+    if (v->is_page) { /* its parents may be on another page */
         return with_code(b, GL_BECAUSE_WAITS_FOR_STEPS,
-                         gl_str_fmt(a, "waits for %u step%s before it (rule %s)", spec->needs_n,
+                         gl_str_fmt(a, "waits for %u upstream step%s (rule %s)", spec->needs_n,
                                     spec->needs_n == 1 ? "" : "s", gl_rule_words[spec->rule]));
     }
     if (open_n == 0) {
-        return with_code(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to be looked at"));
+        return with_code(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to be scheduled"));
     }
     return with_code(b, GL_BECAUSE_WAITS_FOR_STEPS,
-                     gl_str_fmt(a, "waits for %.*s to end (%zu of %u have; rule %s)",
+                     gl_str_fmt(a, "waits for %.*s to finish (%zu of %u done; rule %s)",
                                 GL_STR_ARG(names(a, open, open_n, spec->needs_n - ended_n)),
                                 ended_n, spec->needs_n, gl_rule_words[spec->rule]));
 }
 
-/* Its pool is not where the job is; "" : that is not so. */
+/* The step's pool is not on the node that has the job; "": it is. */
 static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
                            const struct gl_step_spec *spec, struct gl_because *b)
 {
@@ -118,7 +124,7 @@ static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
     if (offer.names.n == 0 && !offer.by_node) {
         return with_code(
             b, GL_BECAUSE_POOL_NOT_OFFERED,
-            gl_str_fmt(a, "%.*s, which no live node offers: start a node that has it (%s)",
+            gl_str_fmt(a, "%.*s, which no live node offers; start a node with that pool (%s)",
                        GL_STR_ARG(what), is_units ? "MN_EXECUTOR_POOL_CAPACITIES" : "GLIA_POOLS"));
     }
     if (v->owner->session.n == 0 || v->owner->status == GL_NODE_DEAD) {
@@ -132,8 +138,8 @@ static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
     return with_code(
         b, GL_BECAUSE_POOL_MOVES,
         gl_str_fmt(a,
-                   "%.*s, which node '%.*s' does not offer, but %.*s: the job moves there "
-                   "when none of its steps can run on '%.*s'",
+                   "%.*s, which node '%.*s' does not offer (offered by %.*s); the job moves "
+                   "once none of its steps can run on '%.*s'",
                    GL_STR_ARG(what), GL_STR_ARG(owner), GL_STR_ARG(offer.names),
                    GL_STR_ARG(owner)));
 }
@@ -146,8 +152,9 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
     gl_str text;
 
     if (v->job.status == GL_JOB_PAUSED || v->job.status == GL_JOB_PAUSING) {
-        return with_code(b, GL_BECAUSE_HELD_WITH_JOB,
-                         gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
+        return with_code(
+            b, GL_BECAUSE_HELD_WITH_JOB,
+            gl_str_fmt(a, "waits for its job to be resumed (%.*s)", GL_STR_ARG(v->job.reason)));
     }
     text = without_pool(a, v, spec, b);
     if (text.n > 0) {
@@ -159,7 +166,7 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
             gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
                        spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)),
                        GL_STR_ARG(v->owner->node),
-                       v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer"));
+                       v->owner->status == GL_NODE_ALIVE ? "" : ", which is not responding"));
     }
     if (gl_reason_is_elsewhere(v)) {
         return with_code(b, GL_BECAUSE_WAITS_FOR_NODE,
@@ -171,8 +178,8 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
         return with_code(
             b, GL_BECAUSE_NO_NODE,
             gl_str_fmt(a,
-                       "waits for %u slot%s of pool '%.*s', and no node is running to give it "
-                       "any: start one with 'glia serve'",
+                       "waits for %u slot%s of pool '%.*s', but no node is running; start one "
+                       "with 'glia serve'",
                        spec->slots, spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec))));
     }
     code = live->step(live->owner, v->job.job_id, number, &out);
@@ -187,9 +194,9 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
 static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r,
                       struct gl_because *b)
 {
-    gl_str until = r->deadline_at > 0 ? gl_str_fmt(a, ", until %.*s at the latest",
-                                                   GL_STR_ARG(at(a, r->deadline_at)))
-                                      : GL_S("");
+    gl_str until = r->deadline_at > 0
+                       ? gl_str_fmt(a, ", deadline %.*s", GL_STR_ARG(at(a, r->deadline_at)))
+                       : GL_S("");
 
     gl_str node = v->owner != NULL && r->node.n > 0
                       ? gl_str_fmt(a, " on node %.*s", GL_STR_ARG(r->node))
@@ -198,21 +205,21 @@ static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct 
     if (r->stopping != GL_STOP_NONE) {
         return with_code(
             b, GL_BECAUSE_STOPPING,
-            gl_str_fmt(a, "is being stopped in attempt %u%.*s: %.*s", r->attempt_count,
+            gl_str_fmt(a, "is being stopped (attempt %u%.*s): %.*s", r->attempt_count,
                        GL_STR_ARG(node),
-                       GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("its time is over"))));
+                       GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("timed out"))));
     }
     return with_code(b, GL_BECAUSE_RUNNING,
-                     gl_str_fmt(a, "runs attempt %u%.*s since %.*s%.*s", r->attempt_count,
-                                GL_STR_ARG(node), GL_STR_ARG(at(a, r->attempt_at)),
-                                GL_STR_ARG(until)));
+                     gl_str_fmt(a, "has been running attempt %u%.*s since %.*s%.*s",
+                                r->attempt_count, GL_STR_ARG(node),
+                                GL_STR_ARG(at(a, r->attempt_at)), GL_STR_ARG(until)));
 }
 
 static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, struct gl_because *b)
 {
     gl_str until =
-        r->due_at > 0 ? gl_str_fmt(a, ", until %.*s", GL_STR_ARG(at(a, r->due_at))) : GL_S("");
+        r->due_at > 0 ? gl_str_fmt(a, " (until %.*s)", GL_STR_ARG(at(a, r->due_at))) : GL_S("");
     gl_str job = v->job.job_id;
 
     if (gl_damage_is_step(r)) {
@@ -228,16 +235,16 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_BLOCK_REVIEW:
         return with_code(
             b, GL_BECAUSE_WAITS_FOR_REVIEW,
-            gl_str_fmt(a,
-                       "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
-                       "--decision rerun' (or done, failed)",
-                       GL_STR_ARG(r->last_error), GL_STR_ARG(job),
-                       GL_STR_ARG(name_of(r->step_id))));
+            gl_str_fmt(
+                a,
+                "waits for a person to review it: %.*s; decide with 'glia human respond %.*s %.*s "
+                "--decision rerun' (or done, failed)",
+                GL_STR_ARG(r->last_error), GL_STR_ARG(job), GL_STR_ARG(name_of(r->step_id))));
     case GL_BLOCK_APPROVAL:
         return with_code(
             b, GL_BECAUSE_WAITS_FOR_APPROVAL,
             gl_str_fmt(a,
-                       "waits for a person to decide%.*s: %.*s; answer with 'glia human respond "
+                       "waits for approval%.*s: %.*s; answer with 'glia human respond "
                        "%.*s %.*s --decision %.*s'",
                        GL_STR_ARG(until), GL_STR_ARG(r->asked), GL_STR_ARG(job),
                        GL_STR_ARG(r->step_id),
@@ -246,7 +253,7 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
         return with_code(
             b, GL_BECAUSE_WAITS_FOR_SIGNAL,
             gl_str_fmt(a,
-                       "waits for the signal '%.*s'%.*s: send it with 'glia job signal %.*s "
+                       "waits for signal '%.*s'%.*s; send it with 'glia job signal %.*s "
                        "%.*s'",
                        GL_STR_ARG(spec->signal), GL_STR_ARG(until), GL_STR_ARG(job),
                        GL_STR_ARG(spec->signal)));
@@ -265,9 +272,9 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
 static gl_str ended(struct gl_arena *a, const struct gl_step_record *r, struct gl_because *b)
 {
     if (r->status == GL_STEP_COMPLETED && r->reused_from.n > 0) {
-        return with_code(b, GL_BECAUSE_REUSED,
-                         gl_str_fmt(a, "was completed by job %.*s, whose output is reused",
-                                    GL_STR_ARG(r->reused_from)));
+        return with_code(
+            b, GL_BECAUSE_REUSED,
+            gl_str_fmt(a, "reuses the output of job %.*s", GL_STR_ARG(r->reused_from)));
     }
     if (r->status == GL_STEP_COMPLETED) {
         return with_code(b, GL_BECAUSE_COMPLETED,
@@ -278,7 +285,7 @@ static gl_str ended(struct gl_arena *a, const struct gl_step_record *r, struct g
                      : r->status == GL_STEP_FAILED ? GL_BECAUSE_FAILED
                                                    : GL_BECAUSE_SKIPPED,
                      gl_str_fmt(a, "%s: %.*s",
-                                r->status == GL_STEP_PARTIAL  ? "failed, and the job goes on"
+                                r->status == GL_STEP_PARTIAL  ? "failed, but the job continues"
                                 : r->status == GL_STEP_FAILED ? "failed"
                                                               : "was skipped",
                                 GL_STR_ARG(r->terminal_reason)));
@@ -294,7 +301,7 @@ bool gl_reason_is_idle(const struct gl_view *v, uint32_t number)
            (r == NULL || r->status == GL_STEP_PENDING || r->status == GL_STEP_WAITING);
 }
 
-/* The agent that has the message with which this step's attempt has begun; -1: none has it. */
+/* The agent that has the message with which this step's attempt began; -1: none. */
 static int64_t worker_of(const struct gl_view *v, const struct gl_step_spec *spec,
                          const struct gl_step_record *r)
 {
@@ -309,8 +316,8 @@ static int64_t worker_of(const struct gl_view *v, const struct gl_step_spec *spe
     return -1;
 }
 
-/* A step of a bundle runs from the moment on at which its agent has the message: how far that is
- * tells more. */
+/* A step of a bundle is running from the moment its agent has the message. The agent's own status
+ * says more: it may still be waiting for slots. */
 static enum gl_step_status effective_status(const struct gl_view *v,
                                             const struct gl_step_spec *spec,
                                             const struct gl_step_record *r)
@@ -348,13 +355,12 @@ static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
     if (r->status == GL_STEP_RETRY_WAIT) {
         const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
         gl_str kept = r->keeps_slots
-                          ? gl_str_fmt(a, " (it keeps its %u slot%s of pool '%.*s')", spec->slots,
+                          ? gl_str_fmt(a, " (keeps its %u slot%s of pool '%.*s')", spec->slots,
                                        spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)))
                           : (gl_str){0};
 
         return with_code(b, GL_BECAUSE_RETRIES_MESSAGE,
-                         gl_str_fmt(a,
-                                    "waits until %.*s, then it handles its message again%.*s: %.*s",
+                         gl_str_fmt(a, "waits until %.*s to retry its message%.*s: %.*s",
                                     GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(kept),
                                     GL_STR_ARG(r->last_error)));
     }
@@ -371,13 +377,13 @@ static gl_str explain_ready(struct gl_arena *a, const struct gl_view *v,
                ? with_code(
                      b, GL_BECAUSE_WAITS_FOR_MESSAGE,
                      gl_str_fmt(a, "waits for a message to its agent '%.*s'", GL_STR_ARG(agent)))
-               : with_code(b, GL_BECAUSE_AGENT_BUSY,
-                           gl_str_fmt(
-                               a, "waits for its agent '%.*s', which has another message to handle",
-                               GL_STR_ARG(agent)));
+               : with_code(
+                     b, GL_BECAUSE_AGENT_BUSY,
+                     gl_str_fmt(a, "waits for its agent '%.*s', which is handling another message",
+                                GL_STR_ARG(agent)));
 }
 
-/* What is said of agents and their steps only; "" : the usual. */
+/* Sentences that only agents and their steps need; "": use the general ones. */
 static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
                              const struct gl_step_spec *spec, const struct gl_step_record *r,
                              uint32_t number, const struct gl_reason_live *live,
@@ -394,7 +400,7 @@ static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
     }
     if (spec->is_bound && r->status == GL_STEP_WAITING && r->items_n == 0) {
         return with_code(b, GL_BECAUSE_WAITS_AT_CHECKPOINT,
-                         GL_S("waits at a checkpoint for the steps it has added"));
+                         GL_S("waits at a checkpoint for the steps it added"));
     }
     if (effective_status(v, spec, r) != r->status) {
         return explain_agent(a, v, (uint32_t)worker_of(v, spec, r), live, b);
@@ -402,7 +408,7 @@ static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
     return (gl_str){0};
 }
 
-/* Decided, but not begun: a full disk, say. "" : it is not so. */
+/* The attempt is decided but cannot be started, because of a full disk for example; "": not so. */
 static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, const struct gl_reason_live *live,
                       struct gl_because *b)
@@ -414,14 +420,13 @@ static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct 
     if (live != NULL && live->refused != NULL && r->stopping == GL_STOP_NONE) {
         why = live->refused(live->owner, v->job.job_id, started->step_id);
     }
-    return why.n == 0
-               ? why
-               : with_code(b, GL_BECAUSE_CANNOT_START,
-                           gl_str_fmt(a, "cannot be started in attempt %u and is tried again: %.*s",
-                                      r->attempt_count, GL_STR_ARG(why)));
+    return why.n == 0 ? why
+                      : with_code(b, GL_BECAUSE_CANNOT_START,
+                                  gl_str_fmt(a, "cannot start attempt %u and will retry: %.*s",
+                                             r->attempt_count, GL_STR_ARG(why)));
 }
 
-/* When a job is cancelled of which a record is damaged, those of its steps stay as they are. */
+/* If a job with a damaged record is cancelled, its step records stay as they are. */
 static bool is_left(const struct gl_view *v, const struct gl_step_record *r)
 {
     return gl_job_status_is_terminal(v->job.status) && r->status != GL_STEP_PENDING &&
@@ -440,7 +445,7 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
         return of_bundle;
     }
     if (is_left(v, r)) {
-        return with_code(b, GL_BECAUSE_NOT_FINISHED, GL_S("was not finished before the job ended"));
+        return with_code(b, GL_BECAUSE_NOT_FINISHED, GL_S("had not finished when the job ended"));
     }
     switch ((enum gl_step_status)r->status) {
     case GL_STEP_PENDING:
@@ -449,37 +454,37 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
         if (v->job.status != GL_JOB_RUNNING) {
             return with_code(
                 b, GL_BECAUSE_HELD_WITH_JOB,
-                gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
+                gl_str_fmt(a, "waits for its job to be resumed (%.*s)", GL_STR_ARG(v->job.reason)));
         }
         return spec->has_gate || v->job.retry_of.n > 0
                    ? with_code(
                          b, GL_BECAUSE_READS_VALUES,
-                         GL_S("waits until what its condition, items or limit need has been read"))
-                   : with_code(b, GL_BECAUSE_READY,
-                               GL_S("is ready, and is put into its queue next"));
+                         GL_S("waits for the values of its condition, items or limit to be read"))
+                   : with_code(b, GL_BECAUSE_READY, GL_S("is ready and about to be queued"));
     case GL_STEP_QUEUED:
         return queued(a, v, spec, number, live, b);
     case GL_STEP_RUNNING:
         blocker = refused(a, v, spec, r, live, b);
         return blocker.n > 0 ? blocker : running(a, v, r, b);
     case GL_STEP_RETRY_WAIT:
-        if (r->lost_at_1 > 0 && r->lost_at_1 >= r->attempt_at) { /* it did not fail */
+        if (r->lost_at_1 > 0 &&
+            r->lost_at_1 >= r->attempt_at) { /* the attempt was lost; it did not fail */
             return with_code(b, GL_BECAUSE_FOLLOWS_LOST_ATTEMPT,
-                             gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",
+                             gl_str_fmt(a, "waits until %.*s to start attempt %u: %.*s",
                                         GL_STR_ARG(at(a, r->retry_at)), r->attempt_count + 1,
                                         GL_STR_ARG(r->last_error)));
         }
-        return with_code(
-            b, GL_BECAUSE_RETRIES,
-            gl_str_fmt(a, "failed in attempt %u (%.*s) and is tried again at %.*s (%u of %u)",
-                       r->attempt_count, GL_STR_ARG(r->last_error), GL_STR_ARG(at(a, r->retry_at)),
-                       r->counted + 1, spec->retry.attempts));
+        return with_code(b, GL_BECAUSE_RETRIES,
+                         gl_str_fmt(a, "failed attempt %u (%.*s); next attempt at %.*s (%u of %u)",
+                                    r->attempt_count, GL_STR_ARG(r->last_error),
+                                    GL_STR_ARG(at(a, r->retry_at)), r->counted + 1,
+                                    spec->retry.attempts));
     case GL_STEP_BLOCKED:
         return blocked(a, v, spec, r, b);
     case GL_STEP_WAITING:
         return with_code(
             b, GL_BECAUSE_WAITS_FOR_ITEMS,
-            gl_str_fmt(a, "waits for its items: %u of %u have ended (%u failed), %u under way",
+            gl_str_fmt(a, "waits for its items: %u of %u done (%u failed), %u in progress",
                        r->items_ended, r->items_n, r->items_failed,
                        r->items_made - r->items_ended));
     case GL_STEP_COMPLETED:
@@ -513,7 +518,7 @@ struct gl_because gl_reason_step(struct gl_arena *a, const struct gl_view *v, ui
 
 /* ---- jobs ---- */
 
-struct census { /* which steps are where, a few by name */
+struct census { /* how many steps have which status, and the names of a few */
     size_t n[GL_STEP_STATUS_COUNT];
     gl_str names[GL_STEP_STATUS_COUNT][NAMES_MAX];
     uint32_t first[GL_STEP_STATUS_COUNT];
@@ -534,7 +539,7 @@ static void count(struct census *c, enum gl_step_status status, gl_str id, uint3
     }
 }
 
-/* Of a step that is only known by its status the record does not say the name. */
+/* A step that is known only by its status has no id in its record. */
 static gl_str id_of(struct gl_arena *a, const struct gl_step_record *r,
                     const struct gl_step_spec *spec, int64_t item)
 {
@@ -563,7 +568,7 @@ static void count_step(struct gl_arena *a, const struct gl_view *v, uint32_t num
           item);
 }
 
-/* Agents come last: one whose step says the same already is left out. */
+/* Agents come last. One whose step already speaks for it is left out. */
 static void take_census(struct gl_arena *a, const struct gl_view *v, struct census *ret)
 {
     uint32_t agents_n = gl_flow_agents_n(v->flow);
@@ -582,11 +587,11 @@ static void take_census(struct gl_arena *a, const struct gl_view *v, struct cens
     }
 }
 
-/* A bundle of which no step and no agent has anything to tell. */
+/* No step and no agent has anything to report. */
 static gl_str idle(struct gl_arena *a, const struct gl_view *v, struct gl_because *b)
 {
     if (v->flow->bundle == NULL || v->job.letters_n == 0) {
-        return with_code(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to begin"));
+        return with_code(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to start"));
     }
     if (v->job.waiting_n > 0) {
         return with_code(b, GL_BECAUSE_ABOUT_TO_HANDLE,
@@ -595,11 +600,11 @@ static gl_str idle(struct gl_arena *a, const struct gl_view *v, struct gl_becaus
     }
     return with_code(
         b, GL_BECAUSE_WAITS_FOR_MESSAGES,
-        gl_str_fmt(a, "waits for messages to its agents: 'glia send %.*s AGENT' sends one",
+        gl_str_fmt(a, "waits for messages to its agents; send one with 'glia send %.*s AGENT'",
                    GL_STR_ARG(v->job.job_id)));
 }
 
-/* A running job: what runs, else what its most telling step waits for. */
+/* A running job: what is running, or else what its most telling step waits for. */
 static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
                         const struct gl_reason_live *live, struct gl_because *b)
 {
@@ -613,7 +618,7 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
         size_t n = c.n[GL_STEP_RUNNING];
 
         return with_code(b, GL_BECAUSE_RUNNING,
-                         gl_str_fmt(a, "runs %.*s",
+                         gl_str_fmt(a, "is running %.*s",
                                     GL_STR_ARG(names(a, c.names[GL_STEP_RUNNING],
                                                      n < NAMES_MAX ? n : NAMES_MAX, n))));
     }
@@ -629,7 +634,7 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
     return idle(a, v, b);
 }
 
-/* What its sink has said too early is remembered. */
+/* The sink has completed the run before all steps have ended. */
 static gl_str deferred(const struct gl_view *v, struct gl_because *b)
 {
     if (v->job.completion.n == 0 || v->job.verdict != GL_VERDICT_NONE ||
@@ -637,7 +642,7 @@ static gl_str deferred(const struct gl_view *v, struct gl_because *b)
         return (gl_str){0};
     }
     gl_reason_add_code(b, GL_BECAUSE_COMPLETION_EARLY);
-    return GL_S("; its sink has completed the run, which ends when all steps have");
+    return GL_S("; its sink has completed the run, which ends once all steps have ended");
 }
 
 static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
@@ -649,8 +654,8 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
         return with_code(
             b, GL_BECAUSE_QUARANTINED,
             gl_str_fmt(a,
-                       "in quarantine: the node has crashed three times in a row while handling "
-                       "it; 'glia job resume %.*s' lets it go on, 'glia job cancel' ends it",
+                       "in quarantine: the node crashed three times in a row while handling it; "
+                       "'glia job resume %.*s' continues it, 'glia job cancel' ends it",
                        GL_STR_ARG(r->job_id)));
     }
     switch ((enum gl_job_status)r->status) {
@@ -667,18 +672,18 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
         }
         return r->hold == GL_HOLD_PERSON || !v->asks_person
                    ? with_code(b, GL_BECAUSE_PAUSED,
-                               gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
+                               gl_str_fmt(a, "%.*s; resume it with 'glia job resume %.*s'",
                                           GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id)))
                    : under_way(a, v, live, b);
     case GL_JOB_PAUSING:
         return with_code(b, GL_BECAUSE_PAUSING,
-                         gl_str_fmt(a, "%.*s; it still waits for running attempts to %s",
+                         gl_str_fmt(a, "%.*s; waiting for running attempts to %s",
                                     GL_STR_ARG(r->reason),
                                     r->hold == GL_HOLD_REVIEW ? "end" : "stop"));
     case GL_JOB_CANCELLING:
-        return with_code(b, GL_BECAUSE_CANCELLING,
-                         gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
-                                    GL_STR_ARG(r->reason)));
+        return with_code(
+            b, GL_BECAUSE_CANCELLING,
+            gl_str_fmt(a, "%.*s; waiting for running attempts to stop", GL_STR_ARG(r->reason)));
     case GL_JOB_PENDING:
     case GL_JOB_RUNNING:
         break;
@@ -686,14 +691,14 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
         GL_UNREACHABLE();
     }
     if (r->verdict == GL_VERDICT_FAILED) {
-        return with_code(b, GL_BECAUSE_FAILING,
-                         gl_str_fmt(a, "%.*s; it still waits for running attempts to end",
-                                    GL_STR_ARG(r->reason)));
+        return with_code(
+            b, GL_BECAUSE_FAILING,
+            gl_str_fmt(a, "%.*s; waiting for running attempts to end", GL_STR_ARG(r->reason)));
     }
     return under_way(a, v, live, b);
 }
 
-/* Whatever happens next to a job that has not ended, the store must take it. */
+/* A job that has not ended cannot progress while the store is read-only. */
 static gl_str store_read_only(struct gl_arena *a, const struct gl_view *v,
                               const struct gl_reason_live *live, struct gl_because *b)
 {

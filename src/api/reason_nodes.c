@@ -1,4 +1,5 @@
-/* reason_nodes.c - where nodes share a store: what hangs on who has the job. */
+/* reason_nodes.c - the part of `why` that depends on which node owns the job, on a store that nodes
+ * share. */
 #include "api/reason_parts.h"
 #include "base/check.h"
 
@@ -13,7 +14,7 @@ static gl_str span(struct gl_arena *a, gl_ms ms)
 {
     char buf[GL_TIMES_BYTES];
 
-    /* Whole seconds: nobody counts the rest. */
+    /* Rounded up to whole seconds. */
     return gl_str_dup(a, gl_times_format_span((ms + 999) / 1000 * 1000, buf));
 }
 
@@ -22,7 +23,7 @@ bool gl_reason_is_elsewhere(const struct gl_view *v)
     return v->owner != NULL && !v->owner->is_own;
 }
 
-/* Whoever may take it over, if not every node does. */
+/* The nodes that may take the job over, if not all may. */
 static gl_str group(struct gl_arena *a, const struct gl_view *v)
 {
     gl_str stack = v->job.stack, scope = v->job.env_scope;
@@ -47,13 +48,12 @@ bool gl_reason_is_stranded(const struct gl_view *v)
 
 gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v)
 {
-    return gl_str_fmt(
-        a, "nobody has it, and no node %.*s is there: only such a one takes the job over",
-        GL_STR_ARG(group(a, v)));
+    return gl_str_fmt(a,
+                      "it has no owner, and only a node %.*s can take it over, but none is running",
+                      GL_STR_ARG(group(a, v)));
 }
 
-/* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
- */
+/* Appended to any sentence about the job; "" if the node that answers owns it. */
 gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_because *b)
 {
     const struct gl_nodes_owner *o = v->owner;
@@ -62,7 +62,7 @@ gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_be
         return (gl_str){0};
     }
     if ((o->session.n == 0 || o->status == GL_NODE_DEAD) && v->job.status == GL_JOB_PAUSED) {
-        return (gl_str){0}; /* nobody needs to have it */
+        return (gl_str){0}; /* a paused job needs no owner */
     }
     if (gl_reason_is_stranded(v)) {
         gl_reason_add_code(b, GL_BECAUSE_STRANDED);
@@ -70,29 +70,30 @@ gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_be
     }
     if (o->session.n == 0) {
         gl_reason_add_code(b, GL_BECAUSE_NO_OWNER);
-        return GL_S("; no node has it at present: the next one with free slots takes it");
+        return GL_S("; it has no owner; the next node with free slots takes it over");
     }
     switch (o->status) {
     case GL_NODE_ALIVE:
         gl_reason_add_code(b, GL_BECAUSE_OTHER_NODE);
         return o->left_ms == INT64_MAX
                    ? gl_str_fmt(a, " (on node %.*s)", GL_STR_ARG(o->node))
-                   : gl_str_fmt(a,
-                                " (on node %.*s; should that fall silent, another takes it over in "
-                                "about %.*s)",
-                                GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
+                   : gl_str_fmt(
+                         a,
+                         " (on node %.*s; if that goes silent, another takes over in about %.*s)",
+                         GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
     case GL_NODE_LATE:
         gl_reason_add_code(b, GL_BECAUSE_NODE_LATE);
         return gl_str_fmt(a,
-                          "; its node %.*s is late by %.*s: another takes the job over as soon as "
-                          "that is declared dead",
+                          "; its node %.*s is late by %.*s; another takes over once it is declared "
+                          "dead",
                           GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
     case GL_NODE_DEAD:
         gl_reason_add_code(b, GL_BECAUSE_NODE_DEAD);
-        return gl_str_fmt(a,
-                          "; its node %.*s is dead: the next one that serves this store takes the "
-                          "job over, or it does when it is back",
-                          GL_STR_ARG(o->node));
+        return gl_str_fmt(
+            a,
+            "; its node %.*s is dead; the next node to serve this store takes over, or "
+            "that node itself when it returns",
+            GL_STR_ARG(o->node));
     case GL_NODE_STATUS_COUNT:
         break;
     }
@@ -107,7 +108,7 @@ gl_str gl_reason_inbox(struct gl_arena *a, const struct gl_view *v, struct gl_be
         return (gl_str){0};
     }
     gl_reason_add_code(b, GL_BECAUSE_COMMANDS_WAIT);
-    return gl_str_fmt(a, "; %u command%s for it wait%s in the inbox of node %.*s", n,
-                      n == 1 ? "" : "s", n == 1 ? "s" : "",
-                      GL_STR_ARG(v->owner->node.n > 0 ? v->owner->node : GL_S("whoever takes it")));
+    return gl_str_fmt(a, "; %u command%s for it %s queued for %s%.*s", n, n == 1 ? "" : "s",
+                      n == 1 ? "is" : "are", v->owner->node.n > 0 ? "node " : "",
+                      GL_STR_ARG(v->owner->node.n > 0 ? v->owner->node : GL_S("its next owner")));
 }

@@ -1,15 +1,16 @@
+/* worker_questions.c - which questions of workers belong to a job, and how they are shown. */
 #include "api/worker_questions.h"
 
 #include "base/check.h"
 #include "model/bundle/agent.h"
 
-/* Another node has the job at present. */
+/* Another node owns the job. */
 static bool is_elsewhere(const struct gl_view *v)
 {
     return v->owner != NULL && !v->owner->is_own && !v->owner->was_own && v->owner->session.n > 0;
 }
 
-/* When the first of the workers that are at work began; INT64_MAX: none is. */
+/* When the earliest of the running workers started; INT64_MAX: none is running. */
 static gl_ms working_since(const struct gl_view *v)
 {
     gl_ms since = INT64_MAX;
@@ -35,8 +36,8 @@ const struct gl_questions_run *gl_worker_question_of(const struct gl_questions *
     if (r == NULL || (r->job_id.n > 0 && !gl_str_eq(r->job_id, v->job.job_id))) {
         return NULL;
     }
-    /* Another node has its own file, unless they share a disk: this one may be of an earlier day.
-     */
+    /* Another node has a file of its own, unless the nodes share a disk. The file here may be left
+     * over from an earlier time. */
     return is_elsewhere(v) && !gl_question_is_since(r->asked_at, working_since(v)) ? NULL : r;
 }
 
@@ -55,7 +56,7 @@ struct gl_strs gl_worker_question_decisions(const struct gl_question *r)
 
 /* ---- the command ---- */
 
-/* Nothing that a shell takes for anything else. */
+/* Is this word safe in a shell without quotes? */
 static bool is_plain(gl_str word)
 {
     for (size_t i = 0; i < word.n; i++) {
@@ -141,7 +142,7 @@ gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v)
         const struct gl_question *r = &run->open[0];
         struct gl_strs words = gl_worker_question_decisions(r);
 
-        /* The command has quotes of its own, so it stands in none. */
+        /* The command may contain quotes, so it is not quoted itself. */
         gl_buf_fmt(&out,
                    "; request '%.*s' waits for a person%s%.*s%.*s; answer with: glia %.*s%.*s",
                    GL_STR_ARG(r->request_id), r->prompt.n > 0 ? ": " : "", GL_STR_ARG(r->prompt),
@@ -149,12 +150,12 @@ gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v)
                    GL_STR_ARG(gl_worker_question_command(a, v->job.job_id, r->request_id, words)),
                    GL_STR_ARG(gl_worker_question_others(a, words)));
     }
-    if (run->n == 0 && run->open_n > 0) { /* there are very many such runs */
-        gl_buf_fmt(&out, "; %llu request%s of its workers wait%s for a person: 'glia human list'",
+    if (run->n == 0 && run->open_n > 0) { /* too many runs: only counts are known */
+        gl_buf_fmt(&out, "; %llu request%s of its workers wait%s for a person ('glia human list')",
                    (unsigned long long)run->open_n, run->open_n == 1 ? "" : "s",
                    run->open_n == 1 ? "s" : "");
     } else if (run->open_n > 1) {
-        gl_buf_fmt(&out, "; %llu more wait%s, too: 'glia human list' shows them",
+        gl_buf_fmt(&out, "; %llu more wait%s ('glia human list')",
                    (unsigned long long)(run->open_n - 1), run->open_n == 2 ? "s" : "");
     }
     if (run->n > 0 && !gl_worker_question_has_reader(v)) {

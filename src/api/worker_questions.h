@@ -1,45 +1,46 @@
-/* worker_questions.h - what workers of bundles ask people (port/questions.h), as sentences and as
- * JSON.
+/* worker_questions.h - questions that workers of bundles ask people (port/questions.h), as
+ * sentences and as JSON.
  *
- * Which worker has asked the file does not say. What can be told is whether anybody may still be
- * there to read the answer: a worker of the job that was at work when the question was written. */
+ * The file does not say which worker asked. What can be told is whether anyone may still be waiting
+ * for the answer: a worker of the job that was running when the question was written. */
 #ifndef GL_API_WORKER_QUESTIONS_H
 #define GL_API_WORKER_QUESTIONS_H
 
 #include "api/view.h"
 #include "base/json.h"
 
-/* What the workers of this job ask; NULL: nothing, or what lies in its run's folder is not its. */
+/* The open questions of this job's workers; NULL: none, or the file in its run folder belongs to
+ * another job. */
 const struct gl_questions_run *gl_worker_question_of(const struct gl_questions *asks,
                                                      const struct gl_view *v, struct gl_arena *a);
 
-/* May a worker that has asked still be running? */
+/* May the worker that asked still be running? */
 bool gl_worker_question_has_reader(const struct gl_view *v);
 
-/* Behind what is said of the job; "" : nobody asks anything. */
+/* Appended to the sentence about the job; "": no questions. */
 gl_str gl_worker_question_sentence(struct gl_arena *a, const struct gl_view *v);
 
-/* One question, an object. `listens` as above. */
+/* One question, as an object. `listens`: gl_worker_question_has_reader(). */
 void gl_worker_question_write(struct gl_jw *w, gl_str job, gl_str run_id,
                               const struct gl_question *r, bool listens);
 
-/* Of a job, members of the object that is open in `w`: human_requests, requests, and what of them
- * is not told; nothing if there are none. If another node has the job requests_node, and
- * requests_since: only a file that was written later can hold what its workers ask. */
+/* Writes members of a job into the open object: human_requests, requests, and a note about what
+ * could not be read; nothing if there are none. If another node owns the job, requests_node and
+ * requests_since: only a file written after that can hold questions of its workers. */
 void gl_worker_question_write_job(const struct gl_view *v, struct gl_jw *w);
 
-/* What may be decided; never empty. Borrowed from the question. */
+/* The decisions on offer; never empty. Borrowed from the question. */
 struct gl_strs gl_worker_question_decisions(const struct gl_question *r);
 
-/* "human respond 01J... q --decision approve", with the first decision; to be pasted into a shell
- * as it is, so words are quoted where they must be: they come from a worker. */
+/* The command that answers with the first decision: "human respond 01J... q --decision approve".
+ * Words that come from a worker are quoted where needed, so it can be pasted into a shell. */
 gl_str gl_worker_question_command(struct gl_arena *a, gl_str job, gl_str request_id,
                                   struct gl_strs decisions);
 
-/* What else may stand at its end: " (or reject, ask)"; "" : nothing. */
+/* The other decisions: " (or reject, ask)"; "": none. */
 gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions);
 
 #define GL_WORKER_QUESTION_NO_READER \
-    "no worker that may have asked is running: the answer waits for the next attempt"
+    "no worker that may have asked is running; the answer is kept for the next attempt"
 
 #endif

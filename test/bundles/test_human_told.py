@@ -118,7 +118,7 @@ def test_what_is_told_to_type_can_be_typed(own, tmp_path):
     job = start(own, folder, "typed")
     for left, request in enumerate(ids):
         status = wait_told(box, "typed", len(ids) - left)
-        command = re.search(r"answer with: glia (human respond .*?)(; 1 more waits, too|$)",
+        command = re.search(r"answer with: glia (human respond .*?)(; 1 more waits |$)",
                             status["why"])[1]
         words = shlex.split(command)
         assert request in words and job in words, words

@@ -54,7 +54,7 @@ def test_who_waits_for_a_message_and_who_for_slots(box):
     b.worker("second", hold, safe_to_retry=True)
     b.worker("third", safe_to_retry=True).ends("first")
     start(box, b.edge("first", "third", "never").seed("first", {}).seed("second", {}))
-    says(box, "runs '")
+    says(box, "is running '")
     slow = wait_for("a queue", lambda: [n for n in ("first", "second") if "slot" in of(box, n)])[0]
     assert code_of(box, slow) == ["waits_for_agent", "waits_for_slots"]
     assert code_of(box, "third") == ["waits_for_message"]
@@ -68,7 +68,8 @@ def test_a_completion_that_came_too_early_is_told(box):
                              safe_to_retry=True)
     b.worker("late", "wait_file('go')\nsay(complete_step=True)", safe_to_retry=True).ends("first")
     start(box, b.seed("first", {}).seed("late", {}))
-    says(box, "runs 'late'; its sink has completed the run, which ends when all steps have")
+    says(box, "is running 'late'; its sink has completed the run, "
+              "which ends once all steps have ended")
     box.write("runs/one/go", "")
     says(box, "completed at")
 
@@ -77,7 +78,7 @@ def test_a_service_waits_for_messages(box):
     b = Bundle("why", policies={"job_type": "service"})
     b.worker("echo", "say(x=1)", step=False, output_message_type=None, safe_to_retry=True)
     start(box, b.seed("echo", {}))
-    says(box, "waits for messages to its agents: 'glia send ")
+    says(box, "waits for messages to its agents; send one with 'glia send ")
     assert box.json("job", "status", "one")["status"] == "running"
     assert box.json("job", "status", "one")["why"] == why(box)
 
@@ -86,7 +87,7 @@ def test_a_step_that_is_tried_again_says_when(box):
     b = Bundle("why").worker("bad", "sys.exit(3)", safe_to_retry=True, control={
         "retry": {"max_attempts": 3, "backoff_seconds": 50}}).ends("bad")
     start(box, b.seed("bad", {}))
-    says(box, "step 'bad' failed in attempt 1", "is tried again at", "(2 of 3)")
+    says(box, "step 'bad' failed attempt 1", "next attempt at", "(2 of 3)")
 
 
 def test_a_review_says_how_to_decide_and_that_is_how(box):
@@ -98,7 +99,7 @@ def test_a_review_says_how_to_decide_and_that_is_how(box):
     for pid in list(keepers(box.data)):
         os.kill(pid, signal.SIGKILL)
     job = box.json("job", "status", "one")["job_id"]
-    says(box, "step 'pay' waits for its agent 'pay', which waits for a person: ",
+    says(box, "step 'pay' waits for its agent 'pay', which waits for a person to review it: ",
          f"decide with 'glia human respond {job} pay --decision rerun' (or done, failed)")
     box.write("runs/one/go", "")
     box.glia("human", "respond", job, "pay", "--decision", "rerun")

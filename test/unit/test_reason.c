@@ -60,8 +60,8 @@ static const struct gl_reason_live live = {.step = explain_pool, .is_quarantined
 /* It must read well behind "step 'a' ", too. */
 static bool begins_with_a_verb(gl_str why)
 {
-    static const char *const verbs[] = {"completed", "failed", "is",  "runs",
-                                        "sleeps",    "waits",  "was", NULL};
+    static const char *const verbs[] = {"completed", "failed", "had",   "has", "is",
+                                        "reuses",    "sleeps", "waits", "was", NULL};
     gl_str rest, word = gl_str_cut(why, ' ', &rest);
 
     word.n -= word.n > 0 && (word.p[word.n - 1] == ':' || word.p[word.n - 1] == ',');
@@ -184,8 +184,8 @@ static void assert_told(struct rig *r, uint32_t number, int64_t item, enum gl_wh
     golden_say(gl_why_code_word(b.code), b.text);
 }
 
-#define TO_DO                                                                \
-    "cancel the job ('glia job cancel 01J'), or mend the record and resume " \
+#define TO_DO                                                                  \
+    "cancel the job ('glia job cancel 01J'), or repair the record and resume " \
     "it ('glia job resume 01J')"
 
 static void a_step_whose_record_is_damaged_offers_what_is_not_refused(void **state)
