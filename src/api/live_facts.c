@@ -1,3 +1,4 @@
+/* live_facts.c - collects the facts of one job, and answers from them. */
 #include "api/live_facts.h"
 
 #include "base/check.h"
@@ -8,7 +9,7 @@ enum { FACTS_MAX = 100 };
 
 /* ---- answers ---- */
 
-/* There are a few, of steps that are queued or run. */
+/* A linear search: only queued and running steps have facts. */
 static const struct gl_fact *find(const struct gl_facts *f, uint32_t place)
 {
     for (size_t i = 0; i < f->steps_n; i++) {

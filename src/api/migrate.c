@@ -1,3 +1,9 @@
+/* migrate.c - the migration: check sessions, open a session on the target, copy page by page,
+ * verify, mark as done.
+ *
+ * Every transaction writes some records together with the progress record, guarded by the revision
+ * of that record and by our session being alive. So two migrations into one target cannot
+ * interleave, and a transaction with unknown outcome can be resolved by its id. */
 #include "api/migrate.h"
 
 #include "base/check.h"
@@ -9,7 +15,7 @@ enum {
     CHUNK_BYTES = 4 << 20, /* one transaction */
     TTL_MS = 120000,
     RENEW_EVERY = 16, /* transactions */
-    ASKED_MAX = 20,   /* what became of a transaction */
+    ASKED_MAX = 20,   /* attempts to resolve a transaction */
     STATE_BYTES_MAX = 4096,
 };
 
@@ -28,10 +34,10 @@ static void on_session_ended(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    m->done(m); /* if its end did not arrive, its deadline will */
+    m->done(m); /* if session_end was lost, the session expires */
 }
 
-/* With the session: whoever comes next need not wait for its deadline. */
+/* Ends the session as well, so that the next user need not wait for its deadline. */
 static void finish_session(struct gl_migrate *m, int code, const char *why)
 {
     m->code = code == 0 ? 0 : gl_why(&m->why, code, "%s", why);
@@ -52,7 +58,7 @@ static void on_answer(struct gl_store_req *req)
     }
 }
 
-/* For a call: `next` goes on with the answer. If the call fails, that is the end. */
+/* The request for a call: `next` gets the answer. If the call fails, the migration ends. */
 static struct gl_store_req *call(struct gl_migrate *m, gl_store_done *next)
 {
     m->next_done = next;
@@ -72,7 +78,7 @@ static void add_text(struct gl_sha256 *s, gl_str text)
 
 static void add_write(struct gl_migrate_sum *sum, const struct gl_write *w)
 {
-    bool is_put = w->type == GL_WRITE_PUT; /* what an engine leaves elsewhere means nothing */
+    bool is_put = w->type == GL_WRITE_PUT; /* of others they mean nothing */
     uint64_t numbers[] = {
         (uint64_t)w->type,
         is_put ? w->rev : 0,
@@ -117,7 +123,7 @@ static bool is_excluded(const struct gl_write *w)
     return gl_str_is(w->kind, "lease") || gl_str_eq(w->kind, KIND);
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 static gl_str write_state(struct gl_migrate *m, size_t at, gl_str after, const char *state)
 {
@@ -143,7 +149,7 @@ static gl_str write_state(struct gl_migrate *m, size_t at, gl_str after, const c
     return text;
 }
 
-/* GL_E_EXISTS: it is another one's, or over. */
+/* GL_E_EXISTS: it belongs to another migration, or is complete. */
 static int read_state(struct gl_migrate *m, gl_str text)
 {
     struct gl_json j;
@@ -157,11 +163,11 @@ static int read_state(struct gl_migrate *m, gl_str text)
     root = gl_json_root(&j);
     if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "source"), &m->arena), m->source)) {
         return gl_why(&m->why, GL_R_MIGRATION_OTHER,
-                      "the target holds a migration from elsewhere: from %.*s",
+                      "the target holds a migration from another source: %.*s",
                       GL_STR_ARG(gl_json_str(&j, gl_json_get(&j, root, "source"), &m->arena)));
     }
     if (!gl_str_is(gl_json_str(&j, gl_json_get(&j, root, "state"), &m->arena), "copying")) {
-        return gl_why(&m->why, GL_R_MIGRATION_DONE, "this migration has been done already");
+        return gl_why(&m->why, GL_R_MIGRATION_DONE, "this migration is already complete");
     }
     m->after = gl_json_str(&j, gl_json_get(&j, root, "after"), &m->arena);
     (void)gl_json_u64(&j, gl_json_get(&j, root, "at"), &at);
@@ -195,7 +201,7 @@ static void on_resolved(struct gl_store_req *req)
     if (req->status == 0) {
         on_arrived(m);
     } else if (req->status == GL_E_CONFLICT) {
-        commit(m); /* it never arrived */
+        commit(m); /* it was never applied */
     } else if (++m->resolves_n < ASKED_MAX) {
         resolve(m);
     } else {
@@ -213,8 +219,7 @@ static void on_committed(struct gl_store_req *req)
         m->resolves_n = 0;
         resolve(m);
     } else if (req->status == GL_E_CONFLICT) {
-        finish_session(m, GL_E_CONFLICT,
-                       "somebody else writes into the target: another migration, or a node");
+        finish_session(m, GL_E_CONFLICT, "another migration or a node is writing to the target");
     } else {
         finish_session(m, req->status, req->why.text);
     }
@@ -227,7 +232,7 @@ static void commit(struct gl_migrate *m)
     m->to->ops->commit(m->to, &m->req, &m->tx);
 }
 
-/* `writes` has room for one more, behind its `n`: how far it is then. */
+/* Commits `n` writes and, in the free place after them, the new progress. */
 static void commit_progress(struct gl_migrate *m, struct gl_write *writes, size_t n, gl_str state)
 {
     writes[n] = (struct gl_write){
@@ -252,7 +257,7 @@ static void read_page(struct gl_migrate *m, struct gl_store *store, gl_str after
     store->ops->export(store, call(m, done), m->context, after, m->page);
 }
 
-/* What comes with the page, as it shall arrive. */
+/* Copies a page of writes in the form in which they are to arrive. */
 static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
 {
     struct gl_arena *a = &m->page_arena;
@@ -275,7 +280,7 @@ static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
     m->next = gl_str_dup(a, req->next);
 }
 
-/* ---- the end: is it all there? ---- */
+/* ---- verifying ---- */
 
 static void finish_ok(struct gl_migrate *m)
 {
@@ -313,9 +318,8 @@ static void check_sum(struct gl_migrate *m)
         finish_session(
             m, GL_E_CONFLICT,
             gl_str_fmt(&m->arena,
-                       "the %s holds something else than what was copied (%llu entries, %llu "
-                       "were copied): somebody has used it meanwhile; empty the target and begin "
-                       "anew",
+                       "the %s does not match what was copied (%llu entries, %llu were copied); "
+                       "it was used during the migration: empty the target and start over",
                        which, (unsigned long long)m->seen.writes_n,
                        (unsigned long long)m->sum.writes_n)
                 .p);
@@ -367,8 +371,8 @@ static void on_page(struct gl_store_req *req)
     keep_page(m, req);
     if (m->at > m->writes_n) {
         finish_session(m, GL_E_CONFLICT,
-                       "the source has changed since the last try: empty the target and "
-                       "begin anew");
+                       "the source has changed since the last run; empty the target and "
+                       "start over");
         return;
     }
     copy_page(m);
@@ -384,7 +388,8 @@ static size_t bytes_of(const struct gl_write *w)
     return w->kind.n + w->id.n + w->value.n;
 }
 
-/* The next part of the page, as one transaction; behind the last the next page. */
+/* Copies the next part of the page as one transaction; with the last part the position moves to the
+ * next page. */
 static void copy_page(struct gl_migrate *m)
 {
     struct gl_write *writes;
@@ -416,9 +421,9 @@ static void on_renewed(struct gl_store_req *req)
     struct gl_migrate *m = req->owner;
 
     if (req->status == GL_E_GONE) {
-        finish_session(m, GL_E_CONFLICT, "another migration into this target has begun");
+        finish_session(m, GL_E_CONFLICT, "another migration into this target has started");
     } else if (m->at < m->writes_n) {
-        copy_page(m); /* one that failed is made up for by the next */
+        copy_page(m); /* a failed renewal is made up for by the next */
     } else {
         next_page(m);
     }
@@ -485,7 +490,8 @@ static void on_empty(struct gl_store_req *req)
     struct gl_migrate *m = req->owner;
 
     if (req->writes_n > 0) {
-        end(m, GL_E_EXISTS, "the target is not empty: it must be, or hold a try of this migration");
+        end(m, GL_E_EXISTS,
+            "the target is not empty; it may hold only an unfinished run of this migration");
     } else {
         open_session(m);
     }
@@ -509,7 +515,7 @@ static void on_state(struct gl_store_req *req)
     }
 }
 
-/* True: one lives, and m->code and m->why say so. */
+/* True: a node is alive; m->code and m->why say so. */
 static bool refuse_live_session(struct gl_migrate *m, const struct gl_store_req *req,
                                 const char *which)
 {
@@ -517,10 +523,11 @@ static bool refuse_live_session(struct gl_migrate *m, const struct gl_store_req 
         const struct gl_session_info *s = &req->sessions[i];
 
         if (!s->dead && s->left_ms >= 0 && !gl_str_is(s->node, GL_MIGRATE_NODE)) {
-            m->code = gl_why(&m->why, GL_R_STORE_IN_USE,
-                             "node %.*s uses the %s: stop it first, or wait until its session has "
-                             "ended",
-                             GL_STR_ARG(s->node), which);
+            m->code =
+                gl_why(&m->why, GL_R_STORE_IN_USE,
+                       "node %.*s is using the %s; stop it first, or wait until its session has "
+                       "expired",
+                       GL_STR_ARG(s->node), which);
             return true;
         }
     }

@@ -1,3 +1,4 @@
+/* nodes.c - reads sessions: which is a node's newest, what it publishes, which pools it offers. */
 #include "api/nodes.h"
 
 #include "api/migrate.h"
@@ -40,7 +41,7 @@ static bool is_newer(const struct gl_session_info *a, const struct gl_session_in
     return a->dead != b->dead ? b->dead : a->incarnation > b->incarnation;
 }
 
-/* In the order of the store; the caller frees the map. */
+/* In the order of the store. The caller frees the map. */
 static void newest_sessions(const struct gl_nodes *n, struct gl_arena *a, struct gl_map *ret)
 {
     gl_map_init(ret);
@@ -49,7 +50,7 @@ static void newest_sessions(const struct gl_nodes *n, struct gl_arena *a, struct
         const struct gl_session_info **known = gl_map_find(ret, s->node);
 
         if (s->dead && gl_str_is(s->node, GL_MIGRATE_NODE)) {
-            continue; /* it was no node */
+            continue; /* a migration is not a node */
         }
         if (known == NULL) {
             known = GL_NEW(a, const struct gl_session_info *);
@@ -89,7 +90,7 @@ static bool read_about(const struct gl_session_info *s, struct gl_arena *a, stru
            gl_json_is(gl_json_root(ret), GL_JSON_OBJECT);
 }
 
-/* As it is; but times are told as everywhere. */
+/* Unchanged, except that times are written in the API's format. */
 static void write_value(const struct gl_json *j, gl_str key, gl_jnode value, struct gl_jw *w)
 {
     char text[GL_TIMES_BYTES];
@@ -135,7 +136,7 @@ static void write_node(struct gl_arena *a, const struct gl_nodes *n,
     gl_jw_put_u64(w, "incarnation", s->incarnation);
     gl_jw_put_c(w, "status", gl_node_status_words[status_of(n, s)]);
     gl_jw_put_bool(w, "leader", leads(n, s));
-    gl_jw_key(w, "own"); /* the one that answers */
+    gl_jw_key(w, "own"); /* the node that answers */
     gl_jw_bool(w, n->own.n > 0 && gl_str_eq(n->own, s->id));
     gl_jw_key(w, "deadline_in_ms");
     if (s->left_ms == INT64_MAX || s->dead) {
@@ -188,19 +189,19 @@ int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name
     if (matches == 1) {
         write_node(a, n, found, w);
     } else if (matches == 0) {
-        err =
-            gl_why(reterr_why, GL_R_NO_SUCH_NODE,
-                   "there is no node '%.*s': 'glia node list --all' shows them", GL_STR_ARG(name));
+        err = gl_why(reterr_why, GL_R_NO_SUCH_NODE,
+                     "there is no node '%.*s'; 'glia node list --all' shows all nodes",
+                     GL_STR_ARG(name));
     } else {
         err = gl_why(reterr_why, GL_R_NODE_AMBIGUOUS,
-                     "more than one node begins with '%.*s': give more of its name",
+                     "more than one node begins with '%.*s'; give more of the name",
                      GL_STR_ARG(name));
     }
     gl_map_done(&newest);
     return err;
 }
 
-/* ---- the whole ---- */
+/* ---- the cluster ---- */
 
 struct pool {
     gl_str name;
@@ -236,7 +237,7 @@ static void add_pool(struct sums *sums, const struct gl_json *j, gl_jnode e, str
     p->waiting += number(j, e, "waiting");
 }
 
-/* What a node that lives says of itself. */
+/* Adds what a live node publishes about itself. */
 static void add_about(struct sums *sums, const struct gl_session_info *s, struct gl_arena *a)
 {
     struct gl_json j;
@@ -321,7 +322,7 @@ void gl_nodes_write_cluster(struct gl_arena *a, const struct gl_nodes *n, struct
 struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str session)
 {
     gl_str rest;
-    /* All that live are listed: one that is not is dead. Its id still tells whose it was. */
+    /* All live sessions are listed, so one that is missing is dead. Its id still names the node. */
     struct gl_nodes_owner o = {.session = session,
                                .node = gl_str_cut(session, '#', &rest),
                                .status = GL_NODE_DEAD,
@@ -358,7 +359,7 @@ static bool offers(const struct gl_json *j, const struct gl_step_spec *spec, str
     return false;
 }
 
-/* Guests and nodes that stop take no job that others leave. */
+/* Guests and stopping nodes take over no jobs. */
 static bool takes_jobs(const struct gl_json *j, const struct gl_job_record *job, struct gl_arena *a)
 {
     gl_jnode root = gl_json_root(j);
@@ -411,7 +412,7 @@ struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_no
 bool gl_nodes_has_successor(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
                             gl_str env_scope)
 {
-    /* Any node that comes is one, if there are no groups. */
+    /* Without groups, any node that joins can take over. */
     bool found = stack.n == 0 && env_scope.n == 0;
 
     for (size_t i = 0; i < n->sessions_n; i++) {

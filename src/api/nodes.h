@@ -1,7 +1,8 @@
-/* nodes.h - who shares the store: sessions, as people and programs want to see them.
+/* nodes.h - the nodes that share the store, from their sessions: as JSON, and as facts about the
+ * owner of a job.
  *
- * A node has many sessions over the time: the newest tells how it stands. What it says of itself
- * (`about`) is passed on as it is. Pure: what is looked at has been read from the store. */
+ * A node has many sessions over time; the newest tells its state. What it publishes about itself
+ * (`about`) is passed on unchanged. Pure: the sessions have been read from the store before. */
 #ifndef GL_API_NODES_H
 #define GL_API_NODES_H
 
@@ -10,8 +11,8 @@
 #include "model/job.h"
 #include "port/store.h"
 
-/* alive: it renews its session. late: its deadline is over, and nobody has declared it dead yet.
- * dead: so it stays; its jobs are free. */
+/* alive: it renews its session. late: its deadline has passed, but nobody has declared it dead yet.
+ * dead: final; its jobs may be taken over. */
 #define GL_NODE_STATUSES(X) \
     X(ALIVE, "alive")       \
     X(LATE, "late")         \
@@ -29,46 +30,47 @@ extern const char *const gl_node_status_words[];
 struct gl_nodes {
     const struct gl_session_info *sessions; /* as the store lists them; borrowed */
     size_t sessions_n;
-    const char *engine; /* of the store */
+    const char *engine; /* the store's engine */
     bool is_shared;
-    bool has_node; /* without a shared store: is there a node? Its session does not tell */
-    gl_str own;    /* the session of the node that is asked; "" : none */
-    gl_str leader; /* the session that owns the lease; "" : none */
+    bool has_node; /* is a node running? Without a shared store its session does not tell */
+    gl_str own;    /* the session of the node that answers; "": none */
+    gl_str leader; /* the session that holds the leader lease; "": none */
 };
 
-/* Copied: the answer of the store is gone when the leader is asked for. */
+/* A copy, because the store's answer is gone by the time the leader has been read. */
 struct gl_session_info *gl_nodes_copy(struct gl_arena *a, const struct gl_session_info *sessions,
                                       size_t n);
 
-/* {"nodes": [...]}: the dead ones only with `all`. */
+/* {"nodes": [...]}; dead ones only with `all`. */
 void gl_nodes_write(struct gl_arena *a, const struct gl_nodes *n, bool all, struct gl_jw *w);
-/* One node, by its name or the beginning of it. GL_E_NOT_FOUND, GL_E_INVALID: more than one. */
+/* One node, by its name or a prefix of it. GL_E_NOT_FOUND; GL_E_INVALID: the prefix is ambiguous.
+ */
 int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name, struct gl_jw *w,
                        struct gl_why *reterr_why);
-/* How the whole stands: how many nodes, who leads, slots of all. */
+/* The cluster as a whole: number of nodes, leader, slots of all pools. */
 void gl_nodes_write_cluster(struct gl_arena *a, const struct gl_nodes *n, struct gl_jw *w);
 
-/* Who has a job. */
+/* The owner of a job. */
 struct gl_nodes_owner {
-    gl_str session; /* "" : nobody; it was released */
+    gl_str session; /* "": no owner; the job was released */
     gl_str node;
     enum gl_node_status status;
-    gl_ms left_ms;       /* until its deadline; negative: so long over; INT64_MAX: none */
-    bool is_own;         /* the node that is asked */
-    bool was_own;        /* or that was it, before it began anew */
-    bool has_successors; /* a node that may take its job over lives, or any that comes may */
-    uint32_t inbox_n;    /* commands that wait for it */
+    gl_ms left_ms;       /* until its deadline; negative: overdue; INT64_MAX: no deadline */
+    bool is_own;         /* it is the node that answers */
+    bool was_own;        /* it is an earlier session of that node */
+    bool has_successors; /* a node that may take over is alive, or any node may */
+    uint32_t inbox_n;    /* commands queued for it */
 };
 
 struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str session);
-/* Does a node of this stack and env scope live? */
+/* Is a node of this stack and env scope alive? */
 bool gl_nodes_has_successor(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
                             gl_str env_scope);
 
-/* The live nodes of this stack and env scope that offer so many slots of a pool to any job. */
+/* The live nodes that offer enough slots of a pool for a step of this job. */
 struct gl_nodes_offer {
-    gl_str names; /* "'n2'", "'n2' and 'n3'", "'n2', 'n3' and 4 more"; "" : none */
-    bool by_node; /* the node that was asked about is one of them */
+    gl_str names; /* "'n2'", "'n2' and 'n3'", "'n2', 'n3' and 4 more"; "": none */
+    bool by_node; /* `node` is one of them */
 };
 
 struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_nodes *n,

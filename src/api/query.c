@@ -1,3 +1,8 @@
+/* query.c - running queries: resolving names of jobs, calling the store, rendering pages; and the
+ * simple queries (list, events, claims, nodes).
+ *
+ * A query has one call in flight at a time. It ends with gl_query_succeed() or gl_query_fail(),
+ * which free it. */
 #include "api/query.h"
 
 #include "api/query_parts.h"
@@ -10,7 +15,7 @@
 #include "model/job.h"
 
 enum {
-    ENTRIES_PAGE = 64, /* of a log, in one read */
+    ENTRIES_PAGE = 64, /* entries of a log in one read */
     RECORDS_PAGE = 100,
     PAGE_BYTES = 1 << 20,
     SCAN_MAX = 20000,
@@ -24,7 +29,8 @@ void gl_query_init(struct gl_query_context *q, struct gl_store *store)
     gl_list_init(&q->turns);
 }
 
-/* Before its answer is given: whoever hears it may ask whether anything is still under way. */
+/* Must run before the answer is delivered: its receiver may ask whether any query is still in
+ * flight. */
 static void query_unlink(struct gl_query *q)
 {
     gl_list_remove(&q->link);
@@ -73,7 +79,7 @@ void gl_query_fail(struct gl_query *q, int code, const char *why)
     struct gl_request *rq = q->rq;
 
     if (rq != NULL) {
-        rq->code = gl_why(&rq->why, code, "%s", why); /* which may go when the query leaves */
+        rq->code = gl_why(&rq->why, code, "%s", why); /* `why` may go with the query */
         rq->body = (gl_str){0};
         query_unlink(q);
         q->answer(q->owner, rq);
@@ -227,7 +233,7 @@ void gl_query_render(struct gl_query *q, void (*render)(struct gl_query *q),
     gl_work_post(is_small ? NULL : q->context->work, &q->task);
 }
 
-/* ---- which job? ---- */
+/* ---- finding the job ---- */
 
 static void found_job(struct gl_query *q, gl_str job)
 {
@@ -254,7 +260,7 @@ bool gl_query_is_unrecoverable(const struct gl_query *q)
 void gl_query_no_such_job(struct gl_query *q)
 {
     gl_query_fail(q, GL_R_NO_SUCH_JOB,
-                  gl_str_fmt(&q->arena, "there is no job '%.*s': 'glia job list' shows them",
+                  gl_str_fmt(&q->arena, "there is no job '%.*s'; 'glia job list' shows all jobs",
                              GL_STR_ARG(q->name))
                       .p);
 }
@@ -270,7 +276,7 @@ static void on_prefix(struct gl_store_req *req)
     } else {
         gl_query_fail(q, GL_R_JOB_AMBIGUOUS,
                       gl_str_fmt(&q->arena,
-                                 "more than one job begins with '%.*s': give more of its id",
+                                 "more than one job begins with '%.*s'; give more of the id",
                                  GL_STR_ARG(q->name))
                           .p);
     }
@@ -294,8 +300,7 @@ static void on_run(struct gl_store_req *req)
         gl_query_fail(
             q, GL_R_NO_SUCH_JOB,
             gl_str_fmt(&q->arena,
-                       "there is no job '%.*s', and it is too short for the beginning of an id: "
-                       "that needs %d characters at least",
+                       "there is no job '%.*s'; a prefix of an id needs at least %d characters",
                        GL_STR_ARG(q->name), PREFIX_BYTES_MIN)
                 .p);
         return;
@@ -316,7 +321,7 @@ static void on_run(struct gl_store_req *req)
 static void find_job(struct gl_query *q)
 {
     if (q->name.n == 0 || q->name.n > GL_ID_BYTES_MAX) {
-        gl_query_fail(q, GL_R_JOB_NAME_INVALID, "a job's name has 1 to 128 characters");
+        gl_query_fail(q, GL_R_JOB_NAME_INVALID, "a job id or run id is 1 to 128 characters");
     } else if (gl_id_valid(q->name)) {
         found_job(q, q->name);
     } else {
@@ -378,7 +383,7 @@ static void on_list(struct gl_store_req *req)
     gl_query_render(q, run_list, list_rendered);
 }
 
-/* Records of q->listing that `each` wants, as the array `name`, up to q->limit. */
+/* Writes the records of q->listing that `each` accepts as the array `name`, up to q->limit. */
 static void list_all(struct gl_query *q, const char *name, gl_str after,
                      bool (*each)(struct gl_query *q, const struct gl_record *r))
 {
@@ -412,15 +417,15 @@ void gl_query_list(struct gl_query *q)
     if (rq->status.n > 0 && gl_schema_word(gl_job_status_words, rq->status) < 0) {
         gl_query_fail(
             q, GL_R_NO_SUCH_STATUS,
-            "there is no such status: pending, running, pausing, paused, cancelling, completed, "
-            "failed or cancelled");
+            "no such status; use pending, running, pausing, paused, cancelling, completed, failed "
+            "or cancelled");
         return;
     }
     if (rq->after.n > 0 && !gl_id_valid(rq->after)) {
         gl_query_fail(q, GL_R_AFTER_INVALID,
                       gl_str_fmt(&q->arena,
-                                 "'%.*s' is no job id to continue after: give `next` of the page "
-                                 "before, a whole id",
+                                 "'%.*s' is not a job id; give `next` of the previous page as "
+                                 "`after`",
                                  GL_STR_ARG(rq->after))
                           .p);
         return;
@@ -432,17 +437,16 @@ void gl_query_list(struct gl_query *q)
 
 /* ---- events ---- */
 
-/* A page counts events, the store counts entries, and an entry has up to a few hundred events: so
- * entries are read a few at a time until the page is full or the log ends. */
+/* A page counts events, but the store counts entries, and an entry has up to a few hundred events.
+ * So entries are read a few at a time until the page is full or the log ends. */
 static void read_entries(struct gl_query *q);
 
 static void answer_events(struct gl_query *q, struct gl_events *e)
 {
     q->rq->count = gl_render_events_end(e, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->limit;
-    if (q->rq->count == 0 && gl_query_is_unrecoverable(q)) { /* nobody should wait for more */
-        gl_query_fail(q, GL_R_JOB_DAMAGED,
-                      "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
+    if (q->rq->count == 0 && gl_query_is_unrecoverable(q)) { /* do not wait for more */
+        gl_query_fail(q, GL_R_JOB_DAMAGED, "the job's record is damaged: " GL_JOB_DAMAGED_ADVICE);
         return;
     }
     gl_query_succeed(q);
@@ -491,7 +495,7 @@ static void on_events_job(struct gl_query *q)
     struct gl_job_record job;
 
     if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
-        job.last_seq = INT64_MAX; /* damaged: all there is */
+        job.last_seq = INT64_MAX; /* damaged: return everything there is */
     }
     *e = (struct gl_events){.from = q->rq->events.from,
                             .at = q->rq->events.from,
@@ -503,7 +507,8 @@ static void on_events_job(struct gl_query *q)
     read_entries(q);
 }
 
-/* The job first, its log after: so a job that is said to have ended has told everything. */
+/* The job is read before its log. So if the record says that the job has ended, the log is
+ * complete. */
 void gl_query_events(struct gl_query *q)
 {
     q->limit = gl_query_limit(q->rq->events.limit, GL_QUERY_ROWS);
@@ -536,8 +541,7 @@ void gl_query_claims(struct gl_query *q)
     const struct gl_claims_request *rq = &q->rq->claims;
 
     if (rq->state.n > 0 && gl_schema_word(gl_claim_state_words, rq->state) < 0) {
-        gl_query_fail(q, GL_R_NO_SUCH_STATE,
-                      "there is no such state: claimed, done, failed or expired");
+        gl_query_fail(q, GL_R_NO_SUCH_STATE, "no such state; use claimed, done, failed or expired");
         return;
     }
     q->limit = gl_query_limit(rq->limit, GL_QUERY_ROWS);
@@ -554,9 +558,9 @@ static void on_claim(struct gl_store_req *req)
 
     if (req->records[0].rev == 0) {
         gl_query_fail(q, GL_R_NO_SUCH_CLAIM,
-                      "nobody has ever claimed that key: 'glia claim list' shows them");
+                      "nobody has ever claimed that key; 'glia claim list' shows all claims");
     } else if (!read_claim(&q->arena, &req->records[0], &c)) {
-        gl_query_fail(q, GL_R_CLAIM_DAMAGED, "the record of this claim is damaged");
+        gl_query_fail(q, GL_R_CLAIM_DAMAGED, "the claim's record is damaged");
     } else {
         gl_claim_write(&q->w, q->rq->claim.key, &c, 0);
         gl_query_succeed(q);
@@ -654,7 +658,7 @@ void gl_query_cluster(struct gl_query *q)
     with_nodes(q, write_cluster);
 }
 
-/* ---- the door ---- */
+/* ---- entry ---- */
 
 uint32_t gl_query_limit(uint32_t asked, uint32_t otherwise)
 {

@@ -1,8 +1,8 @@
 /* query_agents.c - the agents of a bundle's job, the messages that wait for them, and dead letters.
  *
- * Records are read member by member: they may be of a release that knows more of them. The flow is
- * the node's, if it has it, and units are read a few at a time, because each may have a large
- * state: they are parsed and rendered on another thread (port/work.h). */
+ * Records are read member by member, because they may come from a release that knows more members.
+ * The node's flow is used if it has it. Units are read a few at a time, because each may have a
+ * large state, and are parsed and rendered on another thread (port/work.h). */
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "base/check.h"
@@ -13,22 +13,22 @@
 
 enum {
     LETTERS_PAGE = 500,
-    LETTERS_COUNTED = 20000, /* beyond that, how many wait for each agent is left out */
-    NUMBER_DIGITS = 12,      /* of a letter, in its id */
+    LETTERS_COUNTED = 20000, /* beyond that, the counts per agent are left out */
+    NUMBER_DIGITS = 12,      /* digits of a letter's number in its id */
     CHUNK = 16,              /* units in one read */
 };
 
-/* One question under way: the flow it needs, and the units it reads. */
+/* One query in flight: the flow it needs, and the units it reads. */
 struct gl_agents_reading {
     struct gl_work_task task;
     struct gl_query *q;
-    void *hold; /* the node's, on the flow; NULL: the flow is ours */
+    void *hold; /* the node's hold on the flow; NULL: the flow is ours */
     int code;
     struct gl_why why;
 
-    struct gl_arena page; /* the units that were read last, while they are parsed */
+    struct gl_arena page; /* the units read last, while they are being parsed */
     struct gl_record *units;
-    size_t at, units_n, all_n;                                                /* of q->keys */
+    size_t at, units_n, all_n; /* positions in q->keys */
     void (*each)(struct gl_query *q, size_t i, const struct gl_record *unit); /* on any thread */
     void (*then)(struct gl_query *q);
 };
@@ -40,14 +40,14 @@ struct doc {
     gl_jnode root;
 };
 
-/* What cannot be read is an empty object. */
+/* An unreadable record becomes an empty object. */
 static struct doc doc_of(struct gl_arena *a, const struct gl_record *r)
 {
     struct doc d;
 
     if (r->rev == 0 || r->damaged ||
         gl_json_parse(&d.j, gl_str_dup(a, r->value), GL_RECORD_BYTES_MAX, a, NULL) != 0) {
-        (void)gl_json_parse(&d.j, GL_S("{}"), 2, a, NULL); /* it is JSON */
+        (void)gl_json_parse(&d.j, GL_S("{}"), 2, a, NULL); /* valid JSON */
     }
     d.root = gl_json_root(&d.j);
     return d;
@@ -89,7 +89,7 @@ static void put_time(struct gl_jw *w, const char *name, gl_ms time)
     }
 }
 
-/* The head of all these answers. */
+/* The first members of all these answers. */
 static void begin(struct gl_query *q, const char *list)
 {
     gl_jw_object(&q->w);
@@ -99,7 +99,7 @@ static void begin(struct gl_query *q, const char *list)
     gl_jw_put_array(&q->w, list);
 }
 
-/* `next` "" : there is nothing more. */
+/* `next` "": there are no more pages. */
 static void end(struct gl_query *q, gl_str next)
 {
     gl_jw_end(&q->w);
@@ -143,7 +143,7 @@ static void on_flow_ready(struct gl_query *q)
 {
     if (q->graph->bundle == NULL) {
         gl_query_fail(q, GL_R_JOB_NOT_BUNDLE,
-                      gl_str_fmt(&q->arena, "job %.*s is of a flow: only bundles have agents",
+                      gl_str_fmt(&q->arena, "job %.*s is not a bundle, so it has no agents",
                                  GL_STR_ARG(q->job))
                           .p);
     } else if (q->rq->messages.agent.n > 0 &&
@@ -259,7 +259,7 @@ static void read_chunk(struct gl_agents_reading *r)
     s->ops->get(s, gl_query_call(q, on_chunk), q->tenant, q->keys + r->at, r->units_n);
 }
 
-/* Those that q->keys name, one or more. */
+/* Reads the units that q->keys name, at least one. */
 static void read_units(struct gl_query *q, size_t n,
                        void (*each)(struct gl_query *q, size_t i, const struct gl_record *unit),
                        void (*then)(struct gl_query *q))
@@ -275,10 +275,10 @@ static void read_units(struct gl_query *q, size_t n,
 /* ---- agents ---- */
 
 struct counts {
-    uint32_t *of; /* by number of the agent: letters that wait for it */
+    uint32_t *of; /* by number of the agent: letters waiting for it */
     uint32_t from, n;
     bool is_cut;
-    uint64_t bytes; /* of the states that are told */
+    uint64_t bytes; /* size of the states written so far */
 };
 
 static bool is_idle(gl_str status)
@@ -286,7 +286,7 @@ static bool is_idle(gl_str status)
     return status.n == 0 || gl_str_is(status, "pending") || gl_str_is(status, "waiting");
 }
 
-/* When it last began or ended something, or was last heard of. */
+/* When it last started or ended something, or gave a sign of life. */
 static gl_ms last_activity(const struct doc *d)
 {
     static const char *const times[] = {"attempt_at", "ended_at", "started_at", "active_at"};
@@ -300,14 +300,15 @@ static gl_ms last_activity(const struct doc *d)
     return latest;
 }
 
-/* The message a unit's worker has in its hands; 0: none. Taking one up is not written down with the
- * message, but with the unit. */
+/* The message that a unit's worker is handling; 0: none. Taking up a message is recorded with the
+ * unit, not with the message. */
 static int64_t handled_by(struct gl_arena *a, const struct doc *unit)
 {
     return gl_str_is(text_in(a, unit, "status"), "running") ? number_in(unit, "letter") : 0;
 }
 
-/* Of several agents, large states are left out: `state_bytes` says so, and one alone has it. */
+/* If several agents are listed, large states are left out; `state_bytes` shows their size, and a
+ * query for one agent includes it. */
 static bool has_room(struct gl_query *q, gl_str state)
 {
     struct counts *c = q->counts;
@@ -388,7 +389,7 @@ static void read_agents(struct gl_query *q)
     }
 }
 
-/* What is being handled does not, nor what an aggregator has got and keeps. */
+/* Messages being handled do not wait, nor do those that an aggregator has collected and keeps. */
 static bool waits(gl_str status)
 {
     return !gl_str_is(status, "handling") && !gl_str_is(status, "counted");
@@ -396,7 +397,7 @@ static bool waits(gl_str status)
 
 static void on_counted(struct gl_store_req *req)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* there may be many pages */
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* freed per page: there may be many */
     struct gl_query *q = req->owner;
     struct counts *c = q->counts;
     gl_str last = {0};
@@ -425,7 +426,7 @@ static gl_str job_prefix(struct gl_query *q)
     return gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job));
 }
 
-/* Which of them are wanted, by their numbers: one, or a page. */
+/* Selects agents by number: one, or a page. */
 static bool choose_agents(struct gl_query *q, struct counts *c)
 {
     uint32_t all = gl_flow_agents_n(q->graph);
@@ -452,7 +453,7 @@ static void count_letters(struct gl_query *q)
     struct counts *c = GL_NEW(&q->arena, struct counts);
 
     if (!choose_agents(q, c)) {
-        gl_query_fail(q, GL_E_NOT_FOUND, "there is no such agent to continue behind");
+        gl_query_fail(q, GL_E_NOT_FOUND, "`after` names no agent of this job");
         return;
     }
     c->of = GL_NEW_ARRAY(&q->arena, uint32_t, gl_flow_agents_n(q->graph) + 1);
@@ -486,7 +487,7 @@ static gl_str letter_id(struct gl_query *q, int64_t number)
                       (long long)number);
 }
 
-/* Its number, from "<job>/<number>". */
+/* The number of a letter, from "<job>/<number>". */
 static int64_t letter_number(gl_str id)
 {
     gl_str rest;
@@ -497,25 +498,25 @@ static int64_t letter_number(gl_str id)
         rest.p++;
         rest.n--;
     }
-    (void)gl_str_i64(rest, &n); /* 0: none of ours */
+    (void)gl_str_i64(rest, &n); /* not a number: 0, which is no letter's */
     return n;
 }
 
-/* What is told of them, once it is known who handles one. */
+/* The letters to write, once it is known which are being handled. */
 struct mail {
     struct letter {
         struct gl_record r;
-        gl_str whole; /* the message itself, where the letter does not have it */
-        int64_t to;   /* the number of its agent; -1: there is none */
+        gl_str whole; /* the message, if it is not in the letter */
+        int64_t to;   /* number of the receiving agent; -1: no such agent */
     } * letters;
     size_t n, n_max;
-    int64_t *units; /* who they are for, by number */
+    int64_t *units; /* the receiving agents, by number */
     size_t units_n;
-    int64_t *handled; /* by number of the agent: the letter it has; -1: not to be asked for */
+    int64_t *handled; /* by number of the agent: the letter it is handling; -1: still to be read */
     gl_str next;
 };
 
-/* `is_handled`: its agent's worker has it. */
+/* `is_handled`: its agent's worker is handling it. */
 static void write_letter(struct gl_query *q, struct gl_arena *a, const struct letter *l,
                          const struct doc *d, bool is_handled)
 {
@@ -560,7 +561,7 @@ static void note_handler(struct gl_query *q, size_t i, const struct gl_record *r
     m->handled[m->units[i]] = handled_by(&a, &unit);
 }
 
-/* Who has one of them in his hands? Of each agent that is written to, its unit tells. */
+/* Reads the unit of every receiving agent, to find which letters are being handled. */
 static void read_handlers(struct gl_query *q, gl_str next)
 {
     struct mail *m = q->counts;
@@ -596,7 +597,7 @@ static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to,
         .r = gl_query_copy_record(q, r), .whole = whole, .to = gl_flow_find_agent(q->graph, to)};
 }
 
-/* What an aggregator has counted is its own; when the job has ended nobody waits for it. */
+/* What an aggregator has collected belongs to it; after the end of the job nobody needs it. */
 static bool is_over(struct gl_query *q, struct gl_arena *a, const struct doc *d)
 {
     return !q->job_record.live && gl_str_is(text_in(a, d, "status"), "counted");
@@ -632,7 +633,7 @@ static void on_letters(struct gl_store_req *req)
                          : (gl_str){0});
 }
 
-/* One of them, whole. */
+/* A single message, whole. */
 static void on_letter(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
@@ -678,7 +679,7 @@ static void list_letters(struct gl_query *q)
         return;
     }
     if (q->rq->messages.after.n > 0 && (!gl_str_i64(q->rq->messages.after, &after) || after < 0)) {
-        gl_query_fail(q, GL_R_AFTER_INVALID, "'after' is the number of a message");
+        gl_query_fail(q, GL_R_AFTER_INVALID, "`after` must be the number of a message");
         return;
     }
     q->listing = (struct gl_listing){.kind = letter_kind(q),

@@ -1,5 +1,5 @@
-/* query_human.c - what waits for a person: steps, by the index "human", and questions of workers,
- * by what somebody has read in their files (port/questions.h). */
+/* query_human.c - what waits for a person: steps, from the index "human", and questions of workers,
+ * as read from their files (port/questions.h). */
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "api/worker_questions.h"
@@ -8,11 +8,11 @@
 #include "base/limits.h"
 #include "model/job.h"
 
-enum { KEYS_AT_ONCE = 64 }; /* in one read; even: a step and its job */
+enum { KEYS_AT_ONCE = 64 }; /* in one read; even, because a step and its job belong together */
 
-/* ---- the end ---- */
+/* ---- finishing ---- */
 
-/* What of the files is not read or not taken. */
+/* Problems with the files: what could not be read or was not accepted. */
 static void write_notes(struct gl_query *q)
 {
     bool is_open = false;
@@ -40,7 +40,7 @@ static void write_notes(struct gl_query *q)
 static void finish(struct gl_query *q)
 {
     gl_jw_end(&q->w);
-    if (q->asks_open_n > 0) { /* questions that were not told */
+    if (q->asks_open_n > 0) { /* questions not listed */
         gl_jw_put_u64(&q->w, "more", q->asks_open_n);
     }
     write_notes(q);
@@ -50,7 +50,7 @@ static void finish(struct gl_query *q)
 
 /* ---- questions of workers ---- */
 
-/* The run's job, if it is live and the questions can be its. */
+/* Writes the questions of a run, if its job is live and they can belong to it. */
 static void write_run(struct gl_query *q, struct gl_questions_run *run,
                       const struct gl_record *record)
 {
@@ -60,7 +60,7 @@ static void write_run(struct gl_query *q, struct gl_questions_run *run,
         (run->job_id.n > 0 && !gl_str_eq(run->job_id, record->id)) ||
         gl_view_record(&q->arena, &gl_job_schema, record->value, &job, NULL) != 0 ||
         !gl_str_eq(job.run_id, run->run_id)) {
-        q->asks_open_n -= run->open_n; /* of nobody any more */
+        q->asks_open_n -= run->open_n; /* no longer of a live job */
         run->job_id = (gl_str){0};
         return;
     }
@@ -82,7 +82,8 @@ static void on_jobs(struct gl_store_req *req)
     finish(q);
 }
 
-/* A run without a name of its own has that of its job. */
+/* The job of a run: named by the record of its run id; without a run id of its own, the run is
+ * named after its job. */
 static gl_str job_of(struct gl_query *q, const struct gl_questions_run *run,
                      const struct gl_record *record)
 {
@@ -153,7 +154,7 @@ static void on_steps(struct gl_store_req *req)
     gl_query_render(q, run_steps, steps_rendered);
 }
 
-/* The next ones of q->keys, which has q->taken of them: a step, its job, a step, ... */
+/* Reads the next of the q->taken keys: a step, its job, a step, ... */
 static void read_steps(struct gl_query *q)
 {
     struct gl_store *s = q->context->store;

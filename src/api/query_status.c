@@ -1,14 +1,14 @@
-/* query_status.c - a job and its steps (STATUS), and why they are as they are (WHY).
+/* query_status.c - a job and its steps (STATUS), and why they are in their states (WHY).
  *
  * Three ways to read the steps:
  *   scan   all of them, reduced to what one answer holds (scan.h): a status, or why
  *   page   some of them in the order of the flow, from a position on: the pages of a large job
  *   step   one, with its whole output
  *
- * The control thread asks the store and copies what comes back; parsing and rendering is work for
- * another thread (port/work.h). What only the node's memory knows is asked for in between, for a
- * bounded number of steps (facts). Pages, and scans of large jobs, wait for each other, so that
- * however many clients ask, they need the memory of one. */
+ * The control thread asks the store and copies what comes back; parsing and rendering are done on
+ * another thread (port/work.h). What only the node's memory knows is collected in between, for a
+ * bounded number of steps (live_facts.h). Pages, and scans of large jobs, take turns, so that
+ * memory does not grow with the number of clients. */
 #include "api/live_facts.h"
 #include "api/query_parts.h"
 #include "api/render.h"
@@ -22,10 +22,10 @@
 enum {
     PAGE_STEPS = 500,          /* records of one read, ... */
     PAGE_BYTES = 1 << 20,      /* ... and about their bytes; */
-    FIRST_BYTES = 256 << 10,   /* those of the first, which needs no turn */
-    CHUNK = 16,                /* records that are read by name at a time: they may be large */
-    INBOX_MAX = 100,           /* commands that are counted */
-    ITEMS_BYTES_MAX = 8 << 20, /* of the outputs of one step's instances, put together */
+    FIRST_BYTES = 256 << 10,   /* bytes of the first read, which needs no turn */
+    CHUNK = 16,                /* records read by name in one call: they may be large */
+    INBOX_MAX = 100,           /* commands in the inbox to count */
+    ITEMS_BYTES_MAX = 8 << 20, /* total size of the outputs of one step's instances in an answer */
 };
 
 struct status {
@@ -33,23 +33,23 @@ struct status {
     struct gl_query *q;
     struct gl_job_record job;
     const struct gl_flow *flow;
-    void *hold;   /* the node's, on the flow; NULL: the flow is ours */
-    gl_str graph; /* the record of a flow that patches have changed; "" : there is none */
+    void *hold;   /* the node's hold on the flow; NULL: the flow is ours */
+    gl_str graph; /* the record of a flow changed by patches; "": none */
     struct gl_scan scan;
     struct gl_view view;
     struct gl_facts facts;
 
-    struct gl_arena page; /* what was read last, while it is being parsed */
+    struct gl_arena page; /* the records read last, while they are being parsed */
     struct gl_record *records;
     size_t records_n;
-    size_t bytes; /* of all records so far */
+    size_t bytes; /* size of all records so far */
     bool has_more;
-    void (*then)(struct status *s); /* on the control thread, after that */
+    void (*then)(struct status *s); /* runs on the control thread when they have been parsed */
 
-    struct gl_link turn; /* in context->turns while it waits for one */
+    struct gl_link turn; /* in context->turns while waiting for a turn */
     bool has_turn;
 
-    /* Pages, and one step: from here on. */
+    /* Pages, and single steps: the position. */
     uint32_t number;
     int64_t item;
     uint32_t limit;
@@ -84,7 +84,7 @@ static void give_turn(struct gl_query_context *c)
     }
 }
 
-/* `then` when no other large job is being read. */
+/* Runs `then` when no other large job is being read. */
 static void wait_turn(struct status *s, void (*then)(struct status *s))
 {
     if (s->has_turn) {
@@ -195,7 +195,7 @@ static void on_owner(struct gl_query *q)
     gl_query_read(q, on_inbox);
 }
 
-/* All steps are known that will be: who has the job? */
+/* All steps that the answer needs have been read; next, the owner of the job. */
 static void on_all_steps(struct status *s)
 {
     struct gl_query *q = s->q;
@@ -235,7 +235,7 @@ static void on_added(struct gl_work_task *t)
     s->then(s);
 }
 
-/* Copies what came back, because the store frees it, and has it parsed. */
+/* Copies the records, because the store frees them, and has them parsed. */
 static void add(struct status *s, const struct gl_store_req *req, void (*then)(struct status *s))
 {
     size_t before = s->bytes;
@@ -246,7 +246,7 @@ static void add(struct status *s, const struct gl_store_req *req, void (*then)(s
         struct gl_record r = req->records[i];
 
         if (r.rev == 0) {
-            continue; /* asked for by name, and not there */
+            continue; /* requested by name, but it does not exist */
         }
         r.id = gl_str_dup(&s->page, r.id);
         r.value = gl_str_dup(&s->page, r.value);
@@ -307,7 +307,7 @@ static bool at_end(const struct status *s)
     return s->picks_n >= s->limit || s->number >= s->flow->steps.n;
 }
 
-/* What a patch has removed is on no page; a position may still name it. */
+/* Steps removed by a patch are on no page, but a position may still name one. */
 static void skip_removed(struct status *s)
 {
     while (s->item < 0 && s->number < s->flow->steps.n &&
@@ -316,7 +316,7 @@ static void skip_removed(struct status *s)
     }
 }
 
-/* Behind position (number, item): the instances of that step, then the next one. */
+/* Moves past position (number, item): to the next instance of that step, then to the next step. */
 static void advance(struct status *s)
 {
     if (s->item + 1 < (int64_t)s->scan.items_n[s->number]) {
@@ -328,7 +328,8 @@ static void advance(struct status *s)
     skip_removed(s);
 }
 
-/* Those that were asked for, up to the first with instances: these come before the next step. */
+/* Takes the steps that were read, up to the first with instances, because those come before the
+ * next step. */
 static void after_chunk(struct status *s)
 {
     for (size_t i = 0; i < s->asked_n && !at_end(s); i++) {
@@ -395,7 +396,7 @@ static void begin_page(struct status *s, uint32_t limit)
     wait_turn(s, read_chunk);
 }
 
-/* "12.-1": the step's number, and of an instance its item. */
+/* "12.-1": the step's number and, for an instance, its item. */
 static bool read_position(struct status *s, gl_str text)
 {
     gl_str rest = {0}, number = gl_str_cut(text, '.', &rest);
@@ -410,13 +411,12 @@ static bool read_position(struct status *s, gl_str text)
     return true;
 }
 
-/* A page that begins among the instances of a step must know how many there are: its step's record
- * says so, and is read first, though it is not on the page. */
+/* A page that begins among the instances of a step must know how many there are. The step's record
+ * says so; it is read first, although it is not on the page. */
 static void on_parent_added(struct status *s)
 {
     if (s->item >= (int64_t)s->scan.items_n[s->number]) {
-        gl_query_fail(s->q, GL_R_NO_SUCH_PAGE,
-                      "there is no such page: take `next` of the page before");
+        gl_query_fail(s->q, GL_R_NO_SUCH_PAGE, "no such page; use `next` of the previous page");
     } else {
         begin_page(s, s->q->limit);
     }
@@ -462,7 +462,7 @@ static void list_items(struct status *s)
     gl_query_read(s->q, on_items);
 }
 
-/* Too large for one answer: then its instances are to be asked for one by one. */
+/* If the outputs are too large for one answer, clients must ask for the instances one by one. */
 static void after_items(struct status *s)
 {
     if (s->has_more && s->scan.items_bytes[s->number] <= ITEMS_BYTES_MAX) {
@@ -507,7 +507,7 @@ static void on_one(struct gl_store_req *req)
 static void on_flow_ready(struct status *s)
 {
     struct gl_query *q = s->q;
-    /* Of a bundle the agents that work for the step are told, too: that is a scan. */
+    /* For a bundle the agents that work for the step are included: that is a scan. */
     bool is_one =
         q->rq->verb == GL_VERB_STATUS && q->rq->status.step.n > 0 && s->flow->bundle == NULL;
     bool is_page = q->rq->verb == GL_VERB_STATUS && q->rq->status.page.n > 0;
@@ -526,8 +526,7 @@ static void on_flow_ready(struct status *s)
                      key_of(s, (struct gl_view_pick){.number = s->number, .item = s->item}),
                      on_one);
     } else if (is_page && !read_position(s, q->rq->status.page)) {
-        gl_query_fail(q, GL_R_NO_SUCH_PAGE,
-                      "there is no such page: take `next` of the page before");
+        gl_query_fail(q, GL_R_NO_SUCH_PAGE, "no such page; use `next` of the previous page");
     } else if (is_page && s->item >= 0) {
         gl_query_get(q, GL_S("step"),
                      key_of(s, (struct gl_view_pick){.number = s->number, .item = -1}), on_parent);
@@ -538,7 +537,7 @@ static void on_flow_ready(struct status *s)
     }
 }
 
-/* A flow that has changed while its job ran is kept whole, with the changes. */
+/* A flow that was changed while its job ran is stored whole, changes included. */
 static void take_graph(struct status *s)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
@@ -576,7 +575,7 @@ static void decode(struct status *s)
     work(s, s->q->flow.n + s->graph.n <= GL_QUERY_AT_ONCE_BYTES, run_decode, on_decoded);
 }
 
-/* A flow takes several times the room of its text. */
+/* A decoded flow takes several times the memory of its text. */
 static void on_flow_text(struct status *s)
 {
     if (s->q->flow.n + s->graph.n > PAGE_BYTES) {
@@ -616,8 +615,8 @@ static void read_flow(struct status *s)
     gl_query_get(s->q, GL_S("flow"), s->job.flow, on_flow);
 }
 
-/* The node has the flows of the jobs in its memory: reading one of 100,000 steps anew would take
- * more room than all the rest. */
+/* The node has the flows of jobs in memory. Decoding one of 100,000 steps again would take more
+ * memory than everything else. */
 static void find_flow(struct status *s)
 {
     const struct gl_reason_live *live = s->q->context->live;
@@ -636,7 +635,7 @@ static void find_flow(struct status *s)
 
 /* ---- the job ---- */
 
-/* Only the job, and what may be wrong with it: a command that waits asks for no more. */
+/* Only the job and what may be wrong with it; a waiting command needs no more. */
 static void answer_brief(struct gl_query *q)
 {
     const struct gl_reason_live *live = q->context->live;
@@ -657,7 +656,7 @@ static void answer_brief(struct gl_query *q)
     gl_query_succeed(q);
 }
 
-/* Who waits for a job whose flow is gone waits in vain. */
+/* A job whose flow is gone will never finish, so clients must not wait for it. */
 static void on_brief_flow(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
@@ -725,7 +724,8 @@ void gl_query_status(struct gl_query *q)
     const struct gl_status_request *rq = &q->rq->status;
 
     if ((rq->step.n > 0) + (rq->page.n > 0) + rq->brief > 1) {
-        gl_query_fail(q, GL_R_ARGUMENTS_EXCLUSIVE, "'step', 'page' and 'brief' exclude each other");
+        gl_query_fail(q, GL_R_ARGUMENTS_EXCLUSIVE,
+                      "'step', 'page' and 'brief' are mutually exclusive");
         return;
     }
     q->limit = gl_query_limit(rq->limit, GL_PAGE_MAX);

@@ -1,3 +1,4 @@
+/* render.c - renders jobs, steps, events and reasons as JSON. */
 #include "api/render.h"
 
 #include "api/damage.h"
@@ -17,7 +18,7 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
     return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), field), a);
 }
 
-/* The node of a session; of none, nothing. */
+/* The node of a session; nothing without one. */
 static void write_node(gl_str session, struct gl_jw *w)
 {
     gl_str rest;
@@ -42,7 +43,7 @@ void gl_render_job(struct gl_arena *a, const struct gl_record *job, bool is_shar
     gl_jw_end(w);
 }
 
-/* The step has no record: nobody has reached it, and if the job has ended nobody will. */
+/* A step without a record has not been reached; if the job has ended, it never will be. */
 static struct gl_step_record unreached(const struct gl_step_spec *spec,
                                        const struct gl_job_record *job)
 {
@@ -56,7 +57,7 @@ static struct gl_step_record unreached(const struct gl_step_spec *spec,
     return r;
 }
 
-/* What a step with foreach hands on is the list of what its instances do. */
+/* The output of a step with foreach: the list of its instances' outputs. */
 static gl_str outputs_of(struct gl_arena *a, const struct gl_view_items *items, uint32_t n)
 {
     struct gl_buf out = {0};
@@ -105,7 +106,7 @@ static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t numb
     write_because(&b, w);
 }
 
-/* Does running it twice do harm? Who is about to run it again wants to know. */
+/* Whoever is about to rerun a step must know whether running it twice does harm. */
 static void write_safety(const struct gl_step_spec *spec, struct gl_jw *w)
 {
     if (spec->safety == GL_SAFETY_UNSAFE) {
@@ -113,14 +114,14 @@ static void write_safety(const struct gl_step_spec *spec, struct gl_jw *w)
     }
 }
 
-/* Where an output is that was left out, and how large it is. */
+/* Where to get an output that was left out. */
 static void write_reference(const struct gl_view *v, gl_str step_id, struct gl_jw *w)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
     gl_buf_fmt(&out, "/v1/contexts/%.*s/jobs/%.*s?step=", GL_STR_ARG(v->context),
                GL_STR_ARG(v->job.job_id));
-    for (size_t i = 0; i < step_id.n; i++) { /* an id has no other character that needs it */
+    for (size_t i = 0; i < step_id.n; i++) { /* ids have no other characters to escape */
         if (step_id.p[i] == '[' || step_id.p[i] == ']') {
             gl_buf_c(&out, step_id.p[i] == '[' ? "%5B" : "%5D");
         } else {
@@ -130,7 +131,7 @@ static void write_reference(const struct gl_view *v, gl_str step_id, struct gl_j
     gl_jw_put_str(w, "output_ref", gl_buf_view(&out));
 }
 
-/* A step as its record says, with what only the node that owns the job knows. */
+/* A step as recorded, plus what only the node that owns the job knows. */
 static void write_record(const struct gl_view *v, const struct gl_step_record *record,
                          uint32_t place, const struct gl_reason_live *live, struct gl_jw *w)
 {
@@ -153,7 +154,7 @@ static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
     gl_jw_put_texts(w, "needs", spec->needs_ids.items, spec->needs_ids.n);
 }
 
-/* Are all instances of a step in this view, and is what they hand on small enough? */
+/* Are all instances of the step in this view, and are their outputs small enough? */
 static bool has_items_output(const struct gl_view *v, uint32_t number)
 {
     return !(v->is_partial && !v->is_page) &&
@@ -229,8 +230,8 @@ static void render_all(struct gl_arena *a, const struct gl_view *v,
     }
 }
 
-/* How many steps there are, by status; and where the others are if these are not all. A page knows
- * nothing of the rest. */
+/* The number of steps by status and, if not all are listed, where the others are. A page does not
+ * know about the rest. */
 static void write_extent(const struct gl_view *v, struct gl_jw *w)
 {
     gl_jw_put_u64(w, "steps_total", v->steps_total);
@@ -273,7 +274,7 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
 {
     gl_jw_object(w);
     gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
-    if (!v->is_page) { /* else the steps it is about may be on another one */
+    if (!v->is_page) { /* the steps that explain it may be on another page */
         write_job_why(a, v, live, w);
     }
     write_troubles(v, live, w);
@@ -324,13 +325,13 @@ static void why_line(struct gl_arena *a, const struct gl_view *v, uint32_t numbe
     gl_jw_end(w);
 }
 
-/* It has begun and not ended, and more is known of it than its status. */
+/* Begun, not ended, and more than the status is known. */
 static bool is_open(const struct gl_step_record *r)
 {
     return r != NULL && r->step_id.n > 0 && !gl_step_status_is_terminal(r->status);
 }
 
-/* Everything that has begun and has not ended. */
+/* All steps that have begun and not ended. */
 static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live,
                     struct gl_jw *w)
 {
@@ -395,7 +396,7 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
     return 0;
 }
 
-/* Events are written with their number first: {"seq":12,... */
+/* Events begin with their number: {"seq":12,... */
 static int64_t seq_of(gl_str line)
 {
     gl_str rest = line, digits;
@@ -437,7 +438,8 @@ uint32_t gl_render_events_end(const struct gl_events *e, bool ended, struct gl_j
     return e->taken;
 }
 
-/* It has ended, or a record of it is damaged: it hears nobody's decision until that is mended. */
+/* The job has ended, or a record of it is damaged: it accepts no decisions until that is repaired.
+ */
 static bool takes_no_answer(struct gl_arena *a, const struct gl_record *job)
 {
     struct gl_job_record r;
@@ -455,7 +457,7 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, const str
     if (step->rev == 0 || step->damaged ||
         gl_view_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
         !gl_step_asks_a_person(&r) || takes_no_answer(a, job)) {
-        return; /* decided meanwhile, or no answer would be taken */
+        return; /* decided meanwhile, or no answer would be accepted */
     }
     gl_jw_object(w);
     gl_jw_put_str(w, "job_id", job->id);

@@ -1,4 +1,4 @@
-/* render_bundle.c - what the status of a bundle's job says besides its steps. */
+/* render_bundle.c - the members that only a bundle's job has. */
 #include "api/render.h"
 
 #include "api/reason.h"
@@ -43,7 +43,7 @@ static void write_policy(const struct gl_restart *r, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-/* Of the agents that have been started again. */
+/* For the agents that have been restarted. */
 static void write_policy_state(const struct gl_view *v, struct gl_jw *w)
 {
     gl_jw_put_object(w, "policy_state");
@@ -56,7 +56,7 @@ static void write_policy_state(const struct gl_view *v, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-/* Of the agents that have run something: who wants their logs begins here. */
+/* For the agents that have run something; their logs are found from here. */
 static void write_executions(const struct gl_view *v, struct gl_jw *w)
 {
     gl_jw_put_object(w, "executions");
@@ -70,7 +70,7 @@ static void write_executions(const struct gl_view *v, struct gl_jw *w)
             put_text(w, "status",
                      gl_reason_is_idle(v, i) ? GL_S("idle")
                                              : gl_str_of(gl_step_status_words[r->status]));
-            if (r->node.n > 0) { /* a store that is not shared has one node only */
+            if (r->node.n > 0) { /* only recorded on a shared store */
                 put_text(w, "node", r->node);
             }
             gl_jw_end(w);
@@ -79,10 +79,10 @@ static void write_executions(const struct gl_view *v, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-/* What the job's own record leaves out where it is nothing. */
+/* Members that the job's record omits when they are zero. */
 static void write_recovery(const struct gl_job_record *r, struct gl_jw *w)
 {
-    bool is_held = r->hold == GL_HOLD_REVIEW; /* by an attempt whose outcome is not known */
+    bool is_held = r->hold == GL_HOLD_REVIEW; /* because of an attempt whose outcome is unknown */
 
     if (r->graph_revision == 0) {
         put_number(w, "graph_revision", 0);
@@ -102,7 +102,8 @@ struct sign {
     enum gl_failure failure;
 };
 
-/* By what is said of it: the records have no code. */
+/* Classifies a failure by the words of its reason, because the records have no code. Changing the
+ * wording of those reasons changes `error`. */
 static enum gl_failure failure_of(const struct gl_view *v, const struct gl_step_record *step)
 {
     static const struct sign signs[] = {

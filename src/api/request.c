@@ -1,9 +1,11 @@
+/* request.c - the tables of verbs and their fields, made from verbs.def and requests.def; reading
+ * and writing requests by them. */
 #include "api/request.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 
-/* ---- what goes with each verb ---- */
+/* ---- the fields of each verb ---- */
 
 #define PATH GL_FF_PATH
 #define QUERY GL_FF_QUERY
@@ -70,7 +72,7 @@ bool gl_verb_is_urgent(enum gl_verb verb)
     return kind == GL_KIND_QUERY || kind == GL_KIND_NODE || kind == GL_KIND_CLAIM;
 }
 
-/* The next segment of a path; a path ends where there is nothing behind a slash. */
+/* The next segment of a path. A trailing slash is ignored. */
 static bool next_segment(gl_str *rest, gl_str *ret)
 {
     if (rest->n > 0 && rest->p[0] == '/') {
@@ -140,7 +142,7 @@ bool gl_verb_has_path(enum gl_verb verb, gl_str path)
 
 /* ---- reading ---- */
 
-/* Where what goes with the verb is. All members of the union begin there. */
+/* The fields of the verb. All members of the union begin at the same address. */
 static void *rest_of(struct gl_request *rq)
 {
     return &rq->submission;
@@ -162,7 +164,7 @@ static const struct gl_field *field_in(const struct gl_schema *s, gl_str name, u
     return NULL;
 }
 
-/* A brace as the text in it; a path has these two and fields. */
+/* The member that a brace of a path stands for: context, job, or a field of the verb. */
 static gl_str *place_of(struct gl_request *rq, gl_str brace)
 {
     gl_str name = {.p = brace.p + 1, .n = brace.n - 2};
@@ -174,7 +176,7 @@ static gl_str *place_of(struct gl_request *rq, gl_str brace)
     if (gl_str_is(name, "job")) {
         return &rq->job;
     }
-    GL_ASSERT(f != NULL && f->type == GL_F_STR); /* a test reads all rows */
+    GL_ASSERT(f != NULL && f->type == GL_F_STR); /* a test checks all rows */
     return (gl_str *)((char *)rest_of(rq) + f->offset);
 }
 
@@ -196,7 +198,7 @@ int gl_request_argument(struct gl_request *rq, gl_str name, gl_str value, struct
     const struct gl_field *f = field_in(gl_verbs[rq->verb].takes, name, GL_FF_QUERY);
 
     if (f == NULL) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "this request knows no such argument");
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "this request has no such argument");
     }
     return gl_schema_read_text(f, value, rest_of(rq), reterr_why);
 }
@@ -260,7 +262,7 @@ static void put_argument(struct gl_arena *a, const struct gl_field *f, const voi
 const char *gl_request_path(struct gl_arena *a, const struct gl_request *rq)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    struct gl_request copy = *rq; /* place_of() gives a place to write to */
+    struct gl_request copy = *rq; /* place_of() needs a mutable request */
     const struct gl_schema *s = gl_verbs[rq->verb].takes;
     gl_str pattern = gl_str_of(gl_verbs[rq->verb].path), segment;
 

@@ -1,20 +1,20 @@
-/* request.h - what can be asked of a node, and what it answers. No bytes of HTTP, no sockets.
+/* request.h - requests to a node, and their answers. No HTTP, no sockets.
  *
- * verbs.def lists all verbs, requests.def what goes with each; both are read here. Submissions and
- * commands become events of the core and are answered when their transaction has committed. Queries
- * read the store and never enter the core. Remove and trim become events of retention, which
- * answers when its pass is over. Claims are changed past the core. Metrics answers in Prometheus's
- * text format, all others in JSON.
+ * verbs.def lists all verbs, requests.def the fields of each; both are expanded here. Submissions
+ * and commands become events of the core and are answered when their transaction has committed.
+ * Queries read the store and never enter the core. Remove and trim become events of retention,
+ * which answers at the end of its pass. Claims are handled by a component of the core. Metrics are
+ * in Prometheus's text format, all other answers are JSON.
  *
- *   gl_request_init()      a request that says nothing yet
+ *   gl_request_init()      an empty request
  *   gl_verb_find()         the verb of a method and a path
- *   gl_request_place()     take over what the path says, ...
+ *   gl_request_place()     fill in what the path says, ...
  *   gl_request_argument()  ... an argument of the query, ...
  *   gl_request_body()      ... the body
- *   gl_request_path()      the other way round, for clients: path and query, ...
+ *   gl_request_path()      the reverse, for clients: path and query, ...
  *   gl_request_write()     ... and the body
  *
- * The answer's body is JSON for the API's users; field names are those of docs/api.md. */
+ * Field names in answers are those of docs/api.md. */
 #ifndef GL_API_REQUEST_H
 #define GL_API_REQUEST_H
 
@@ -31,12 +31,12 @@ enum gl_verb {
 };
 
 enum gl_verb_kind {
-    GL_KIND_LOCAL,      /* whoever takes the request answers it */
-    GL_KIND_NODE,       /* the node tells of itself */
-    GL_KIND_QUERY,      /* the store is read */
-    GL_KIND_SUBMISSION, /* a new job */
-    GL_KIND_COMMAND,    /* of a job that exists */
-    GL_KIND_CLEANUP,    /* of ended jobs */
+    GL_KIND_LOCAL,      /* answered by whoever receives the request */
+    GL_KIND_NODE,       /* about the node itself */
+    GL_KIND_QUERY,      /* reads the store */
+    GL_KIND_SUBMISSION, /* creates a job */
+    GL_KIND_COMMAND,    /* acts on an existing job */
+    GL_KIND_CLEANUP,    /* removes ended jobs */
     GL_KIND_CLAIM,
 };
 
@@ -45,17 +45,17 @@ enum gl_content { GL_CONTENT_NONE, GL_CONTENT_FIELDS, GL_CONTENT_JSON, GL_CONTEN
 struct gl_verb_row {
     const char *word; /* unique, for programs */
     enum gl_verb_kind kind;
-    const char *method, *path;     /* {context}, {job}, {name}, ...: any one segment */
-    const struct gl_schema *takes; /* no fields: nothing but what every path has */
+    const char *method, *path;     /* {context}, {job}, {name}, ...: any single segment */
+    const struct gl_schema *takes; /* no fields: nothing beyond context and job */
     enum gl_content body;
-    unsigned status;          /* of HTTP, of success */
-    const char *doc, *answer; /* what it does, and what it answers */
+    unsigned status;          /* HTTP status on success */
+    const char *doc, *answer; /* what it does, and what it returns */
 };
 
 extern const struct gl_verb_row gl_verbs[GL_VERB_COUNT];
 
-/* Queries do not queue behind commands, and neither do claims, which expire if they are renewed
- * late. */
+/* Queries do not queue behind commands; neither do claims, which expire if they are renewed late.
+ */
 bool gl_verb_is_urgent(enum gl_verb verb);
 
 enum { GL_EVENTS_WAIT_MS_MAX = 30000 };
@@ -95,15 +95,15 @@ struct gl_request {
     enum gl_verb verb;
     gl_str context;
 
-    /* Which job: its id, a unique prefix of it (4 characters or more), or its run id. "" where the
-     * path has none. */
+    /* The job: its id, a unique prefix of it (4 characters or more), or its run id. "" if the path
+     * has none. */
     gl_str job;
 
-    /* The rest, by verb: the struct of which gl_verbs[verb].takes is the schema. */
+    /* The fields of the verb: the struct described by gl_verbs[verb].takes. */
     union {
         struct gl_submission_request submission;
         struct gl_command_request command;
-        struct gl_message_request message; /* of SEND, until it is one text */
+        struct gl_message_request message; /* of SEND, before it is encoded */
         struct gl_trim_request trim;
         struct gl_list_request list;
         struct gl_status_request status;
@@ -126,16 +126,16 @@ struct gl_request {
     /* The answer, valid inside `done` only. */
     int code; /* 0 or GL_E_* */
     struct gl_why why;
-    gl_str body;     /* JSON; on failure "", or the claim that stands in the way */
-    char job_id[27]; /* the job that `job` meant; "" if none was found */
-    uint32_t count;  /* EVENTS: how many there are */
-    bool ended;      /* EVENTS: the job is terminal, and these were the last */
-    bool existing;   /* SUBMIT: a job with this run id and the same content was there already */
+    gl_str body;     /* JSON; on failure "", or the claim in the way */
+    char job_id[27]; /* the id of the job that `job` named; "": not found */
+    uint32_t count;  /* EVENTS: number of events */
+    bool ended;      /* EVENTS: the job has ended, and these are the last */
+    bool existing;   /* SUBMIT: the job existed already, with the same run id and content */
 
-    /* The node's own use while under way. */
+    /* Private to the node. */
     struct {
         void *watcher;
-        uint32_t conflicts, resubmits; /* how often it was tried again, and why */
+        uint32_t conflicts, resubmits; /* how often it was retried, by cause */
     } node;
 };
 
@@ -145,20 +145,20 @@ void gl_request_init(struct gl_request *rq, enum gl_verb verb, gl_str context);
 
 enum { GL_CAPTURES_MAX = 4 };
 
-/* What the braces of a path stand for, in their order. */
+/* The values of the braces of a path, in order. */
 struct gl_captures {
     gl_str values[GL_CAPTURES_MAX];
     size_t n;
 };
 
-/* The verb of a path, if it has that method; GL_VERB_COUNT if not. *ret_known: the path has some.
- */
+/* The verb of a method and a path; GL_VERB_COUNT: none. *ret_known: the path exists, with this or
+ * another method. */
 enum gl_verb gl_verb_find(gl_str method, gl_str path, struct gl_captures *ret, bool *ret_known);
 bool gl_verb_has_path(enum gl_verb verb, gl_str path);
 
-/* What is read is borrowed from the texts and the tape, or lives in `a`. */
+/* What is read is borrowed from the texts and the JSON, or lives in `a`. */
 void gl_request_place(struct gl_request *rq, const struct gl_captures *captures);
-/* GL_E_NOT_FOUND: there is no such argument. */
+/* GL_E_NOT_FOUND: no such argument. */
 int gl_request_argument(struct gl_request *rq, gl_str name, gl_str value,
                         struct gl_why *reterr_why);
 int gl_request_body(struct gl_request *rq, const struct gl_json *j, struct gl_arena *a,
@@ -166,11 +166,11 @@ int gl_request_body(struct gl_request *rq, const struct gl_json *j, struct gl_ar
 
 /* ---- writing ---- */
 
-/* Path and query. What is absent or zero is left out. */
+/* Path and query. Absent and zero values are left out. */
 const char *gl_request_path(struct gl_arena *a, const struct gl_request *rq);
-/* The body, if the verb has one with fields. */
+/* The body, if it consists of fields. */
 void gl_request_write(const struct gl_request *rq, struct gl_buf *out);
-/* A text as one segment of a path, or as a value of a query. */
+/* Escapes a text as a segment of a path or a value of a query. */
 gl_str gl_request_escape(struct gl_arena *a, gl_str text);
 
 #endif

@@ -1,3 +1,7 @@
+/* scan.c - the scan of a job's steps.
+ *
+ * Two heaps hold the most important steps and units; whatever falls out of them shares one constant
+ * record per status. */
 #include "api/scan.h"
 
 #include "base/check.h"
@@ -5,7 +9,7 @@
 #include "base/mem.h"
 #include "model/bundle/agent.h"
 
-/* A step that is kept: its record as text, without an output that is too large. */
+/* A kept step: its record as text, without an output that is too large. */
 struct kept {
     struct gl_heap_item place;
     uint8_t rank;
@@ -15,9 +19,9 @@ struct kept {
     char text[];
 };
 
-enum { WANTED = 0 }; /* the rank of a step that was asked for by name */
+enum { WANTED = 0 }; /* the rank of a step requested by name */
 
-/* What an answer with room for some steps only tells first. */
+/* The order in which steps are kept when there is no room for all. */
 static uint8_t rank_of(const struct gl_step_record *r)
 {
     switch ((enum gl_step_status)r->status) {
@@ -60,8 +64,8 @@ static bool is_less_important(const struct gl_heap_item *a, const struct gl_heap
     return compare(GL_CONTAINER(a, struct kept, place), GL_CONTAINER(b, struct kept, place)) > 0;
 }
 
-/* Steps that are not kept share these: their status is all that is known of them. A blocked one
- * that is blocked on nothing would be taken for a damaged record. */
+/* Steps that are not kept share these: only their status is known. `blocked_on` is set because a
+ * step blocked on nothing means a damaged record. */
 static const struct gl_step_record known_only[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_READY] = {.status = GL_STEP_READY},
     [GL_STEP_QUEUED] = {.status = GL_STEP_QUEUED},
@@ -75,8 +79,8 @@ static const struct gl_step_record known_only[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_FAILED] = {.status = GL_STEP_FAILED},
 };
 
-/* Steps of the flow, and the instances of some of them; agents and what a patch has removed are
- * none. */
+/* Counts the steps of the flow and the instances of some of them, without agents and removed steps.
+ */
 static uint64_t count_all(const struct gl_job_record *job, const struct gl_flow *flow)
 {
     uint64_t n = job->items_n;
@@ -142,7 +146,7 @@ bool gl_scan_want(struct gl_scan *s, gl_str step)
 static void put_item(struct gl_arena *a, struct gl_view_items *items, uint32_t item,
                      const struct gl_step_record *r)
 {
-    if (item >= items->n) { /* in bytewise order of their ids: the largest comes early */
+    if (item >= items->n) { /* records come in bytewise order of ids, so large indexes come early */
         uint32_t n = item + item / 2 + 16;
         const struct gl_step_record **more;
 
@@ -201,8 +205,8 @@ static void keep(struct gl_scan *s, const struct kept *which, const struct gl_st
     gl_heap_push(h, &k->place);
 }
 
-/* Of a record that cannot be read only its name is left. Blocked on nothing, so that nobody is
- * asked to decide about it: damage.h says what can be done. */
+/* Of an unreadable record only the name is left. The step is blocked on nothing, so that nobody is
+ * asked for a decision; damage.h says what can be done. */
 static struct gl_step_record damaged(const struct gl_record *step, gl_str job)
 {
     struct gl_step_record r = {.status = GL_STEP_BLOCKED,
@@ -222,12 +226,12 @@ static void note_damage(struct gl_scan *s, const struct gl_step_record *r)
         return;
     }
     damaged_step = GL_NEW(s->arena, struct gl_step_record);
-    *damaged_step = *r; /* its other texts are constants */
+    *damaged_step = *r; /* its other strings are constants */
     damaged_step->step_id = gl_str_dup(s->arena, r->step_id);
     s->view.damaged_step = damaged_step;
 }
 
-/* A unit's output is its agent's state, which no status tells. */
+/* A unit's output is its agent's state, which is not part of a status. */
 static void cut_output(struct gl_scan *s, struct gl_step_record *r, const struct kept *which)
 {
     if (gl_flow_is_unit(s->view.flow, which->number)) {
@@ -264,7 +268,7 @@ static void add(struct gl_scan *s, const struct gl_record *record)
     }
     number = gl_str_split_step(r.step_id, &name, &which.item) ? gl_flow_find(v->flow, name) : -1;
     if (number < 0) {
-        return; /* of a patch that is not in this flow yet */
+        return; /* added by a patch that this flow does not include yet */
     }
     which.number = (uint32_t)number;
     which.rank = number == s->wanted_number && which.item == s->wanted_item ? WANTED : rank_of(&r);
@@ -295,11 +299,11 @@ static const struct gl_step_record *read_kept(const struct kept *k, struct gl_ar
     gl_str text = gl_str_dup(a, (gl_str){.p = k->text, .n = k->text_n});
     int rc = gl_view_record(a, &gl_step_schema, text, r, NULL);
 
-    GL_ASSERT(rc == 0); /* we have written it ourselves */
+    GL_ASSERT(rc == 0); /* we wrote it ourselves */
     return r;
 }
 
-/* The least important comes out of the heap first, and goes to the end. */
+/* The least important step comes out first, so the list is filled from its end. */
 static void take(struct gl_scan *s, struct gl_heap *h)
 {
     size_t n = h->n;

@@ -1,3 +1,4 @@
+/* view.c - parses the records of a job. */
 #include "api/view.h"
 
 #include "api/scan.h"
@@ -16,7 +17,7 @@ int gl_view_record(struct gl_arena *a, const struct gl_schema *schema, gl_str te
 int gl_view_read_job(struct gl_arena *a, const struct gl_record *job, struct gl_job_record *ret,
                      struct gl_why *reterr_why)
 {
-    int rc = job->damaged ? gl_why(reterr_why, GL_E_DAMAGED, "its checksum is wrong")
+    int rc = job->damaged ? gl_why(reterr_why, GL_E_DAMAGED, "checksum mismatch")
                           : gl_view_record(a, &gl_job_schema, job->value, ret, reterr_why);
 
     return rc != 0

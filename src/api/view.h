@@ -1,5 +1,6 @@
-/* view.h - a job as its records tell it: parsed once, looked at by whoever renders or explains it.
- */
+/* view.h - a job, parsed from its records, for everything that renders or explains it.
+ *
+ * Made by gl_view_read() from all records at once, or by scan.h from pages. */
 #ifndef GL_API_VIEW_H
 #define GL_API_VIEW_H
 
@@ -9,7 +10,7 @@
 #include "port/questions.h"
 #include "port/store.h"
 
-struct gl_view_items { /* the instances of one step with foreach, by item; some may be missing */
+struct gl_view_items { /* the instances of a step with foreach, by item; some may be missing */
     const struct gl_step_record **records;
     uint32_t n;
 };
@@ -22,33 +23,33 @@ struct gl_view_pick { /* a step, or its instance for `item` */
 struct gl_view {
     struct gl_job_record job;
     const struct gl_flow *flow;
-    const struct gl_step_record **steps; /* by number; NULL: it has no record */
+    const struct gl_step_record **steps; /* by number; NULL: no record */
     struct gl_view_items *items;         /* by number */
     const struct gl_step_record
-        *damaged_step;                   /* the first whose record is damaged; NULL: none is */
-    const struct gl_nodes_owner *owner;  /* NULL: it has ended, or the store is not shared */
+        *damaged_step;                   /* the first step with a damaged record; NULL: none */
+    const struct gl_nodes_owner *owner;  /* NULL: the job has ended, or the store is not shared */
     const struct gl_nodes *nodes;        /* of a shared store, with `owner`; else NULL */
-    const struct gl_questions_run *asks; /* what its workers ask a person; NULL: nothing */
+    const struct gl_questions_run *asks; /* questions of its workers; NULL: none */
 
-    /* Of a job with more steps than one answer holds, those that are told, in order. Of all others
-     * only the status is known, and of a page (`is_page`) not even that. */
+    /* If the job has more steps than one answer holds: the steps to list, in order. Of all others
+     * only the status is known, and on a page (`is_page`) not even that. */
     struct gl_view_pick *picks;
     size_t picks_n;
     bool is_partial, is_page;
-    gl_str next;          /* where the next page begins; "" : this was the last */
+    gl_str next;          /* where the next page begins; "": this is the last */
     uint64_t steps_total; /* steps and instances */
     uint32_t counts[GL_STEP_STATUS_COUNT];
-    bool asks_person;      /* one of them waits for a decision */
-    size_t items_max;      /* outputs of instances are put together up to this */
-    uint64_t *items_bytes; /* by number: what the outputs of its instances amount to */
-    gl_str context;        /* for references */
+    bool asks_person;      /* a step waits for a decision */
+    size_t items_max;      /* lists of instances' outputs are included up to this size */
+    uint64_t *items_bytes; /* by number: total size of its instances' outputs */
+    gl_str context;        /* for `output_ref` */
 };
 
 /* The whole job, however large. Everything lives in `a`. */
 int gl_view_read(struct gl_arena *a, const struct gl_record *job, gl_str flow,
                  const struct gl_record *steps, size_t steps_n, struct gl_view *ret,
                  struct gl_why *reterr_why);
-/* The parts of it that are read first. */
+/* Its first two steps: parsing the job and decoding the flow. */
 int gl_view_read_job(struct gl_arena *a, const struct gl_record *job, struct gl_job_record *ret,
                      struct gl_why *reterr_why);
 int gl_view_read_flow(struct gl_arena *a, gl_str job, gl_str text, const struct gl_flow **ret,
