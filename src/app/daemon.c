@@ -1,3 +1,8 @@
+/* daemon.c - opens and closes a node: folder, store, node, HTTP; and what its owner asks it.
+ *
+ * Threads: the main thread waits here; the control thread runs the loop and owns the node; HTTP and
+ * others have threads of their own. Things are opened in the order of open_all() and closed in the
+ * opposite order. The folder's lock is the first to be taken and the last to be released. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -47,7 +52,7 @@ void gl_daemon_note(struct gl_daemon *d, int code, const char *why)
     is_news = gl_why_whole(&d->why) != code || strcmp(d->why.text, why) != 0;
     (void)gl_why(&d->why, code, "%s", why);
     pthread_mutex_unlock(&d->mutex);
-    if (is_news) { /* an outage is tried again and again */
+    if (is_news) { /* an outage causes the same error again and again */
         gl_textlog_write(&d->log, "%s", why);
     }
 }
@@ -61,8 +66,8 @@ void gl_daemon_give_up(struct gl_daemon *d, int code, const char *why)
     gl_daemon_set_stage(d, GL_STAGE_FAILED);
 }
 
-/* Wait until the node is ready or cannot be; one that stays need not be ready, if its store is away
- * for the time being. */
+/* Waits until the node is ready or has failed. A node that stays need not be ready if its store is
+ * unreachable for now. */
 static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     struct timespec until;
@@ -96,7 +101,7 @@ static void wait_stopped(struct gl_daemon *d)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* ---- what clients ask ---- */
+/* ---- callbacks of HTTP ---- */
 
 static void on_request(void *owner, struct gl_request *rq)
 {
@@ -112,8 +117,8 @@ static void on_http_log(void *owner, const char *line)
 
 static void *yield_folder(void *owner);
 
-/* With the mutex held. A command that a passive node has half carried out would have to be asked
- * again. */
+/* With the mutex held. A passive node does not yield in the middle of its command, which would have
+ * to be repeated. */
 static void yield_if_asked(struct gl_daemon *d)
 {
     if (d->is_yield_asked && d->is_open && !d->is_stopping && !d->is_yielding && !d->has_command) {
@@ -121,8 +126,8 @@ static void yield_if_asked(struct gl_daemon *d)
     }
 }
 
-/* A node that stays has asked for the folder. On the HTTP thread, which cannot end itself, and may
- * be here before gl_daemon_start() has returned. */
+/* Another node asks for the folder. Runs on the HTTP thread, which cannot close itself, possibly
+ * before gl_daemon_start() has returned. */
 static void on_yield(void *owner)
 {
     struct gl_daemon *d = owner;
@@ -149,9 +154,10 @@ static void on_open(struct gl_daemon *d)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* ---- opening, one thing after the other ---- */
+/* ---- opening ---- */
 
-/* In builds for crash tests the store can stand on a disk that forgets what was not synced. */
+/* In builds for crash tests the store may be on a simulated disk that forgets what was not synced.
+ */
 static const char *open_vfs(struct gl_daemon *d)
 {
 #ifdef GL_WITH_FAILPOINTS
@@ -208,7 +214,7 @@ static int open_folder(struct gl_daemon *d, struct gl_why *reterr_why)
                     : err;
 }
 
-/* Nothing that happens depends on it: a node without a recorder is a node. */
+/* Nothing depends on the recorder, so a node runs without it, too. */
 static void open_recorder(struct gl_daemon *d)
 {
     const struct gl_daemon_config *config = &d->config;
@@ -217,7 +223,7 @@ static void open_recorder(struct gl_daemon *d)
 
     if (config->record_bytes > 0 && !config->passive &&
         gl_recorder_open(&d->recorder, folder, (uint64_t)config->record_bytes, &why) != 0) {
-        gl_textlog_write(&d->log, "nothing is recorded: %s", why.text);
+        gl_textlog_write(&d->log, "flight recorder is off: %s", why.text);
     }
 }
 
@@ -260,7 +266,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
         .node = d->store->ops->shared ? gl_str_c(&d->arena, d->name) : NULL,
     };
 
-    d->socket_fd = d->tcp_fd = -1; /* taken */
+    d->socket_fd = d->tcp_fd = -1; /* ownership passes on */
     return gl_http_start(&d->http, &config, reterr_why);
 }
 
@@ -268,13 +274,13 @@ static void *run(void *owner)
 {
     struct gl_daemon *d = owner;
 
-    (void)pthread_setname_np(pthread_self(), "glia-control"); /* for people who look */
+    (void)pthread_setname_np(pthread_self(), "glia-control"); /* visible in ps and top */
     gl_node_start(d->node);
     gl_loop_run(d->loop);
     return NULL;
 }
 
-/* What every worker of a bundle is given of this process. */
+/* What this process gives to every worker of a bundle. */
 static void set_worker_place(struct gl_daemon *d)
 {
     const char *target = getenv("MN_GRPC_TARGET"), *runs = d->config.runs_root;
@@ -361,7 +367,7 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
     return err;
 }
 
-/* The caller's texts end with the call. */
+/* The caller's strings do not outlive the call. */
 static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *config)
 {
     const char **texts[] = {&d->config.data,      &d->config.store,   &d->config.name,
@@ -404,7 +410,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&d->changed, &attr);
     pthread_condattr_destroy(&attr);
-    /* Threads inherit the mask: signals are the business of main. */
+    /* Threads inherit the signal mask; only the main thread handles signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     err = open_all(d, reterr_why);
@@ -420,7 +426,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     return 0;
 }
 
-/* ---- and closing, in the opposite order ---- */
+/* ---- closing, in the opposite order ---- */
 
 static void stop_node(struct gl_loop_task *t)
 {
@@ -439,7 +445,7 @@ static void on_store_closed(void *owner)
     struct gl_daemon *d = owner;
 
     d->store = NULL;
-    /* Not at once: what an adapter has let go is freed by the loop in its next turn. */
+    /* Not at once: the loop frees what the adapters closed in its next turn. */
     d->restart = (struct gl_loop_task){.run = stop_loop, .owner = d};
     gl_loop_post(d->loop, &d->restart);
 }
@@ -484,8 +490,8 @@ static void post(struct gl_daemon *d, void (*run_task)(struct gl_loop_task *t))
     gl_loop_post(d->loop, &d->task);
 }
 
-/* The node first, while everything it may still call is there; then whoever calls the node; then
- * what it stands on. */
+/* First the node, while everything it may call still exists; then whoever calls the node; then what
+ * it is built on. */
 static void close_threads(struct gl_daemon *d)
 {
     gl_daemon_human_stop(d);
@@ -503,7 +509,7 @@ static void close_threads(struct gl_daemon *d)
         return;
     }
     if (!d->has_thread) {
-        d->is_detached = true; /* else the node has stopped, and that was set on its thread */
+        d->is_detached = true; /* otherwise the control thread has set this */
     }
     post(d, close_ports);
     if (d->has_thread) {
@@ -513,11 +519,11 @@ static void close_threads(struct gl_daemon *d)
     }
 }
 
-/* Everything but the memory of `d` itself. The lock goes last: then the next may come. */
+/* Closes everything except the memory of `d`. The lock goes last: then the next node may start. */
 static void close_all(struct gl_daemon *d)
 {
     if (d->socket != NULL) {
-        (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
+        (void)unlink(d->socket); /* new clients find nobody; new nodes wait for the lock */
     }
     close_threads(d);
     if (d->node != NULL) {
@@ -571,7 +577,7 @@ void gl_daemon_stop(struct gl_daemon *d)
     gl_mem_free(d);
 }
 
-/* ---- what its owner wants to know ---- */
+/* ---- queries of its owner ---- */
 
 bool gl_daemon_is_yielding(struct gl_daemon *d)
 {

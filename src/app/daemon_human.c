@@ -2,9 +2,9 @@
  * (os/human_timeouts.h). What follows from a question is decided in the core
  * (core/agents/human_requests.h).
  *
- * Files are not the control thread's business: a disk far away may take its time. What a run's job
- * is doing only that thread knows, so it is asked, as clients do; who is told to stop waits for no
- * answer. */
+ * Reading files is not done on the control thread, because disks may be slow. Only the control
+ * thread knows the state of a run's job, so it is asked with a request, as clients do. When the
+ * thread is told to stop it does not wait for an answer. */
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -22,7 +22,7 @@
 enum {
     PAUSE_MS_MIN = 1000,
     PAUSE_MS_MAX = 60000,
-    SHARE = 20, /* where there are very many runs, looking takes this part of the time at most */
+    SHARE = 20, /* with very many runs, scanning takes at most one part in SHARE of the time */
 };
 
 struct gl_daemon_human {
@@ -32,7 +32,7 @@ struct gl_daemon_human {
     pthread_t thread;
     struct gl_loop_task task;
     struct gl_request rq;
-    gl_str run_id; /* asked about; `run_text` */
+    gl_str run_id; /* the run in question; points to run_text */
     char run_text[GL_NAME_BYTES_MAX + 1];
     char report_job[GL_ULID_BYTES + 1];
     gl_ms report_due;
@@ -71,7 +71,7 @@ static enum gl_human_run classify(struct gl_daemon_human *h, const struct gl_req
     (void)snprintf(h->job, sizeof(h->job), "%.*s", GL_STR_ARG(job));
     since = gl_json_str(&j, gl_json_get(&j, root, "requests_since"), &a);
     (void)snprintf(h->since, sizeof(h->since), "%.*s", GL_STR_ARG(since));
-    /* What was meant may also be the beginning of another job's id. */
+    /* The name may also have matched as a prefix of another job's id. */
     if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "run_id"), &a), h->run_id) || status < 0 ||
         gl_job_status_is_terminal((uint8_t)status)) {
         return GL_HUMAN_RUN_FOREIGN;
@@ -95,23 +95,24 @@ static void post_request(struct gl_loop_task *t)
 {
     struct gl_daemon_human *h = t->owner;
 
-    h->rq = (struct gl_request){.verb = GL_VERB_STATUS,
-                                .context = h->daemon->config.context,
-                                .job = h->run_id,
-                                .status.brief = !h->daemon->store->ops->shared, /* then: whose? */
-                                .done = on_status,
-                                .owner = h};
+    h->rq = (struct gl_request){
+        .verb = GL_VERB_STATUS,
+        .context = h->daemon->config.context,
+        .job = h->run_id,
+        .status.brief = !h->daemon->store->ops->shared, /* else the owner is needed, too */
+        .done = on_status,
+        .owner = h};
     gl_daemon_request(h->daemon, &h->rq);
 }
 
-/* What is known of the job, and what lies here. */
+/* Combines what is known about the job with what is in the run folder here. */
 static enum gl_human_run check_folder(const char *root, gl_str run_id, enum gl_human_run run,
                                       const char *job, const char *since)
 {
     if (run != GL_HUMAN_RUN_LIVE && run != GL_HUMAN_RUN_REMOTE) {
         return run;
     }
-    /* Its first worker has not started yet: what lies there is an earlier job's. */
+    /* Its first worker has not started yet, so the files are an earlier job's. */
     if (!gl_run_owner_is_job(root, run_id, gl_str_of(job))) {
         return GL_HUMAN_RUN_FOREIGN;
     }
@@ -260,7 +261,7 @@ static gl_ms clock_ms(clockid_t clock)
     return (gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* True: go on. */
+/* True: continue. */
 static bool wait_pause(struct gl_daemon_human *h, gl_ms ms)
 {
     struct timespec until;
@@ -281,16 +282,16 @@ static bool wait_pause(struct gl_daemon_human *h, gl_ms ms)
 static void *watch(void *owner)
 {
     struct gl_daemon_human *h = owner;
-    gl_ms pause = h->daemon->config.stays ? 0 : PAUSE_MS_MIN; /* short lives need not look */
+    gl_ms pause = h->daemon->config.stays ? 0 : PAUSE_MS_MIN; /* not at once if short-lived */
     bool is_first = true;
 
-    (void)pthread_setname_np(pthread_self(), "glia-human"); /* for people who look */
+    (void)pthread_setname_np(pthread_self(), "glia-human"); /* visible in ps and top */
     while (wait_pause(h, pause)) {
         gl_ms began = clock_ms(CLOCK_MONOTONIC);
 
         write_expiries(h);
         gl_human_timeouts_scan(&h->timeouts, clock_ms(CLOCK_REALTIME));
-        /* The first look reads everything, and says nothing about the next ones. */
+        /* The first scan reads everything, so its duration says nothing about the next ones. */
         pause = is_first ? PAUSE_MS_MIN : (clock_ms(CLOCK_MONOTONIC) - began) * SHARE;
         is_first = false;
         pause = pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause;
@@ -317,7 +318,7 @@ void gl_daemon_human_open(struct gl_daemon *d)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&h->changed, &attr);
     pthread_condattr_destroy(&attr);
-    h->is_stopping = true; /* nobody is there to be stopped */
+    h->is_stopping = true; /* there is no thread to stop */
     d->human = h;
     d->asks = gl_human_timeouts_asks(&h->timeouts);
     d->ask_writer = &h->writer;
@@ -330,7 +331,8 @@ void gl_daemon_human_start(struct gl_daemon *d)
     h->is_stopping = false;
     if (pthread_create(&h->thread, NULL, watch, h) != 0) {
         h->is_stopping = true;
-        gl_textlog_write(&d->log, "questions that nobody answers are not looked for: no thread");
+        gl_textlog_write(&d->log,
+                         "cannot start a thread; timeouts of workers' questions are not enforced");
     }
 }
 

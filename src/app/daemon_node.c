@@ -1,4 +1,10 @@
-/* daemon_node.c - the node in this process and its executor: made, told, and made again. */
+/* daemon_node.c - the node in this process and its executor: making them, forwarding events to
+ * them, and replacing them.
+ *
+ * When the node loses its session on a shared store, it is stopped, freed, and made again with a
+ * new session, in the same process. The listeners of store and executor are here, and forward
+ * events to the node that is up (`is_detached`: none is). All of this runs on the control thread.
+ */
 #include <limits.h>
 #include <unistd.h>
 
@@ -14,9 +20,9 @@
 #include "os/paths.h"
 
 enum {
-    PAUSE_MS_MIN = 100, /* before the next node is made ... */
+    PAUSE_MS_MIN = 100, /* pause before the next node is made ... */
     PAUSE_MS_MAX = 10000,
-    LONG_LIFE_MS = 60000, /* ... and longer each time, unless the last one lived so long */
+    LONG_LIFE_MS = 60000, /* ... doubled each time, unless the last node lived this long */
 };
 
 static gl_ms now_of(struct gl_daemon *d)
@@ -26,15 +32,14 @@ static gl_ms now_of(struct gl_daemon *d)
     return clock->now(clock);
 }
 
-/* ---- what the node tells ---- */
+/* ---- callbacks of the node ---- */
 
 static void remember(struct gl_daemon *d)
 {
     struct gl_why why;
 
     if (gl_stores_save(d->data, &d->memory, &why) != 0) {
-        gl_textlog_write(&d->log, "which store this folder belongs to cannot be noted: %s",
-                         why.text);
+        gl_textlog_write(&d->log, "cannot save which store this folder belongs to: %s", why.text);
     }
 }
 
@@ -42,8 +47,7 @@ static void on_session(void *owner, uint64_t incarnation)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the session is open, incarnation %llu",
-                     (unsigned long long)incarnation);
+    gl_textlog_write(&d->log, "session opened, incarnation %llu", (unsigned long long)incarnation);
     d->has_session = true;
     d->session_at = now_of(d);
     d->unreachable_since = 0;
@@ -60,7 +64,7 @@ static void on_session(void *owner, uint64_t incarnation)
     gl_keeper_exec_connect(d->keeper, d->memory.incarnations + incarnation);
 }
 
-/* Will asking again help, without anybody doing anything here? */
+/* Will a retry help without anybody doing something here? */
 static bool is_transient(const struct gl_daemon *d, int code)
 {
     return d->store->ops->shared &&
@@ -77,12 +81,12 @@ static void give_up_store(struct gl_daemon *d, const char *why)
     gl_daemon_give_up(d, GL_E_GONE, text.text);
 }
 
-/* There is no session yet, and it could not be opened. */
+/* Opening the session failed. */
 static void on_trouble(void *owner, int code, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    if (gl_err_code(code) == GL_E_GONE) { /* the store is not the one this folder remembers */
+    if (gl_err_code(code) == GL_E_GONE) { /* not the store that this folder remembers */
         give_up_store(d, why);
         return;
     }
@@ -108,7 +112,7 @@ static void on_notice(void *owner, const char *line)
 static void on_store_health(void *owner, enum gl_store_health health, const char *why)
 {
     static const char *const bad[] = {
-        [GL_STORE_UNREACHABLE] = "does not answer", [GL_STORE_READ_ONLY] = "takes no commits"};
+        [GL_STORE_UNREACHABLE] = "does not answer", [GL_STORE_READ_ONLY] = "accepts no commits"};
     struct gl_daemon *d = owner;
 
     if (health != GL_STORE_OK) {
@@ -131,7 +135,7 @@ static void on_ready(void *owner)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "ready, process %ld", (long)getpid());
+    gl_textlog_write(&d->log, "ready, pid %ld", (long)getpid());
     if (d->config.stays) {
         gl_node_publish(d->node);
     }
@@ -140,19 +144,20 @@ static void on_ready(void *owner)
 
 static void restart_node(struct gl_loop_task *t);
 
-/* Others own our jobs now, or will soon. What the next life may still have is its own business. */
+/* Other nodes own our jobs now, or soon will. The next session finds out by itself what is still
+ * ours. */
 static void on_session_lost(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
 
     if (!d->store->ops->shared || !d->has_session) {
-        gl_daemon_give_up(d, GL_E_GONE, why); /* or the store is not the one it was */
+        gl_daemon_give_up(d, GL_E_GONE, why); /* or the store is a different one now */
         return;
     }
     gl_daemon_note(d, GL_E_GONE, why);
     gl_daemon_set_stage(d, GL_STAGE_STARTING);
     d->restart = (struct gl_loop_task){.run = restart_node, .owner = d};
-    gl_loop_post(d->loop, &d->restart); /* not from inside the node */
+    gl_loop_post(d->loop, &d->restart); /* never from inside the node */
 }
 
 static void on_handling(void *owner, gl_str job)
@@ -172,13 +177,13 @@ static bool is_held(void *owner, gl_str job)
     return d->node != NULL && gl_node_is_quarantined(d->node, job);
 }
 
-/* ---- what the executor tells ---- */
+/* ---- callbacks of the executor ---- */
 
 static void on_up(void *owner, gl_str epoch)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the keeper is there, epoch %.*s", GL_STR_ARG(epoch));
+    gl_textlog_write(&d->log, "keeper connected, epoch %.*s", GL_STR_ARG(epoch));
     if (!d->is_detached) {
         d->events.up(d->events.owner, epoch);
     }
@@ -199,7 +204,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
 {
     struct gl_daemon *d = owner;
 
-    if (!d->is_detached) { /* else it is told again to the next node */
+    if (!d->is_detached) { /* otherwise the next node gets it again */
         d->events.ended(d->events.owner, key, token, result);
     }
 }
@@ -222,7 +227,7 @@ static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t toke
     }
 }
 
-/* ---- what the store tells ---- */
+/* ---- callbacks of the store ---- */
 
 static void on_woken(void *owner, gl_str context, gl_str word)
 {
@@ -239,7 +244,7 @@ static void on_changed(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "%s is there again (it was away: %s)", d->store_label, why);
+    gl_textlog_write(&d->log, "%s is connected again (lost before: %s)", d->store_label, why);
     if (!d->is_detached) {
         struct gl_store_events events = gl_node_store_events(d->node);
 
@@ -247,12 +252,14 @@ static void on_changed(void *owner, const char *why)
     }
 }
 
-/* The maker itself refuses a store that has not the identity it was opened with. */
+/* The store's identity is known. (The adapter itself refuses a store with an unexpected identity.)
+ */
 static void on_identity(void *owner, gl_str identity)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the store is %s, identity %.*s", d->store_url, GL_STR_ARG(identity));
+    gl_textlog_write(&d->log, "connected to store %s, identity %.*s", d->store_url,
+                     GL_STR_ARG(identity));
     if (gl_str_is(identity, d->memory.identity) && strcmp(d->store_url, d->memory.url) == 0) {
         return;
     }
@@ -308,10 +315,10 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
     d->events = gl_node_exec_events(d->node);
     err = gl_keeper_exec_open(&d->keeper, &keeper, d->loop, &events, reterr_why);
     if (err == GL_E_NOT_FOUND) {
-        return GL_E_UNAVAILABLE; /* the keeper's program is not there: for a user, no node */
+        return GL_E_UNAVAILABLE; /* without the keeper's program users have no node */
     }
     if (err == 0) {
-        d->exec = d->keeper; /* whatever follows, this one is to be closed */
+        d->exec = d->keeper; /* from here on it must be closed in any case */
         err = gl_noop_exec_open(&first, &noop, d->loop, &events, reterr_why);
     }
     if (err == 0) {
@@ -324,8 +331,8 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
     return err;
 }
 
-/* The end of the folder's own id makes it unique: two nodes of one name would take each other for
- * an earlier life of themselves. */
+/* A suffix of the folder's id makes the name unique: of two nodes with the same name, each would
+ * take the other for an earlier session of itself. */
 static void set_name(struct gl_daemon *d)
 {
     const char *name = d->config.name[0] != '\0' ? d->config.name : d->identity.name;
@@ -337,7 +344,7 @@ static gl_str host_name(struct gl_arena *a)
 {
     char host[HOST_NAME_MAX + 1] = "";
 
-    (void)gethostname(host, sizeof(host) - 1); /* without one nobody is told */
+    (void)gethostname(host, sizeof(host) - 1); /* without one it stays empty */
     return gl_str_dup(a, gl_str_of(host));
 }
 
@@ -420,9 +427,9 @@ int gl_daemon_make_node(struct gl_daemon *d, struct gl_why *reterr_why)
     return err;
 }
 
-/* ---- made again ---- */
+/* ---- replacing the node ---- */
 
-/* What a person has released since the start is not to be held again. */
+/* Jobs that a person has released from quarantine are not quarantined again. */
 static void drop_released(struct gl_daemon *d)
 {
     size_t n = 0;
@@ -447,7 +454,7 @@ static void make_next(void *owner)
     gl_node_start(d->node);
 }
 
-/* Nothing of the last one is left. */
+/* The previous node and its adapters are closed. */
 static void on_old_closed(void *owner)
 {
     struct gl_daemon *d = owner;
@@ -455,7 +462,7 @@ static void on_old_closed(void *owner)
     gl_ms now = clock->now(clock);
 
     d->tidy = NULL;
-    clock->alarm(clock, INT64_MAX); /* it was the last one's */
+    clock->alarm(clock, INT64_MAX); /* it was the previous node's */
     drop_released(d);
     gl_workthread_clear(d->work);
     gl_node_free(d->node);
@@ -497,7 +504,7 @@ static void restart_node(struct gl_loop_task *t)
     if (d->is_final) {
         return;
     }
-    gl_textlog_write(&d->log, "a new session is opened");
+    gl_textlog_write(&d->log, "opening a new session");
     d->life = GL_LIFE_ENDING;
     gl_node_stop(d->node, on_old_stopped, d);
 }
@@ -521,7 +528,7 @@ void gl_daemon_stop_node(struct gl_daemon *d)
     case GL_LIFE_UP:
         gl_node_stop(d->node, on_last_stopped, d);
         break;
-    case GL_LIFE_ENDING: /* found out when it is gone */
+    case GL_LIFE_ENDING: /* on_old_closed() sees is_final */
         break;
     case GL_LIFE_BETWEEN:
         clock->alarm(clock, INT64_MAX);
@@ -530,7 +537,7 @@ void gl_daemon_stop_node(struct gl_daemon *d)
     }
 }
 
-/* ---- what clients ask ---- */
+/* ---- requests of clients ---- */
 
 struct refusal {
     struct gl_loop_task task;
@@ -552,15 +559,15 @@ static void refuse(struct gl_daemon *d, struct gl_request *rq)
     char since[GL_TIMES_BYTES];
     struct gl_why why;
 
-    (void)gl_daemon_is_ready(d, &why); /* it is not */
+    (void)gl_daemon_is_ready(d, &why); /* it is not: that is why we are here */
     if (d->unreachable_since > 0) {
         rq->code = gl_why(&rq->why, GL_R_STORE_SILENT, "%s has not answered since %.*s: %s",
                           d->store_label, GL_STR_ARG(gl_times_format(d->unreachable_since, since)),
                           why.text);
     } else {
-        rq->code = gl_why(&rq->why, GL_R_NODE_STARTING, "this node %s%s%s",
-                          d->node == NULL || d->life != GL_LIFE_UP ? "begins a new session"
-                                                                   : "opens its session",
+        rq->code = gl_why(&rq->why, GL_R_NODE_STARTING, "this node is %s%s%s",
+                          d->node == NULL || d->life != GL_LIFE_UP ? "opening a new session"
+                                                                   : "opening its session",
                           why.code != 0 ? ": " : "", why.code != 0 ? why.text : "");
     }
     rq->body = (gl_str){0};
@@ -569,7 +576,7 @@ static void refuse(struct gl_daemon *d, struct gl_request *rq)
     rq->ended = false;
     r->rq = rq;
     r->task = (struct gl_loop_task){.run = refuse_now};
-    gl_loop_post(d->loop, &r->task); /* never from inside the call */
+    gl_loop_post(d->loop, &r->task); /* never answer from inside the call */
 }
 
 void gl_daemon_request(struct gl_daemon *d, struct gl_request *rq)

@@ -1,3 +1,5 @@
+/* offline.c - each operation runs a loop of its own on the calling thread, opens the stores it
+ * needs, and closes them again. */
 #include "app/offline.h"
 
 #include <pthread.h>
@@ -36,14 +38,14 @@ static void stop_loop(struct gl_loop_task *t)
     gl_loop_stop(t->owner);
 }
 
-/* Not at once: what an adapter has let go is freed by the loop in its next turn. */
+/* Not at once: the loop frees what the adapter closed in its next turn. */
 static void stop_soon(struct gl_loop *loop, struct gl_loop_task *task)
 {
     *task = (struct gl_loop_task){.run = stop_loop, .owner = loop};
     gl_loop_post(loop, task);
 }
 
-/* ---- questions without a node ---- */
+/* ---- queries without a node ---- */
 
 struct question {
     struct gl_loop *loop;
@@ -82,7 +84,8 @@ static void ask_question(struct gl_loop_task *t)
     gl_query_run(&q->queries, q->rq, on_question_answered, q);
 }
 
-/* Has the folder been used with this very store? Else the identity it remembers is another's. */
+/* Loads what the folder remembers. The identity counts only if it is the identity of this very
+ * store. */
 static void load_if_same_url(const char *data, const char *store, struct gl_stores_memory *ret)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -93,8 +96,8 @@ static void load_if_same_url(const char *data, const char *store, struct gl_stor
     }
 }
 
-/* Reading another store than that of the folder is fine, if it is said which; without a word, an
- * empty one must not be taken for it. */
+/* Reading another store than the folder's is allowed if it is named explicitly. By default, an
+ * empty SQLite store must not be mistaken for the folder's shared one. */
 static int check_choice(const char *data, const char *store, struct gl_stores_memory *memory,
                         struct gl_why *reterr_why)
 {
@@ -114,7 +117,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
     struct gl_stores_memory memory;
     struct gl_stores_config config = {.url = store,
                                       .data = data,
-                                      .allow_loss = true, /* by reading nothing is lost */
+                                      .allow_loss = true, /* reading cannot lose anything */
                                       .read_only = true,
                                       .identity = memory.identity};
     struct gl_questions asks = gl_run_questions_reader(runs_root);
@@ -143,13 +146,13 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
     return err;
 }
 
-/* ---- from one store into another ---- */
+/* ---- migration ---- */
 
 struct side {
     const char *url, *folder; /* of SQLite; NULL: a server */
     struct gl_lock lock;
     struct gl_store *store;
-    char identity[GL_STORES_TEXT_MAX]; /* of a server, once it has been reached */
+    char identity[GL_STORES_TEXT_MAX]; /* a server's identity, once it has been reached */
 };
 
 struct migration {
@@ -204,7 +207,7 @@ static void start_migration(struct gl_loop_task *t)
     gl_migrate_run(&((struct migration *)t->owner)->run);
 }
 
-/* The lock keeps nodes away from a folder; from a server, its sessions do. */
+/* A folder is protected by its lock, a server by the check for live sessions. */
 static int lock_side(struct migration *v, struct side *s, struct gl_why *reterr_why)
 {
     int err;
@@ -212,7 +215,7 @@ static int lock_side(struct migration *v, struct side *s, struct gl_why *reterr_
     s->lock.fd = -1;
     s->folder = gl_stores_folder(&v->arena, s->url, v->m->data);
     if (s->folder == NULL || strcmp(s->folder, v->m->data) == 0) {
-        return 0; /* its lock is held already */
+        return 0; /* its lock is already held */
     }
     err = gl_paths_prepare(s->folder, v->m->context, reterr_why);
     return err != 0 ? err : gl_lock_take_as(&s->lock, s->folder, "migrate", reterr_why);
@@ -256,7 +259,8 @@ static int open_sides(struct migration *v, struct gl_why *reterr_why)
     return err != 0 ? err : open_side(v, &v->to, reterr_why);
 }
 
-/* If this folder belongs to the source, its next node finds the target. */
+/* If this folder belongs to the source, make it belong to the target, so that its next node finds
+ * the jobs. */
 static int rebind_folder(struct migration *v, struct gl_why *reterr_why)
 {
     struct gl_stores_memory memory;
@@ -338,7 +342,7 @@ int gl_offline_migrate(struct gl_offline_migration *m, struct gl_why *reterr_why
     return err;
 }
 
-/* ---- doubts ---- */
+/* ---- checks ---- */
 
 int gl_offline_check_store(const char *data, struct gl_why *reterr_why)
 {

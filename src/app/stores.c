@@ -1,3 +1,4 @@
+/* stores.c - opens and checks stores by URL; reads and writes the file `store` of a data folder. */
 #include "app/stores.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ enum { FILE_BYTES_MAX = 8192 };
 
 /* ---- opening ---- */
 
-/* "sqlite:/srv/old" names another data folder than ours. */
+/* "sqlite:/srv/old" names another data folder. */
 const char *gl_stores_folder(struct gl_arena *a, const char *url, const char *data)
 {
     gl_str rest;
@@ -96,7 +97,7 @@ static int check_sqlite(const struct gl_stores_config *c, struct gl_arena *a,
     if (err != 0) {
         return gl_why(reterr_why, err, "%s", why.text);
     }
-    gl_findings_add(ret, a, GL_FINDING_GOOD, "%s is sound", path);
+    gl_findings_add(ret, a, GL_FINDING_GOOD, "%s is intact", path);
     return 0;
 }
 
@@ -168,8 +169,8 @@ int gl_stores_load(const char *data, struct gl_stores_memory *ret, struct gl_why
         }
     }
     return gl_why(reterr_why, GL_E_DAMAGED,
-                  "%s does not tell which store this folder belongs to; if you are sure of that, "
-                  "remove the file",
+                  "%s is damaged: it does not say which store this folder belongs to; if you know "
+                  "that, remove the file",
                   path);
 }
 
@@ -178,7 +179,7 @@ void gl_stores_set(struct gl_stores_memory *m, const char *url, gl_str identity)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     if (!copy(m->url, gl_storeurl_safe(&a, gl_str_of(url))) || !copy(m->identity, identity)) {
-        m->identity[0] = '\0'; /* far too long to be one */
+        m->identity[0] = '\0'; /* too long to be an identity */
     }
 }
 
@@ -197,7 +198,7 @@ uint64_t gl_stores_incarnations(const char *data)
         gl_str value, name = gl_str_cut(gl_str_cut(rest, '\n', &rest), ' ', &value);
 
         if (gl_str_is(name, "incarnation")) {
-            (void)gl_str_u64(value, &n); /* damaged: 0, as the keeper itself reads it */
+            (void)gl_str_u64(value, &n); /* damaged: 0, which is how the keeper reads it */
         }
     }
     return n;
@@ -245,14 +246,14 @@ int gl_stores_match(const char *data, const char *url, const struct gl_stores_me
 
     if (!is_shared && was_shared) {
         return gl_why(reterr_why, GL_R_STORE_WRONG,
-                      "the data folder %s belongs to the store %s: give that with --store or "
+                      "the data folder %s belongs to the store %s; name that with --store or "
                       "GLIA_STORE, or choose another folder with --data-dir",
                       data, m->url);
     }
     if (is_shared && !was_shared &&
         stat(gl_paths_context(&a, data, GL_CONTEXT_DEFAULT, GL_PATHS_STATE), &st) == 0) {
         return gl_why(reterr_why, GL_R_STORE_OWN_SQLITE,
-                      "the data folder %s has a SQLite store of its own: choose another folder "
+                      "the data folder %s has a SQLite store of its own; choose another folder "
                       "with --data-dir, or move its jobs with 'glia store migrate sqlite: %.*s'",
                       data, GL_STR_ARG(gl_storeurl_safe(&a, gl_str_of(url))));
     }

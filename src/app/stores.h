@@ -1,12 +1,13 @@
-/* stores.h - the store a setting means: which engine, opened how, and which one a folder is used
+/* stores.h - opens the store that a URL means, and remembers which store a data folder is used
  * with.
  *
- * A data folder belongs to one store: its keeper counts the incarnations that store gave out, and
- * the folders of its attempts are those of that store's jobs. So a folder remembers the first
- * shared store it was used with, in the file `store`: its URL, without passwords, and the identity
- * the store told. With SQLite the store is in the folder, and nothing need be remembered.
+ * A data folder belongs to one store: its keeper counts the incarnations which that store assigned,
+ * and its working folders are those of that store's jobs. So a folder remembers the first shared
+ * store it was used with, in the file `store`: the URL without passwords, and the store's identity.
+ * A SQLite store is inside the folder, and nothing needs to be remembered.
  *
- * Like daemon.c and offline.c, stores.c names adapters. */
+ * Order of calls: gl_stores_load(), gl_stores_match(), gl_stores_open(); then gl_stores_set() and
+ * gl_stores_save() when the store has reported its identity. */
 #ifndef GL_APP_STORES_H
 #define GL_APP_STORES_H
 
@@ -18,24 +19,26 @@
 struct gl_loop;
 
 struct gl_stores_config { /* borrowed during the call */
-    const char *url;      /* "" : SQLite in the data folder */
+    const char *url;      /* "": SQLite in the data folder */
     const char *data;     /* the data folder */
-    bool allow_loss;      /* go on although the server may lose data silently */
-    bool read_only;       /* nobody will write */
-    const char *vfs;      /* of SQLite; NULL: its own */
-    const char *identity; /* of a shared store, as the folder remembers it; NULL or "" : any */
+    bool allow_loss;      /* continue although the server may silently lose data */
+    bool read_only;       /* open for reading only */
+    const char *vfs;      /* VFS of SQLite; NULL: the default */
+    const char
+        *identity; /* identity of a shared store, as the folder remembers it; NULL or "": any */
 };
 
-/* GL_E_INVALID: the URL cannot be used. A shared store is not reached here: requests wait. */
+/* GL_E_INVALID: the URL cannot be used. Does not connect to a shared store; requests wait until it
+ * is reachable. */
 int gl_stores_open(struct gl_store **ret, const struct gl_stores_config *config,
                    struct gl_loop *loop, struct gl_why *reterr_why);
 
-/* Look at all that matters, and report; blocks. GL_E_NOT_FOUND: there is no such file;
- * GL_E_UNAVAILABLE: the server cannot be reached. */
+/* Checks the store and reports findings; blocks. GL_E_NOT_FOUND: no such file; GL_E_UNAVAILABLE:
+ * the server is unreachable. */
 int gl_stores_check(const struct gl_stores_config *config, struct gl_arena *a,
                     struct gl_findings *ret, struct gl_why *reterr_why);
 
-/* The data folder of a SQLite store: that of the URL, or `data`. NULL: the URL means no SQLite. */
+/* The data folder of a SQLite store: that of the URL, or `data`. NULL: the URL is not SQLite's. */
 const char *gl_stores_folder(struct gl_arena *a, const char *url, const char *data);
 
 /* ---- which store a folder is used with ---- */
@@ -43,26 +46,27 @@ const char *gl_stores_folder(struct gl_arena *a, const char *url, const char *da
 enum { GL_STORES_TEXT_MAX = 2048 };
 
 struct gl_stores_memory {
-    char url[GL_STORES_TEXT_MAX];      /* without passwords; "" : no shared store yet */
-    char identity[GL_STORES_TEXT_MAX]; /* "" : it has never been reached */
-    char node[GL_STORES_TEXT_MAX];     /* what the folder's node was called last */
-    /* The folder's keeper counts upwards, and has heard of so many incarnations from stores the
-     * folder belonged to before, and under other names: those of this one come on top. */
+    char url[GL_STORES_TEXT_MAX];      /* without passwords; "": no shared store yet */
+    char identity[GL_STORES_TEXT_MAX]; /* "": never reached */
+    char node[GL_STORES_TEXT_MAX];     /* the last name of the folder's node */
+    /* The keeper's incarnations never go back. This is the highest it has seen from earlier stores
+     * of the folder and under earlier names; incarnations of the current store are added to it. */
     uint64_t incarnations;
 };
 
 int gl_stores_load(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why);
 int gl_stores_save(const char *data, const struct gl_stores_memory *m, struct gl_why *reterr_why);
-/* A store for it to remember; what the keeper has heard of stays. */
+/* Sets the store to remember; the count of incarnations stays. */
 void gl_stores_set(struct gl_stores_memory *m, const char *url, gl_str identity);
-/* What its node is called now. True if that is new. Stores count incarnations by name, so those of
- * a new name begin at one: they come on top of what the keeper has heard of. */
+/* Sets the name of the node. True if it is new. Stores count incarnations per name, so those of a
+ * new name start at one and are added to what the keeper has seen. */
 bool gl_stores_rename(const char *data, struct gl_stores_memory *m, gl_str node);
-/* The folder has moved to another store: what its keeper has heard of so far. */
+/* The highest incarnation the folder's keeper has seen; for a folder that moves to another store.
+ */
 uint64_t gl_stores_incarnations(const char *data);
 
-/* May a node of this folder use this store? GL_E_STATE: it belongs to another one; the sentence
- * tells how to go on. `m` is what the folder remembers. */
+/* May a node of this folder use this store? GL_E_STATE: the folder belongs to another one; the
+ * sentence says what to do. `m` is what the folder remembers. */
 int gl_stores_match(const char *data, const char *url, const struct gl_stores_memory *m,
                     struct gl_why *reterr_why);
 

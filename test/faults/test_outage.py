@@ -266,7 +266,7 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
             told = node.glia("status").stdout
             assert "not ready" in told and narrow.word in told, told
             for path in (node.process.err, "data/node.log"):
-                wait_for("a line", lambda p=path: "takes no commits: " in node.read(p))
+                wait_for("a line", lambda p=path: "accepts no commits: " in node.read(p))
             told = node.glia("doctor", code=None).stdout
             assert "it is not ready: " in told, told
             wait_for("its end", lambda: cluster.lines("end", job=job, step="long"))

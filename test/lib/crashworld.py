@@ -104,7 +104,7 @@ class World(Box):
     def node_pid(self):
         """The process that is the node now, if any: the last one that said so, if it lives."""
         try:
-            ready = re.findall(r"ready, process (\d+)", self.read("data/node.log"))
+            ready = re.findall(r"ready, pid (\d+)", self.read("data/node.log"))
         except OSError:
             return None
         pid = int(ready[-1]) if ready else None

@@ -193,7 +193,7 @@ class Forwarding(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         if 0 < self.server.refuses <= 3:
             status, told = 503, (b'{"error":{"code":"unavailable","message":'
-                                 b'"this node begins a new session"}}')
+                                 b'"this node is opening a new session"}}')
             self.server.refuses += 1
         else:
             answer = self.server.node.ask(self.command, self.path, body or None)

@@ -127,8 +127,8 @@ if os.geteuid() == 0:
         told = world.ask("GET", "/readyz")
         assert told.status == 503 and told.json["error"]["reason"] == "store_read_only", told.body
         assert run.poll() is None
-        wait_for("a line", lambda: "takes no commits" in world.read(f"{world.data}/node.log"))
-        assert "the store takes no commits: " in world.read(f"{world.data}/node.log")
+        wait_for("a line", lambda: "accepts no commits" in world.read(f"{world.data}/node.log"))
+        assert "the store accepts no commits: " in world.read(f"{world.data}/node.log")
         world.disk.free()
         assert run.wait(60) == 0, world.read(run.err)
         world.finish(random.Random(1))
