@@ -2,190 +2,106 @@
  * the agents of a bundle's job. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/connect/api_reply.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 #include "os/fs.h"
 
-/* One listing, page by page, as a table or as one JSON document. */
-struct agent_listing {
-    struct gl_cli *cli;
-    struct gl_connection connection;
-    struct gl_request rq;
-    const char *rows; /* the member that is the list */
-    void (*add)(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row);
-    struct gl_table table;
-    struct gl_buf json;
-    struct gl_jw w;
-    size_t n;
-};
-
-static void add_page(struct agent_listing *l, struct gl_api_reply *p)
+/* All of them, page by page. */
+static int show(struct gl_rows *l, struct gl_request *rq)
 {
-    gl_jnode rows = gl_json_get(&p->j, p->root, l->rows);
-
-    for (gl_jnode e = gl_json_first(&p->j, rows); e; e = gl_json_after(&p->j, rows, e)) {
-        if (l->cli->json) {
-            gl_jw_raw(&l->w, gl_json_raw(&p->j, e));
-        } else {
-            l->add(l, p, e);
-        }
-        l->n++;
-    }
-    l->rq.messages.after = gl_str_dup(&l->cli->arena, gl_api_reply_text(p, p->root, "next"));
-}
-
-static int ask_pages(struct agent_listing *l, struct gl_why *reterr_why)
-{
-    int err;
-
-    gl_jw_init(&l->w, &l->json);
-    gl_jw_object(&l->w);
-    gl_jw_key(&l->w, l->rows);
-    gl_jw_array(&l->w);
-    do {
-        struct gl_api_reply page;
-
-        err = gl_api_reply_ask(&page, &l->connection, &l->rq, reterr_why);
-        if (err == 0) {
-            add_page(l, &page);
-        }
-        gl_api_reply_done(&page);
-    } while (err == 0 && l->rq.messages.after.n > 0);
-    gl_jw_end(&l->w);
-    gl_jw_end(&l->w);
-    return err;
-}
-
-/* `nothing`: the message for an empty list. */
-static int show(struct agent_listing *l, const char *nothing)
-{
-    struct gl_why why;
-    int err;
-
-    l->rq.job = gl_str_of(l->cli->words[0]);
-    l->rq.messages.limit = GL_PAGE_MAX;
-    gl_connect_init(&l->connection, l->cli);
-    err = ask_pages(l, &why);
-    if (err != 0) {
-        err = gl_cli_fail_why(l->cli, err, &why);
-    } else if (l->cli->json) {
-        gl_term_print(&l->cli->out, gl_buf_view(&l->json));
-    } else if (l->n == 0) {
-        gl_cli_note(l->cli, "%s", nothing);
-    } else if (l->table.columns > 0) {
-        gl_table_print(&l->table, &l->cli->out);
-    }
-    gl_connect_done(&l->connection);
-    gl_buf_done(&l->json);
-    gl_table_done(&l->table);
-    return err;
-}
-
-static void add_number(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row,
-                       const char *name)
-{
-    gl_jnode n = gl_json_get(&p->j, row, name);
-
-    gl_table_add(&l->table, n != NULL ? gl_json_raw(&p->j, n) : GL_S("?"));
+    rq->job = gl_str_of(l->cli->words[0]);
+    rq->messages.limit = GL_PAGE_MAX;
+    l->after = &rq->messages.after;
+    l->all = true;
+    return gl_rows_run(l, rq);
 }
 
 /* ---- agents ---- */
 
-static gl_str size_of(struct gl_api_reply *p, gl_jnode row)
+static gl_str size_cell(const struct gl_row *row)
 {
-    int64_t bytes = gl_api_reply_number(p, row, "state_bytes");
+    int64_t bytes = gl_api_reply_number(row->p, row->node, "state_bytes");
 
-    return bytes >= 10000 ? gl_str_fmt(&p->arena, "%lldK", (long long)((bytes + 512) / 1024))
-                          : gl_str_fmt(&p->arena, "%lld", (long long)bytes);
+    return bytes >= 10000 ? gl_str_fmt(&row->p->arena, "%lldK", (long long)((bytes + 512) / 1024))
+                          : gl_str_fmt(&row->p->arena, "%lld", (long long)bytes);
 }
 
-static void add_agent(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
-{
-    gl_table_add(&l->table, gl_api_reply_text(p, row, "agent_id"));
-    gl_table_add(&l->table, gl_api_reply_text(p, row, "agent_type"));
-    gl_table_add(&l->table, gl_api_reply_text(p, row, "status"));
-    add_number(l, p, row, "processed");
-    add_number(l, p, row, "waiting");
-    gl_table_add(&l->table, gl_api_reply_text(p, row, "node"));
-    gl_table_add(&l->table, gl_api_reply_text(p, row, "last_activity"));
-    gl_table_add(&l->table, size_of(p, row));
-}
+static const struct gl_column agents_columns[] = {
+    {"AGENT", .key = "agent_id"},
+    {"KIND", .key = "agent_type", .least = 4},
+    {"STATUS", .key = "status"},
+    {"PROCESSED", GL_COLUMN_NUMBER, .key = "processed", .absent = "?"},
+    {"WAITING", GL_COLUMN_NUMBER, .key = "waiting", .absent = "?"},
+    {"NODE", .key = "node", .least = 1},
+    {"LAST ACTIVITY", .key = "last_activity", .least = 2},
+    {"STATE", .cell = size_cell, .least = 3},
+};
 
 int gl_cmd_agents_list(struct gl_cli *cli)
 {
-    static const char *const titles[] = {"AGENT",   "KIND", "STATUS",        "PROCESSED",
-                                         "WAITING", "NODE", "LAST ACTIVITY", "STATE"};
-    static const char *const least[] = {"NODE", "LAST ACTIVITY", "STATE", "KIND", NULL};
-    struct agent_listing l = {.cli = cli, .rows = "agents", .add = add_agent};
+    struct gl_request rq = {.verb = GL_VERB_AGENTS};
+    struct gl_rows l = {
+        .cli = cli, GL_COLUMNS(agents_columns), .list = "agents", .none = "the job has no agents"};
 
-    l.rq.verb = GL_VERB_AGENTS;
-    l.rq.messages.agent = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
-    gl_table_init(&l.table, titles, GL_COUNT(titles));
-    l.table.least = least;
-    return show(&l, "the job has no agents");
+    rq.messages.agent = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
+    return show(&l, &rq);
 }
 
 /* ---- messages ---- */
 
-static void add_message(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
-{
-    static const char *const texts[] = {"to", "from", "type", "status", "step", "created_at"};
+static const struct gl_column messages_columns[] = {
+    {"NUMBER", GL_COLUMN_NUMBER, .key = "number", .absent = "?"},
+    {"TO", .key = "to"},
+    {"FROM", .key = "from"},
+    {"TYPE", .key = "type"},
+    {"STATUS", .key = "status"},
+    {"STEP", .key = "step", .least = 2},
+    {"CREATED", .key = "created_at", .least = 1},
+};
 
-    add_number(l, p, row, "number");
-    for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        gl_table_add(&l->table, gl_api_reply_text(p, row, texts[i]));
-    }
-}
-
-static void add_dead(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
-{
-    static const char *const texts[] = {"to", "from", "type", "created_at", "reason"};
-
-    add_number(l, p, row, "number");
-    for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        gl_table_add(&l->table, gl_api_reply_text(p, row, texts[i]));
-    }
-}
+static const struct gl_column dead_letters_columns[] = {
+    {"NUMBER", GL_COLUMN_NUMBER, .key = "number", .absent = "?"},
+    {"TO", .key = "to"},
+    {"FROM", .key = "from"},
+    {"TYPE", .key = "type"},
+    {"CREATED", .key = "created_at", .least = 1},
+    {"REASON", .key = "reason"},
+};
 
 /* One, whole: the message is the data. */
-static void print_message(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
+static void print_messages(struct gl_rows *l, struct gl_api_reply *p)
 {
-    gl_jnode message = gl_json_get(&p->j, row, "message");
+    gl_jnode all = gl_json_get(&p->j, p->root, l->list);
 
-    gl_term_print(&l->cli->out, message != NULL ? gl_json_raw(&p->j, message) : GL_S("null"));
+    for (gl_jnode e = gl_json_first(&p->j, all); e && !l->cli->json;
+         e = gl_json_after(&p->j, all, e)) {
+        gl_jnode message = gl_json_get(&p->j, e, "message");
+
+        gl_term_print(&l->cli->out, message != NULL ? gl_json_raw(&p->j, message) : GL_S("null"));
+    }
 }
 
-static int read_number(struct gl_cli *cli, struct agent_listing *l)
+/* Messages or dead letters: those of --agent, or --number alone. */
+static int show_messages(struct gl_rows *l, enum gl_verb verb)
 {
+    struct gl_request rq = {.verb = verb};
     uint64_t number = 0;
-    int code = gl_cli_number(cli, "--number", 1, INT64_MAX, &number);
+    int code = gl_cli_number(l->cli, "--number", 1, INT64_MAX, &number);
 
-    l->rq.messages.number = (int64_t)number;
-    l->rq.messages.agent = gl_str_of(gl_cli_option(cli, "--agent"));
+    rq.messages.number = (int64_t)number;
+    rq.messages.agent = gl_str_of(gl_cli_option(l->cli, "--agent"));
     if (number > 0) {
-        l->add = print_message;
-        l->table.columns = 0;
+        l->columns_n = 0;
+        l->on_page = print_messages;
     }
-    return code;
+    return code != 0 ? code : show(l, &rq);
 }
 
 int gl_cmd_agents_messages(struct gl_cli *cli)
 {
-    static const char *const titles[] = {"NUMBER", "TO",   "FROM",   "TYPE",
-                                         "STATUS", "STEP", "CREATED"};
-    static const char *const least[] = {"CREATED", "STEP", NULL};
-    struct agent_listing l = {.cli = cli, .rows = "messages", .add = add_message};
-    int code;
+    struct gl_rows l = {
+        .cli = cli, GL_COLUMNS(messages_columns), .list = "messages", .none = "no message waits"};
 
-    l.rq.verb = GL_VERB_MESSAGES;
-    gl_table_init(&l.table, titles, GL_COUNT(titles));
-    l.table.least = least;
-    code = read_number(cli, &l);
-    if (code != 0) {
-        gl_table_done(&l.table);
-        return code;
-    }
-    return show(&l, "no message waits");
+    return show_messages(&l, GL_VERB_MESSAGES);
 }
 
 /* ---- commands ---- */
@@ -233,24 +149,13 @@ static int redrive(struct gl_cli *cli, const char *which)
 
 int gl_cmd_agents_dead(struct gl_cli *cli)
 {
-    static const char *const titles[] = {"NUMBER", "TO", "FROM", "TYPE", "CREATED", "REASON"};
-    static const char *const least[] = {"CREATED", NULL};
     const char *which = gl_cli_option(cli, "--redrive");
-    struct agent_listing l = {.cli = cli, .rows = "dead_letters", .add = add_dead};
-    int code;
+    struct gl_rows l = {.cli = cli,
+                        GL_COLUMNS(dead_letters_columns),
+                        .list = "dead_letters",
+                        .none = "there are no dead letters"};
 
-    if (which != NULL) {
-        return redrive(cli, which);
-    }
-    l.rq.verb = GL_VERB_DEAD_LETTERS;
-    gl_table_init(&l.table, titles, GL_COUNT(titles));
-    l.table.least = least;
-    code = read_number(cli, &l);
-    if (code != 0) {
-        gl_table_done(&l.table);
-        return code;
-    }
-    return show(&l, "there are no dead letters");
+    return which != NULL ? redrive(cli, which) : show_messages(&l, GL_VERB_DEAD_LETTERS);
 }
 
 /* The JSON of --body or --body-file; "null" without them. */

@@ -6,8 +6,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "cli/connect/api_reply.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 #include "cli/output/tarfile.h"
 #include "os/blobfs.h"
 #include "os/fs.h"
@@ -25,14 +24,6 @@ struct look {
     gl_str job, run_id;
     const char *root; /* of runs; "" : the files lie with a node that is somewhere else */
 };
-
-static int parse_page(struct gl_api_reply *p, struct gl_why *reterr_why)
-{
-    int err = gl_json_parse(&p->j, gl_buf_view(&p->body), SIZE_MAX, &p->arena, reterr_why);
-
-    p->root = err == 0 ? gl_json_root(&p->j) : NULL;
-    return err;
-}
 
 static int list_here(struct look *l, struct gl_why *reterr_why)
 {
@@ -87,7 +78,7 @@ static int open_look(struct look *l, struct gl_cli *cli, struct gl_why *reterr_w
     l->job = gl_api_reply_text(&l->status, l->status.root, "job_id");
     l->run_id = gl_api_reply_text(&l->status, l->status.root, "run_id");
     err = (l->connection.has_no_node ? list_here : list_there)(l, reterr_why);
-    err = err == 0 ? parse_page(&l->files, reterr_why) : err;
+    err = err == 0 ? gl_api_reply_parse(&l->files, reterr_why) : err;
     if (err == 0 && !l->connection.has_no_node && !l->connection.is_remote) {
         l->root = root_of(l);
     }
@@ -140,49 +131,38 @@ static void print_piece(void *owner, gl_str piece)
 
 /* ---- the list ---- */
 
-static void print_files(struct look *l)
-{
-    static const char *const titles[] = {"PATH", "BYTES", "TYPE", "MODIFIED", "SHA-256"};
-    static const char *const least[] = {"SHA-256", "MODIFIED", NULL};
-    struct gl_api_reply *p = &l->files;
-    gl_jnode all = gl_json_get(&p->j, p->root, "artifacts");
-    struct gl_table t;
+static const struct gl_column columns[] = {
+    {"PATH", .key = "path"},
+    {"BYTES", GL_COLUMN_NUMBER, .key = "bytes", .absent = "0"},
+    {"TYPE", .key = "content_type"},
+    {"MODIFIED", .key = "modified_at", .least = 2},
+    {"SHA-256", .key = "sha256", .least = 1},
+};
 
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    t.least = least;
-    for (gl_jnode e = gl_json_first(&p->j, all); e; e = gl_json_after(&p->j, all, e)) {
-        gl_table_add(&t, gl_api_reply_text(p, e, "path"));
-        gl_table_add(&t,
-                     gl_str_fmt(&p->arena, "%lld", (long long)gl_api_reply_number(p, e, "bytes")));
-        gl_table_add(&t, gl_api_reply_text(p, e, "content_type"));
-        gl_table_add(&t, gl_api_reply_text(p, e, "modified_at"));
-        gl_table_add(&t, gl_api_reply_text(p, e, "sha256"));
-    }
-    if (t.n > 0) {
-        gl_table_print(&t, &l->cli->out);
-    } else {
-        gl_cli_note(l->cli, "no files in %.*s",
-                    GL_STR_ARG(gl_api_reply_text(p, p->root, "folder")));
-    }
-    gl_table_done(&t);
+static int show_files(struct look *l)
+{
+    struct gl_rows rows = {.cli = l->cli, GL_COLUMNS(columns), .list = "artifacts"};
+
+    rows.none = gl_str_fmt(&l->cli->arena, "no files in %.*s",
+                           GL_STR_ARG(gl_api_reply_text(&l->files, l->files.root, "folder")))
+                    .p;
+    return gl_rows_show(&rows, &l->files);
 }
 
 int gl_cmd_artifacts_list(struct gl_cli *cli)
 {
     struct gl_why why;
     struct look l;
-    int err = open_look(&l, cli, &why);
+    int err = open_look(&l, cli, &why), code = GL_EXIT_OK;
 
     if (err == 0 && cli->words_n > 1) {
         err = copy(&l, gl_str_of(cli->words[1]), print_piece, &cli->out, &why);
-    } else if (err == 0 && cli->json) {
-        (void)gl_api_reply_print_json(&l.files, cli);
     } else if (err == 0) {
-        print_files(&l);
+        code = show_files(&l);
     }
-    err = err != 0 ? gl_cli_fail_why(cli, err, &why) : GL_EXIT_OK;
+    code = err != 0 ? gl_cli_fail_why(cli, err, &why) : code;
     close_look(&l);
-    return err;
+    return code;
 }
 
 /* ---- export ---- */

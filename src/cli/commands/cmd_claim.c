@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/connect/claim_client.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 
 /* ---- what was given ---- */
 
@@ -84,60 +84,36 @@ static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
 
 /* ---- what is shown ---- */
 
-static const char *const titles[] = {"KEY",     "STATE", "OWNER",       "FENCE",
-                                     "ATTEMPT", "TYPE",  "LEASE UNTIL", "ERROR"};
-
-static void add_claim(struct gl_table *t, struct gl_api_reply *p, gl_jnode claim)
+/* Of a claim that somebody may still hold. */
+static gl_str lease_cell(const struct gl_row *row)
 {
-    gl_str state = gl_api_reply_text(p, claim, "state");
+    gl_str state = gl_api_reply_text(row->p, row->node, "state");
     bool is_over = gl_str_is(state, "done") || gl_str_is(state, "failed");
 
-    gl_table_add(t, gl_api_reply_text(p, claim, "key"));
-    gl_table_add(t, state);
-    gl_table_add(t, gl_api_reply_text(p, claim, "owner"));
-    gl_table_add(t, gl_json_raw(&p->j, gl_json_get(&p->j, claim, "fence")));
-    gl_table_add(t, gl_json_raw(&p->j, gl_json_get(&p->j, claim, "attempt")));
-    gl_table_add(t, gl_api_reply_text(p, claim, "work_type"));
-    gl_table_add(t, is_over ? (gl_str){0} : gl_api_reply_text(p, claim, "lease_until"));
-    gl_table_add(t, gl_api_reply_text(p, claim, "error_detail"));
+    return is_over ? (gl_str){0} : gl_api_reply_text(row->p, row->node, "lease_until");
 }
 
-/* One claim, or those in the list `name`. */
-static int show(struct gl_cli *cli, struct gl_api_reply *p, const char *name, const char *none)
-{
-    static const char *const least[] = {"TYPE", "ERROR", "ATTEMPT", NULL};
-    gl_jnode list = name != NULL ? gl_json_get(&p->j, p->root, name) : NULL;
-    struct gl_table t;
-
-    if (cli->json) {
-        return gl_api_reply_print_json(p, cli);
-    }
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    t.least = least;
-    if (name == NULL) {
-        add_claim(&t, p, p->root);
-    }
-    for (gl_jnode e = gl_json_first(&p->j, list); e; e = gl_json_after(&p->j, list, e)) {
-        add_claim(&t, p, e);
-    }
-    if (t.n > 0) {
-        gl_table_print(&t, &cli->out);
-    } else {
-        gl_cli_note(cli, "%s", none);
-    }
-    gl_table_done(&t);
-    return GL_EXIT_OK;
-}
+static const struct gl_column columns[] = {
+    {"KEY", .key = "key"},
+    {"STATE", .key = "state"},
+    {"OWNER", .key = "owner"},
+    {"FENCE", GL_COLUMN_NUMBER, .key = "fence"},
+    {"ATTEMPT", GL_COLUMN_NUMBER, .key = "attempt", .least = 3},
+    {"TYPE", .key = "work_type", .least = 1},
+    {"LEASE UNTIL", .cell = lease_cell},
+    {"ERROR", .key = "error_detail", .least = 2},
+};
 
 /* ---- commands ---- */
 
 static int call(struct gl_claim_client *c, enum gl_verb verb)
 {
+    struct gl_rows l = {.cli = c->cli, GL_COLUMNS(columns)};
     struct gl_claim_answer answer;
     struct gl_why why;
     int err = gl_claim_client_call(c, verb, true, &answer, &why);
     int code = err != 0 ? gl_claim_client_fail(c->cli, gl_err_join(err, why.reason), why.text)
-                        : show(c->cli, &answer.page, NULL, "");
+                        : gl_rows_show(&l, &answer.page);
 
     gl_claim_answer_done(&answer);
     return code;
@@ -177,6 +153,10 @@ int gl_cmd_claim_fail(struct gl_cli *cli)
 int gl_cmd_claim_reclaim(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_CLAIM_RECLAIM};
+    struct gl_rows l = {.cli = cli,
+                        GL_COLUMNS(columns),
+                        .list = "expired",
+                        .none = "no claim has an expired lease"};
     struct gl_http_client_reply reply;
     struct gl_connection connection;
     struct gl_api_reply page = {0};
@@ -193,38 +173,9 @@ int gl_cmd_claim_reclaim(struct gl_cli *cli)
     err = gl_connect_send(&connection, GL_CONNECT_RETRY, &rq, &reply, &why);
     if (err == 0) {
         gl_buf_str(&page.body, reply.body);
-        err = gl_json_parse(&page.j, gl_buf_view(&page.body), SIZE_MAX, &page.arena, &why);
-    }
-    if (err != 0) {
-        code = gl_cli_fail_why(cli, err, &why);
+        code = gl_rows_show(&l, &page);
     } else {
-        page.root = gl_json_root(&page.j);
-        code = show(cli, &page, "expired", "no claim has an expired lease");
-    }
-    gl_api_reply_done(&page);
-    gl_connect_done(&connection);
-    return code;
-}
-
-static int ask(struct gl_cli *cli, struct gl_request *rq, const char *list)
-{
-    struct gl_connection connection;
-    struct gl_api_reply page;
-    struct gl_why why;
-    gl_str next;
-    int code, err;
-
-    gl_connect_init(&connection, cli);
-    err = gl_api_reply_ask(&page, &connection, rq, &why);
-    if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
-    } else {
-        code = show(cli, &page, list, "no such claims");
-        next = gl_api_reply_text(&page, page.root, "next");
-        if (next.n > 0 && !cli->json) {
-            (void)fflush(cli->out.file);
-            gl_cli_note(cli, "there may be more; use --after '%.*s'", GL_STR_ARG(next));
-        }
     }
     gl_api_reply_done(&page);
     gl_connect_done(&connection);
@@ -239,14 +190,28 @@ int gl_cmd_claim_list(struct gl_cli *cli)
                             .claims.state = gl_str_of(gl_cli_option(cli, "--state")),
                             .claims.prefix = gl_str_of(gl_cli_option(cli, "--prefix")),
                             .claims.after = gl_str_of(gl_cli_option(cli, "--after"))};
+    struct gl_rows l = {.cli = cli,
+                        GL_COLUMNS(columns),
+                        .list = "claims",
+                        .none = "no such claims",
+                        .after = &rq.claims.after,
+                        .has_next = true};
 
+    if (code != 0) {
+        return code;
+    }
     rq.claims.limit = (uint32_t)limit;
-    return code != 0 ? code : ask(cli, &rq, "claims");
+    code = gl_rows_run(&l, &rq);
+    if (code == GL_EXIT_OK && rq.claims.after.n > 0 && !cli->json) {
+        gl_cli_note(cli, "there may be more; use --after '%.*s'", GL_STR_ARG(rq.claims.after));
+    }
+    return code;
 }
 
 int gl_cmd_claim_show(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_CLAIM_SHOW, .claim.key = gl_str_of(cli->words[0])};
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(columns)};
 
-    return ask(cli, &rq, NULL);
+    return gl_rows_run(&l, &rq);
 }

@@ -1,13 +1,13 @@
 /* cmd_node.c - glia node list and status, glia cluster status: the nodes that share the store. */
 #include "base/check.h"
-#include "cli/connect/api_reply.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 
 /* "default 2 of 8, gpu 0 of 1", and how many steps wait for them. */
-static gl_str pools_of(struct gl_api_reply *p, gl_jnode node)
+static gl_str pools_cell(const struct gl_row *row)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    gl_jnode pools = gl_json_get(&p->j, node, "pools");
+    struct gl_api_reply *p = row->p;
+    gl_jnode pools = gl_json_get(&p->j, row->node, "pools");
 
     for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
         long long waiting = gl_api_reply_number(p, e, "waiting");
@@ -23,21 +23,14 @@ static gl_str pools_of(struct gl_api_reply *p, gl_jnode node)
     return gl_str_dup(&p->arena, gl_buf_view(&out));
 }
 
-static bool flag(const struct gl_api_reply *p, gl_jnode n, const char *name)
-{
-    bool value = false;
-
-    (void)gl_json_bool(gl_json_get(&p->j, n, name), &value); /* absent: no */
-    return value;
-}
-
 /* "8.1s", "late by 3s"; "" of a node that needs none. */
-static gl_str deadline_of(struct gl_api_reply *p, gl_jnode node)
+static gl_str deadline_cell(const struct gl_row *row)
 {
+    struct gl_api_reply *p = row->p;
     int64_t left;
     char text[GL_TIMES_BYTES];
 
-    if (!gl_json_i64(&p->j, gl_json_get(&p->j, node, "deadline_in_ms"), &left)) {
+    if (!gl_json_i64(&p->j, gl_json_get(&p->j, row->node, "deadline_in_ms"), &left)) {
         return (gl_str){0};
     }
     return left >= 0 ? gl_str_dup(&p->arena, gl_times_format_span(left, text))
@@ -45,145 +38,45 @@ static gl_str deadline_of(struct gl_api_reply *p, gl_jnode node)
                                   GL_STR_ARG(gl_times_format_span(-left, text)));
 }
 
-static gl_str number_of(struct gl_api_reply *p, gl_jnode node, const char *name)
-{
-    return gl_str_fmt(&p->arena, "%lld", (long long)gl_api_reply_number(p, node, name));
-}
-
 /* ---- list ---- */
 
-static void print_list(struct gl_cli *cli, struct gl_api_reply *p)
+static gl_str leader_cell(const struct gl_row *row)
 {
-    static const char *const titles[] = {"NODE",  "STATUS",  "LEADER", "SESSION ENDS IN",
-                                         "POOLS", "VERSION", "JOBS",   "HOST"};
-    static const char *const least[] = {"HOST", "VERSION", "JOBS", "SESSION ENDS IN", NULL};
-    gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
-    struct gl_table t;
-
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    t.least = least;
-    for (gl_jnode e = gl_json_first(&p->j, nodes); e; e = gl_json_after(&p->j, nodes, e)) {
-        gl_table_add(&t, gl_api_reply_text(p, e, "name"));
-        gl_table_add(&t, gl_api_reply_text(p, e, "status"));
-        gl_table_add(&t, flag(p, e, "leader") ? GL_S("leader") : GL_S(""));
-        gl_table_add(&t, deadline_of(p, e));
-        gl_table_add(&t, pools_of(p, e));
-        gl_table_add(&t, gl_api_reply_text(p, e, "version"));
-        gl_table_add(&t, number_of(p, e, "jobs"));
-        gl_table_add(&t, gl_api_reply_text(p, e, "host"));
-    }
-    if (t.n > 0) {
-        gl_table_print(&t, &cli->out);
-    } else {
-        gl_cli_note(cli, "no node is running");
-    }
-    gl_table_done(&t);
+    return gl_api_reply_is(row->p, row->node, "leader") ? GL_S("leader") : (gl_str){0};
 }
 
-/* ---- one ---- */
-
-static void add(struct gl_table *t, const char *what, gl_str value)
-{
-    if (value.n > 0) {
-        gl_table_add(t, gl_str_of(what));
-        gl_table_add(t, value);
-    }
-}
-
-static void print_node(struct gl_cli *cli, struct gl_api_reply *p)
-{
-    static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
-    gl_jnode n = p->root;
-    struct gl_table t;
-
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    add(&t, "node", gl_api_reply_text(p, n, "name"));
-    add(&t, "status", gl_api_reply_text(p, n, "status"));
-    add(&t, "state", gl_api_reply_text(p, n, "state"));
-    add(&t, "leader", flag(p, n, "leader") ? GL_S("yes") : GL_S("no"));
-    add(&t, "session", gl_api_reply_text(p, n, "session"));
-    add(&t, "session ends in", deadline_of(p, n));
-    add(&t, "host", gl_api_reply_text(p, n, "host"));
-    add(&t, "process", gl_json_get(&p->j, n, "pid") ? number_of(p, n, "pid") : (gl_str){0});
-    add(&t, "version", gl_api_reply_text(p, n, "version"));
-    add(&t, "started", gl_api_reply_text(p, n, "started_at"));
-    add(&t, "stack", gl_api_reply_text(p, n, "stack"));
-    add(&t, "environment", gl_api_reply_text(p, n, "env_scope"));
-    add(&t, "pools", pools_of(p, n));
-    add(&t, "jobs", gl_json_get(&p->j, n, "jobs") ? number_of(p, n, "jobs") : (gl_str){0});
-    gl_table_print(&t, &cli->out);
-    gl_table_done(&t);
-}
-
-/* ---- all together ---- */
-
-static gl_str versions_of(struct gl_api_reply *p)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    gl_jnode all = gl_json_get(&p->j, p->root, "versions");
-
-    for (gl_jnode e = gl_json_first(&p->j, all); e; e = gl_json_after(&p->j, all, e)) {
-        gl_buf_fmt(&out, "%s%.*s", out.n > 0 ? ", " : "",
-                   GL_STR_ARG(gl_json_str(&p->j, e, &p->arena)));
-    }
-    return gl_str_dup(&p->arena, gl_buf_view(&out));
-}
-
-static void print_cluster(struct gl_cli *cli, struct gl_api_reply *p)
-{
-    static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
-    gl_jnode n = p->root;
-    gl_str leader = gl_api_reply_text(p, n, "leader");
-    struct gl_table t;
-
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    add(&t, "store",
-        gl_str_fmt(&p->arena, "%.*s, %s", GL_STR_ARG(gl_api_reply_text(p, n, "store")),
-                   flag(p, n, "shared") ? "shared" : "of one node"));
-    add(&t, "nodes",
-        gl_str_fmt(&p->arena, "%lld alive, %lld late, %lld dead",
-                   (long long)gl_api_reply_number(p, n, "alive"),
-                   (long long)gl_api_reply_number(p, n, "late"),
-                   (long long)gl_api_reply_number(p, n, "dead")));
-    add(&t, "leader", leader.n > 0 ? leader : GL_S("none"));
-    add(&t, "pools", pools_of(p, n));
-    add(&t, "jobs", number_of(p, n, "jobs"));
-    add(&t, "versions", versions_of(p));
-    gl_table_print(&t, &cli->out);
-    gl_table_done(&t);
-}
-
-/* ---- the commands ---- */
-
-static int ask(struct gl_cli *cli, struct gl_request *rq,
-               void (*print)(struct gl_cli *cli, struct gl_api_reply *p))
-{
-    struct gl_connection connection;
-    struct gl_api_reply page;
-    struct gl_why why;
-    int err, code = GL_EXIT_OK;
-
-    gl_connect_init(&connection, cli);
-    err = gl_api_reply_ask(&page, &connection, rq, &why);
-    if (err != 0) {
-        code = gl_cli_fail_why(cli, err, &why);
-    } else if (cli->json) {
-        code = gl_api_reply_print_json(&page, cli);
-    } else {
-        print(cli, &page);
-    }
-    gl_api_reply_done(&page);
-    gl_connect_done(&connection);
-    return code;
-}
+static const struct gl_column nodes_columns[] = {
+    {"NODE", .key = "name"},
+    {"STATUS", .key = "status"},
+    {"LEADER", .cell = leader_cell},
+    {"SESSION ENDS IN", .cell = deadline_cell, .least = 4},
+    {"POOLS", .cell = pools_cell},
+    {"VERSION", .key = "version", .least = 2},
+    {"JOBS", GL_COLUMN_NUMBER, .key = "jobs", .absent = "0", .least = 3},
+    {"HOST", .key = "host", .least = 1},
+};
 
 int gl_cmd_node_list(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES,
                             .nodes.all = gl_cli_option(cli, "--all") != NULL};
+    struct gl_rows l = {
+        .cli = cli, GL_COLUMNS(nodes_columns), .list = "nodes", .none = "no node is running"};
 
-    return ask(cli, &rq, print_list);
+    return gl_rows_run(&l, &rq);
 }
+
+/* ---- one ---- */
+
+static const struct gl_column node_columns[] = {
+    {"node", .key = "name"},       {"status", .key = "status"},
+    {"state", .key = "state"},     {"leader", GL_COLUMN_YES_NO, .key = "leader"},
+    {"session", .key = "session"}, {"session ends in", .cell = deadline_cell},
+    {"host", .key = "host"},       {"process", GL_COLUMN_NUMBER, .key = "pid"},
+    {"version", .key = "version"}, {"started", .key = "started_at"},
+    {"stack", .key = "stack"},     {"environment", .key = "env_scope"},
+    {"pools", .cell = pools_cell}, {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
+};
 
 /* The node of the data folder, as the store knows it. */
 static int find_own(struct gl_cli *cli, gl_str *ret)
@@ -202,7 +95,7 @@ static int find_own(struct gl_cli *cli, gl_str *ret)
         gl_jnode nodes = gl_json_get(&page.j, page.root, "nodes");
 
         for (gl_jnode e = gl_json_first(&page.j, nodes); e; e = gl_json_after(&page.j, nodes, e)) {
-            if (flag(&page, e, "own")) {
+            if (gl_api_reply_is(&page, e, "own")) {
                 *ret = gl_str_dup(&cli->arena, gl_api_reply_text(&page, e, "name"));
             }
         }
@@ -222,6 +115,7 @@ static int find_own(struct gl_cli *cli, gl_str *ret)
 int gl_cmd_node_status(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_NODE_SHOW};
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(node_columns), .heading = "HOW IT STANDS"};
     int code = GL_EXIT_OK;
 
     if (cli->words_n > 0) {
@@ -229,12 +123,39 @@ int gl_cmd_node_status(struct gl_cli *cli)
     } else {
         code = find_own(cli, &rq.nodes.name);
     }
-    return code != GL_EXIT_OK ? code : ask(cli, &rq, print_node);
+    return code != GL_EXIT_OK ? code : gl_rows_run(&l, &rq);
 }
+
+/* ---- all together ---- */
+
+static gl_str store_cell(const struct gl_row *row)
+{
+    return gl_str_fmt(&row->p->arena, "%.*s, %s",
+                      GL_STR_ARG(gl_api_reply_text(row->p, row->node, "store")),
+                      gl_api_reply_is(row->p, row->node, "shared") ? "shared" : "of one node");
+}
+
+static gl_str counts_cell(const struct gl_row *row)
+{
+    return gl_str_fmt(&row->p->arena, "%lld alive, %lld late, %lld dead",
+                      (long long)gl_api_reply_number(row->p, row->node, "alive"),
+                      (long long)gl_api_reply_number(row->p, row->node, "late"),
+                      (long long)gl_api_reply_number(row->p, row->node, "dead"));
+}
+
+static const struct gl_column cluster_columns[] = {
+    {"store", .cell = store_cell},
+    {"nodes", .cell = counts_cell},
+    {"leader", .key = "leader", .absent = "none"},
+    {"pools", .cell = pools_cell},
+    {"jobs", GL_COLUMN_NUMBER, .key = "jobs", .absent = "0"},
+    {"versions", GL_COLUMN_JOIN, .key = "versions", .between = ", "},
+};
 
 int gl_cmd_cluster_status(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_CLUSTER};
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(cluster_columns), .heading = "HOW IT STANDS"};
 
-    return ask(cli, &rq, print_cluster);
+    return gl_rows_run(&l, &rq);
 }

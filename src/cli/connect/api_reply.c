@@ -4,6 +4,14 @@
 
 enum { ANSWER_BYTES_MAX = 1 << 30 };
 
+int gl_api_reply_parse(struct gl_api_reply *p, struct gl_why *reterr_why)
+{
+    int err = gl_json_parse(&p->j, gl_buf_view(&p->body), ANSWER_BYTES_MAX, &p->arena, reterr_why);
+
+    p->root = err == 0 ? gl_json_root(&p->j) : NULL;
+    return err;
+}
+
 int gl_api_reply_ask(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
                      struct gl_why *reterr_why)
 {
@@ -11,13 +19,7 @@ int gl_api_reply_ask(struct gl_api_reply *p, struct gl_connection *r, struct gl_
 
     *p = (struct gl_api_reply){0};
     err = gl_connect_ask(r, rq, &p->body, reterr_why);
-    if (err == 0) {
-        err = gl_json_parse(&p->j, gl_buf_view(&p->body), ANSWER_BYTES_MAX, &p->arena, reterr_why);
-    }
-    if (err == 0) {
-        p->root = gl_json_root(&p->j);
-    }
-    return err;
+    return err != 0 ? err : gl_api_reply_parse(p, reterr_why);
 }
 
 void gl_api_reply_done(struct gl_api_reply *p)
@@ -99,14 +101,10 @@ int gl_api_reply_ask_all(struct gl_api_reply *p, struct gl_connection *r, struct
     gl_jw_init(&w, &whole);
     gl_jw_object(&w);
     put_members(&w, &p->j, p->root, "workflow_state", &p->arena);
-    gl_jw_key(&w, "workflow_state");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "status");
-    gl_jw_str(&w, gl_api_reply_text(p, p->root, "status"));
-    gl_jw_key(&w, "complete");
-    gl_jw_bool(&w, true);
-    gl_jw_key(&w, "steps");
-    gl_jw_object(&w);
+    gl_jw_put_object(&w, "workflow_state");
+    gl_jw_put_str(&w, "status", gl_api_reply_text(p, p->root, "status"));
+    gl_jw_put_bool(&w, "complete", true);
+    gl_jw_put_object(&w, "steps");
     err = put_pages(&w, p, r, rq, reterr_why);
     gl_jw_end(&w);
     gl_jw_end(&w);
@@ -114,8 +112,7 @@ int gl_api_reply_ask_all(struct gl_api_reply *p, struct gl_connection *r, struct
     if (err == 0) {
         gl_api_reply_done(p);
         *p = (struct gl_api_reply){.body = whole};
-        err = gl_json_parse(&p->j, gl_buf_view(&p->body), ANSWER_BYTES_MAX, &p->arena, reterr_why);
-        p->root = err == 0 ? gl_json_root(&p->j) : NULL;
+        err = gl_api_reply_parse(p, reterr_why);
     } else {
         gl_buf_done(&whole);
     }
@@ -176,15 +173,16 @@ int gl_api_reply_print_json(const struct gl_api_reply *p, struct gl_cli *cli)
     return GL_EXIT_OK;
 }
 
-void gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connection *r)
+bool gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connection *r)
 {
     gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");
 
     for (gl_jnode e = gl_json_first(&p->j, jobs); e; e = gl_json_after(&p->j, jobs, e)) {
         if (gl_connect_warn_no_node(r, gl_api_reply_text(p, e, "status"))) {
-            return;
+            return true;
         }
     }
+    return false;
 }
 
 gl_str gl_api_reply_span(struct gl_api_reply *p, gl_ms since, gl_ms until)

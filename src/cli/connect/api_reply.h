@@ -19,6 +19,8 @@ struct gl_api_reply {
 /* Ask, and parse what comes back. To be given back in any case. */
 int gl_api_reply_ask(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
                      struct gl_why *reterr_why);
+/* Parse p->body. */
+int gl_api_reply_parse(struct gl_api_reply *p, struct gl_why *reterr_why);
 void gl_api_reply_done(struct gl_api_reply *p);
 /* STATUS with every step, however many answers that takes. */
 int gl_api_reply_ask_all(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
@@ -40,8 +42,9 @@ gl_str gl_api_reply_reason(struct gl_api_reply *p, gl_jnode n);
 /* The whole answer, on stdout. */
 int gl_api_reply_print_json(const struct gl_api_reply *p, struct gl_cli *cli);
 
-/* For a list of jobs: warn that there is no node if one of them needs it. */
-void gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connection *r);
+/* For a list of jobs: warn that there is no node if one of them needs it. True: a warning was
+ * printed. */
+bool gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connection *r);
 
 /* "1.2s", from `since` to `until`; "" if one of them is 0. */
 gl_str gl_api_reply_span(struct gl_api_reply *p, gl_ms since, gl_ms until);
