@@ -2,9 +2,8 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "cli/connect/api_reply.h"
 #include "cli/output/progress.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 
 enum { REASON_INDENT = 6, LINE_MIN = 20 };
 
@@ -56,31 +55,32 @@ static void print_head(struct gl_cli *cli, struct gl_api_reply *p)
     (void)fputc('\n', cli->out.file);
 }
 
+static gl_str reason_cell(const struct gl_row *row)
+{
+    return gl_api_reply_reason(row->p, row->node);
+}
+
+static const struct gl_column steps_columns[] = {
+    {"STEP", .kind = GL_COLUMN_NAME},
+    {"STATUS", .key = "status"},
+    {"ATTEMPTS", GL_COLUMN_NUMBER, .key = "attempt_count", .absent = "0", .least = 2},
+    {"STARTED", .key = "started_at", .least = 1},
+    {"TOOK", GL_COLUMN_SPAN, .key = "started_at", .until = "ended_at"},
+    {"REASON", .cell = reason_cell},
+};
+
+static gl_jnode steps_of(struct gl_api_reply *p)
+{
+    return gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
+}
+
 static void print_steps(struct gl_cli *cli, struct gl_api_reply *p)
 {
-    static const char *const titles[] = {"STEP", "STATUS", "ATTEMPTS", "STARTED", "TOOK", "REASON"};
-    static const char *const least[] = {"STARTED", "ATTEMPTS", NULL};
-    gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
-    gl_ms now = gl_term_now();
-    struct gl_table t;
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(steps_columns)};
 
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    t.least = least;
-    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
-        gl_jnode s = gl_json_value(k);
-        gl_ms ended = gl_api_reply_time(p, s, "ended_at");
-
-        gl_table_add(&t, gl_json_str(&p->j, k, &p->arena));
-        gl_table_add(&t, gl_api_reply_text(p, s, "status"));
-        gl_table_add(&t, gl_str_fmt(&p->arena, "%lld",
-                                    (long long)gl_api_reply_number(p, s, "attempt_count")));
-        gl_table_add(&t, gl_api_reply_text(p, s, "started_at"));
-        gl_table_add(&t, gl_api_reply_span(p, gl_api_reply_time(p, s, "started_at"),
-                                           ended != 0 ? ended : now));
-        gl_table_add(&t, gl_api_reply_reason(p, s));
-    }
-    gl_table_print(&t, &cli->out);
-    gl_table_done(&t);
+    gl_rows_add_list(&l, p, steps_of(p));
+    gl_rows_print(&l);
+    gl_rows_done(&l);
 }
 
 int gl_cmd_job_status(struct gl_cli *cli)
@@ -111,11 +111,6 @@ int gl_cmd_job_status(struct gl_cli *cli)
 }
 
 /* ---- result ---- */
-
-static gl_jnode steps_of(struct gl_api_reply *p)
-{
-    return gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
-}
 
 /* One that is too large for a status is asked for by itself. */
 static int print_asked(struct gl_connection *connection, gl_str job, gl_str id);

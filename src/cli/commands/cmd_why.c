@@ -2,9 +2,14 @@
  *
  * The sentences are the node's, the same as in `glia job status`. */
 #include "base/check.h"
-#include "cli/connect/api_reply.h"
 #include "cli/output/progress.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
+
+static const struct gl_column columns[] = {
+    {"WHAT", .kind = GL_COLUMN_NAME},
+    {"STATUS", .key = "status"},
+    {"WHY", .key = "why"},
+};
 
 /* The sentence about a job or a step. */
 static gl_str sentence(struct gl_api_reply *p, gl_jnode n)
@@ -17,93 +22,53 @@ static gl_str sentence(struct gl_api_reply *p, gl_jnode n)
                : gl_str_fmt(&p->arena, "it is %.*s", GL_STR_ARG(gl_api_reply_text(p, n, "status")));
 }
 
-static void add_row(struct gl_table *t, struct gl_api_reply *p, gl_str id, gl_jnode n)
-{
-    gl_table_add(t, id);
-    gl_table_add(t, gl_api_reply_text(p, n, "status"));
-    gl_table_add(t, sentence(p, n));
-}
-
 static void write_one(struct gl_api_reply *p, gl_jnode n, struct gl_jw *w)
 {
     static const char *const codes[] = {"why_code", "why_also"};
 
-    gl_jw_key(w, "status");
-    gl_jw_str(w, gl_api_reply_text(p, n, "status"));
-    gl_jw_key(w, "why");
-    gl_jw_str(w, sentence(p, n));
+    gl_jw_put_str(w, "status", gl_api_reply_text(p, n, "status"));
+    gl_jw_put_str(w, "why", sentence(p, n));
     for (size_t i = 0; i < GL_COUNT(codes); i++) {
         gl_jnode code = gl_json_get(&p->j, n, codes[i]);
 
         if (code != NULL) {
-            gl_jw_key(w, codes[i]);
-            gl_jw_raw(w, gl_json_raw(&p->j, code));
+            gl_jw_put_raw(w, codes[i], gl_json_raw(&p->j, code));
         }
     }
 }
 
 /* The job and those of its steps that have not ended; or one step. */
-static void print_table(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode steps, gl_jnode only)
+static void write_all(struct gl_api_reply *p, gl_jnode steps, gl_jnode only, struct gl_jw *w)
 {
-    static const char *const titles[] = {"WHAT", "STATUS", "WHY"};
-    struct gl_table t;
-
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    if (only != NULL) {
-        add_row(&t, p, gl_str_of(cli->words[1]), only);
-    } else {
-        add_row(&t, p, GL_S("job"), p->root);
-    }
-    for (gl_jnode k = only != NULL ? NULL : gl_json_first(&p->j, steps); k;
-         k = gl_json_after(&p->j, steps, k)) {
-        gl_jnode s = gl_json_value(k);
-
-        if (!gl_progress_is_end(gl_api_reply_text(p, s, "status"))) {
-            add_row(&t, p, gl_json_str(&p->j, k, &p->arena), s);
-        }
-    }
-    gl_table_print(&t, &cli->out);
-    gl_table_done(&t);
-}
-
-static void print_json(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode steps, gl_jnode only)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    struct gl_jw w;
-
-    gl_jw_init(&w, &out);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "job_id");
-    gl_jw_str(&w, gl_api_reply_text(p, p->root, "job_id"));
-    write_one(p, p->root, &w);
-    gl_jw_key(&w, "steps");
-    gl_jw_object(&w);
+    gl_jw_put_str(w, "job_id", gl_api_reply_text(p, p->root, "job_id"));
+    write_one(p, p->root, w);
+    gl_jw_put_object(w, "steps");
     for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
         gl_jnode s = gl_json_value(k);
 
         if (only == NULL ? !gl_progress_is_end(gl_api_reply_text(p, s, "status")) : s == only) {
-            gl_jw_key_str(&w, gl_json_str(&p->j, k, &p->arena));
-            gl_jw_object(&w);
-            write_one(p, s, &w);
-            gl_jw_end(&w);
+            gl_jw_key_str(w, gl_json_str(&p->j, k, &p->arena));
+            gl_jw_object(w);
+            write_one(p, s, w);
+            gl_jw_end(w);
         }
     }
-    gl_jw_end(&w);
-    gl_jw_end(&w);
-    gl_term_print(&cli->out, gl_buf_view(&out));
+    gl_jw_end(w);
 }
 
 static int explain(struct gl_cli *cli, struct gl_api_reply *p)
 {
     gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
     gl_jnode only = cli->words_n > 1 ? gl_json_get(&p->j, steps, cli->words[1]) : NULL;
+    struct gl_rows l = {
+        .cli = cli, GL_COLUMNS(columns), .list = "steps", .head = only == NULL ? "job" : NULL};
 
     if (cli->words_n > 1 && only == NULL) {
         return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
                            gl_str_fmt(&p->arena, "the job has no step '%s'", cli->words[1]).p);
     }
-    (cli->json ? print_json : print_table)(cli, p, steps, only);
-    return GL_EXIT_OK;
+    write_all(p, steps, only, gl_rows_begin(&l));
+    return gl_rows_end(&l);
 }
 
 int gl_cmd_why(struct gl_cli *cli)
