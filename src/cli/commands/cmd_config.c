@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/json.h"
-#include "cli/cli.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 #include "os/paths.h"
 
 /* ---- reading ---- */
@@ -84,63 +82,46 @@ int gl_cmd_config_load(struct gl_cli *cli)
 
 /* ---- showing ---- */
 
-static void show_json(struct gl_cli *cli)
+static void write_settings(struct gl_cli *cli, struct gl_jw *w)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    struct gl_jw w;
-
-    gl_jw_init(&w, &out);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "file");
-    gl_jw_c(&w, cli->settings->path);
-    gl_jw_key(&w, "settings");
-    gl_jw_object(&w);
+    gl_jw_put_c(w, "file", cli->settings->path);
+    gl_jw_put_object(w, "settings");
     for (size_t i = 0; i < GL_SET_COUNT; i++) {
-        gl_jw_key(&w, gl_settings_table[i].name);
-        gl_jw_object(&w);
-        gl_jw_key(&w, "value");
-        gl_jw_c(&w, gl_settings_shown(cli->settings, (enum gl_setting_id)i, &cli->arena));
-        gl_jw_key(&w, "origin");
-        gl_jw_c(&w, gl_settings_origin(cli->settings, (enum gl_setting_id)i, &cli->arena));
-        gl_jw_key(&w, "environment");
-        gl_jw_c(&w, gl_settings_table[i].env);
-        gl_jw_end(&w);
+        enum gl_setting_id id = (enum gl_setting_id)i;
+
+        gl_jw_put_object(w, gl_settings_table[i].name);
+        gl_jw_put_c(w, "value", gl_settings_shown(cli->settings, id, &cli->arena));
+        gl_jw_put_c(w, "origin", gl_settings_origin(cli->settings, id, &cli->arena));
+        gl_jw_put_c(w, "environment", gl_settings_table[i].env);
+        gl_jw_end(w);
     }
-    gl_jw_end(&w);
-    gl_jw_end(&w);
-    gl_term_print(&cli->out, gl_buf_view(&out));
+    gl_jw_end(w);
 }
 
-static void show_table(struct gl_cli *cli)
+static int show_settings(struct gl_cli *cli)
 {
-    static const char *const titles[] = {"SETTING", "VALUE", "ORIGIN"};
-    struct gl_table t;
+    const struct gl_column columns[] = {
+        {"SETTING", .kind = GL_COLUMN_NAME},
+        {"VALUE", .key = "value", .absent = cli->out.is_tty ? "-" : NULL},
+        {"ORIGIN", .key = "origin"},
+    };
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(columns), .list = "settings"};
 
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    for (size_t i = 0; i < GL_SET_COUNT; i++) {
-        gl_str value =
-            gl_str_of(gl_settings_shown(cli->settings, (enum gl_setting_id)i, &cli->arena));
-        const char *origin = gl_settings_origin(cli->settings, (enum gl_setting_id)i, &cli->arena);
-
-        gl_table_add(&t, gl_str_of(gl_settings_table[i].name));
-        gl_table_add(&t, value.n > 0 || !cli->out.is_tty ? value : GL_S("-"));
-        gl_table_add(&t, gl_str_of(origin));
-    }
-    gl_table_print(&t, &cli->out);
-    gl_table_done(&t);
+    write_settings(cli, gl_rows_begin(&l));
+    return gl_rows_end(&l);
 }
 
 int gl_cmd_config_show(struct gl_cli *cli)
 {
-    int err = gl_cmd_config_load(cli);
+    int code = gl_cmd_config_load(cli);
 
-    if (err != 0) {
-        return err;
+    if (code != 0) {
+        return code;
     }
-    (cli->json ? show_json : show_table)(cli);
+    code = show_settings(cli);
     if (cli->err.is_tty && !cli->json) {
         gl_cli_note(cli, cli->settings->path[0] != '\0' ? "read from %s" : "no file was read%s",
                     cli->settings->path);
     }
-    return GL_EXIT_OK;
+    return code;
 }

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "cli/commands/doctor_check.h"
 #include "cli/output/overview.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/paths.h"
@@ -371,64 +371,56 @@ static const struct gl_doctor_check_item items[] = {
 
 /* ---- the command ---- */
 
-struct doctor_report {
-    struct gl_cli *cli;
-    struct gl_table table;
-    struct gl_buf json;
-    struct gl_jw w;
-    size_t warned, failed;
+static const char *const verdicts[] = {"ok", "warn", "fail"};
+
+static gl_str found_cell(const struct gl_row *row)
+{
+    gl_str todo = gl_api_reply_text(row->p, row->node, "to_do");
+
+    return gl_str_fmt(&row->p->arena, "%.*s%s%.*s",
+                      GL_STR_ARG(gl_api_reply_text(row->p, row->node, "found")),
+                      todo.n > 0 ? "; to do: " : "", GL_STR_ARG(todo));
+}
+
+static const struct gl_column columns[] = {
+    {"STATUS", .key = "result"},
+    {"CHECK", .key = "check"},
+    {"FOUND", .cell = found_cell},
 };
 
-static void run_check(struct doctor_report *r, const struct gl_doctor_check_item *item)
+/* `counts`: by verdict. */
+static void run_checks(struct gl_cli *cli, const struct gl_doctor_check_item *checks, size_t n,
+                       size_t *counts, struct gl_jw *w)
 {
-    static const char *const words[] = {"ok", "warn", "fail"};
-    struct gl_doctor_check c = {.cli = r->cli, .found = "", .todo = ""};
+    for (size_t i = 0; i < n; i++) {
+        struct gl_doctor_check c = {.cli = cli, .found = "", .todo = ""};
 
-    item->look(&c);
-    r->warned += c.verdict == GL_DOCTOR_WARN;
-    r->failed += c.verdict == GL_DOCTOR_FAIL;
-    gl_table_add(&r->table, gl_str_of(words[c.verdict]));
-    gl_table_add(&r->table, gl_str_of(item->name));
-    gl_table_add(&r->table, gl_str_fmt(&r->cli->arena, "%s%s%s", c.found,
-                                       c.todo[0] != '\0' ? "; to do: " : "", c.todo));
-    gl_jw_object(&r->w);
-    gl_jw_key(&r->w, "check");
-    gl_jw_c(&r->w, item->name);
-    gl_jw_key(&r->w, "result");
-    gl_jw_c(&r->w, words[c.verdict]);
-    gl_jw_key(&r->w, "found");
-    gl_jw_c(&r->w, c.found);
-    gl_jw_key(&r->w, "to_do");
-    gl_jw_c(&r->w, c.todo);
-    gl_jw_end(&r->w);
+        checks[i].look(&c);
+        counts[c.verdict]++;
+        gl_jw_object(w);
+        gl_jw_put_c(w, "check", checks[i].name);
+        gl_jw_put_c(w, "result", verdicts[c.verdict]);
+        gl_jw_put_c(w, "found", c.found);
+        gl_jw_put_c(w, "to_do", c.todo);
+        gl_jw_end(w);
+    }
 }
 
 int gl_cmd_doctor(struct gl_cli *cli)
 {
-    static const char *const titles[] = {"STATUS", "CHECK", "FOUND"};
-    struct doctor_report r = {.cli = cli};
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(columns), .list = "checks"};
+    size_t counts[GL_COUNT(verdicts)] = {0};
+    struct gl_jw *w = gl_rows_begin(&l);
+    int code;
 
-    gl_table_init(&r.table, titles, GL_COUNT(titles));
-    gl_jw_init(&r.w, &r.json);
-    gl_jw_object(&r.w);
-    gl_jw_key(&r.w, "checks");
-    gl_jw_array(&r.w);
-    for (size_t i = 0; i < GL_COUNT(items); i++) {
-        run_check(&r, &items[i]);
+    gl_jw_put_array(w, "checks");
+    run_checks(cli, items, GL_COUNT(items), counts, w);
+    run_checks(cli, gl_doctor_checks_machine, gl_doctor_checks_machine_n, counts, w);
+    gl_jw_end(w);
+    code = gl_rows_end(&l);
+    if (!cli->json) {
+        gl_cli_note(cli, "%zu failed, %zu warnings", counts[GL_DOCTOR_FAIL],
+                    counts[GL_DOCTOR_WARN]);
     }
-    for (size_t i = 0; i < gl_doctor_checks_machine_n; i++) {
-        run_check(&r, &gl_doctor_checks_machine[i]);
-    }
-    gl_jw_end(&r.w);
-    gl_jw_end(&r.w);
-    if (cli->json) {
-        gl_term_print(&cli->out, gl_buf_view(&r.json));
-    } else {
-        gl_table_print(&r.table, &cli->out);
-        (void)fflush(cli->out.file);
-        gl_cli_note(cli, "%zu failed, %zu warnings", r.failed, r.warned);
-    }
-    gl_table_done(&r.table);
-    gl_buf_done(&r.json);
-    return r.failed > 0 ? GL_EXIT_FAILED : GL_EXIT_OK;
+    return counts[GL_DOCTOR_FAIL] > 0 ? GL_EXIT_FAILED : code;
 }

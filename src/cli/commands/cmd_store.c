@@ -5,10 +5,7 @@
 
 #include "app/offline.h"
 #include "base/check.h"
-#include "base/json.h"
-#include "cli/cli.h"
-#include "cli/connect/connect.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 #include "os/paths.h"
 #include "os/tree.h"
 #include "port/storeurl.h"
@@ -115,57 +112,69 @@ static uint64_t size_of(const char *path)
     return sum.bytes;
 }
 
-static void show_sizes(struct gl_cli *cli, const char *const *names, const uint64_t *sizes,
-                       size_t n)
+static gl_str size_cell(const struct gl_row *row)
 {
-    static const char *const titles[] = {"WHAT", "BYTES", "SIZE"};
-    struct gl_table table;
+    uint64_t bytes = 0;
 
-    gl_table_init(&table, titles, GL_COUNT(titles));
-    for (size_t i = 0; i < n; i++) {
-        gl_table_add(&table, gl_str_of(names[i]));
-        gl_table_add(&table, gl_str_fmt(&cli->arena, "%llu", (unsigned long long)sizes[i]));
-        gl_table_add(&table, size_text(&cli->arena, sizes[i]));
-    }
-    gl_table_print(&table, &cli->out);
-    gl_table_done(&table);
+    (void)gl_json_u64(&row->p->j, row->node, &bytes); /* it was written as one */
+    return size_text(&row->p->arena, bytes);
 }
 
-static void show_json(struct gl_cli *cli, const char *const *names, const uint64_t *sizes, size_t n)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
-    struct gl_jw w;
+static const struct gl_column sizes_columns[] = {
+    {"WHAT", .kind = GL_COLUMN_NAME},
+    {"BYTES", .kind = GL_COLUMN_NUMBER},
+    {"SIZE", .cell = size_cell},
+};
 
-    gl_jw_init(&w, &text);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "data_dir");
-    gl_jw_c(&w, cli->data);
-    for (size_t i = 0; i < n; i++) {
-        gl_jw_key_str(&w, gl_str_fmt(&cli->arena, "%s_bytes", names[i]));
-        gl_jw_u64(&w, sizes[i]);
+/* The rows are the members of the document that are numbers: "store_bytes" is that of the store. */
+static int show_sizes(struct gl_cli *cli, struct gl_api_reply *p)
+{
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(sizes_columns)};
+    struct gl_why why;
+    int err = gl_api_reply_parse(p, &why);
+
+    if (err != 0) {
+        return gl_cli_fail_why(cli, err, &why);
     }
-    gl_jw_end(&w);
-    gl_term_print(&cli->out, gl_buf_view(&text));
+    for (gl_jnode k = gl_json_first(&p->j, p->root); k; k = gl_json_after(&p->j, p->root, k)) {
+        gl_str name = gl_json_str(&p->j, k, &p->arena);
+
+        if (gl_json_is(gl_json_value(k), GL_JSON_NUMBER)) {
+            gl_rows_add(&l, p, gl_json_value(k),
+                        (gl_str){.p = name.p, .n = name.n - strlen("_bytes")});
+        }
+    }
+    gl_rows_print(&l);
+    gl_rows_done(&l);
+    return GL_EXIT_OK;
 }
 
 int gl_cmd_store_status(struct gl_cli *cli)
 {
-    static const char *const names[] = {"store", "runs", "blobs", "total"};
-    const char *folder = gl_paths_context(&cli->arena, cli->data, cli->context, "");
-    uint64_t sizes[GL_COUNT(names)];
+    struct gl_arena *a = &cli->arena;
+    const char *folder = gl_paths_context(a, cli->data, cli->context, "");
+    struct gl_api_reply made = {0};
+    struct gl_jw w;
     struct stat st;
+    int code;
 
     if (stat(folder, &st) < 0) {
         return gl_cli_fail(cli, GL_R_NOTHING_HAS_RUN,
-                           gl_str_fmt(&cli->arena, "nothing has run in %s yet", cli->data).p);
+                           gl_str_fmt(a, "nothing has run in %s yet", cli->data).p);
     }
-    sizes[1] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_RUNS));
-    sizes[2] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_BLOBS));
-    sizes[3] = size_of(cli->data);
-    sizes[0] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_STATE)) +
-               size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_STATE "-wal"));
-    (cli->json ? show_json : show_sizes)(cli, names, sizes, GL_COUNT(names));
-    return GL_EXIT_OK;
+    gl_jw_init(&w, &made.body);
+    gl_jw_object(&w);
+    gl_jw_put_c(&w, "data_dir", cli->data);
+    gl_jw_put_u64(&w, "store_bytes",
+                  size_of(gl_paths_in(a, folder, GL_PATHS_STATE)) +
+                      size_of(gl_paths_in(a, folder, GL_PATHS_STATE "-wal")));
+    gl_jw_put_u64(&w, "runs_bytes", size_of(gl_paths_in(a, folder, GL_PATHS_RUNS)));
+    gl_jw_put_u64(&w, "blobs_bytes", size_of(gl_paths_in(a, folder, GL_PATHS_BLOBS)));
+    gl_jw_put_u64(&w, "total_bytes", size_of(cli->data));
+    gl_jw_end(&w);
+    code = cli->json ? gl_api_reply_print_json(&made, cli) : show_sizes(cli, &made);
+    gl_api_reply_done(&made);
+    return code;
 }
 
 /* ---- check ---- */
@@ -173,45 +182,28 @@ int gl_cmd_store_status(struct gl_cli *cli)
 static const char *const levels[] = {
     [GL_FINDING_GOOD] = "good", [GL_FINDING_WARNING] = "warning", [GL_FINDING_BAD] = "bad"};
 
-static void show_findings(struct gl_cli *cli, const struct gl_findings *f)
+static const struct gl_column findings_columns[] = {
+    {"STATUS", .key = "level"},
+    {"WHAT WAS FOUND", .key = "text"},
+};
+
+static int show_findings(struct gl_cli *cli, const char *url, const struct gl_findings *f,
+                         bool is_good)
 {
-    static const char *const titles[] = {"STATUS", "WHAT WAS FOUND"};
-    struct gl_table t;
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(findings_columns), .list = "findings"};
+    struct gl_jw *w = gl_rows_begin(&l);
 
-    gl_table_init(&t, titles, GL_COUNT(titles));
+    gl_jw_put_str(w, "store", gl_storeurl_safe(&cli->arena, gl_str_of(url)));
+    gl_jw_put_bool(w, "good", is_good);
+    gl_jw_put_array(w, "findings");
     for (size_t i = 0; i < f->n; i++) {
-        gl_table_add(&t, gl_str_of(levels[f->items[i].level]));
-        gl_table_add(&t, f->items[i].text);
+        gl_jw_object(w);
+        gl_jw_put_c(w, "level", levels[f->items[i].level]);
+        gl_jw_put_str(w, "text", f->items[i].text);
+        gl_jw_end(w);
     }
-    gl_table_print(&t, &cli->out);
-    gl_table_done(&t);
-}
-
-static void show_findings_json(struct gl_cli *cli, const char *url, const struct gl_findings *f,
-                               bool is_good)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
-    struct gl_jw w;
-
-    gl_jw_init(&w, &text);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "store");
-    gl_jw_str(&w, gl_storeurl_safe(&cli->arena, gl_str_of(url)));
-    gl_jw_key(&w, "good");
-    gl_jw_bool(&w, is_good);
-    gl_jw_key(&w, "findings");
-    gl_jw_array(&w);
-    for (size_t i = 0; i < f->n; i++) {
-        gl_jw_object(&w);
-        gl_jw_key(&w, "level");
-        gl_jw_c(&w, levels[f->items[i].level]);
-        gl_jw_key(&w, "text");
-        gl_jw_str(&w, f->items[i].text);
-        gl_jw_end(&w);
-    }
-    gl_jw_end(&w);
-    gl_jw_end(&w);
-    gl_term_print(&cli->out, gl_buf_view(&text));
+    gl_jw_end(w);
+    return gl_rows_end(&l);
 }
 
 int gl_cmd_store_check(struct gl_cli *cli)
@@ -229,12 +221,8 @@ int gl_cmd_store_check(struct gl_cli *cli)
     for (size_t i = 0; i < findings.n; i++) {
         is_good = is_good && findings.items[i].level != GL_FINDING_BAD;
     }
-    if (cli->json) {
-        show_findings_json(cli, url, &findings, is_good);
-    } else {
-        show_findings(cli, &findings);
-    }
-    return is_good ? GL_EXIT_OK : GL_EXIT_FAILED;
+    err = show_findings(cli, url, &findings, is_good);
+    return is_good ? err : GL_EXIT_FAILED;
 }
 
 /* ---- migrate ---- */
@@ -264,16 +252,11 @@ static void show_migration(struct gl_cli *cli, const struct gl_offline_migration
 
     gl_jw_init(&w, &text);
     gl_jw_object(&w);
-    gl_jw_key(&w, "from");
-    gl_jw_str(&w, gl_storeurl_safe(&cli->arena, gl_str_of(m->from)));
-    gl_jw_key(&w, "to");
-    gl_jw_str(&w, gl_storeurl_safe(&cli->arena, gl_str_of(m->to)));
-    gl_jw_key(&w, "entries");
-    gl_jw_u64(&w, m->entries);
-    gl_jw_key(&w, "continued");
-    gl_jw_bool(&w, m->is_continued);
-    gl_jw_key(&w, "moved"); /* this data folder belongs to the target now */
-    gl_jw_bool(&w, m->has_moved);
+    gl_jw_put_str(&w, "from", gl_storeurl_safe(&cli->arena, gl_str_of(m->from)));
+    gl_jw_put_str(&w, "to", gl_storeurl_safe(&cli->arena, gl_str_of(m->to)));
+    gl_jw_put_u64(&w, "entries", m->entries);
+    gl_jw_put_bool(&w, "continued", m->is_continued);
+    gl_jw_put_bool(&w, "moved", m->has_moved); /* this data folder belongs to the target now */
     gl_jw_end(&w);
     if (cli->json) {
         gl_term_print(&cli->out, gl_buf_view(&text));
