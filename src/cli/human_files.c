@@ -14,24 +14,28 @@ enum {
     SHARE = 10 /* reading takes this part of the time at most */
 };
 
+/* A text from the status of the node, in the command's arena; "": there is no node to ask. */
+static gl_str text_of_node(struct gl_connection *connection, const char *name)
+{
+    struct gl_arena *a = &connection->cli->arena;
+    struct gl_http_client_reply reply;
+    struct gl_json j;
+
+    return !connection->has_no_node &&
+                   gl_connect_call(connection, "GET", "/v1/node", (gl_str){0}, &reply, NULL) == 0 &&
+                   gl_json_parse(&j, gl_str_dup(a, reply.body), SIZE_MAX, a, NULL) == 0
+               ? gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), name), a)
+               : (gl_str){0};
+}
+
 const char *gl_human_files_root(struct gl_connection *connection, const char *given)
 {
     struct gl_cli *cli = connection->cli;
-    struct gl_http_client_reply reply;
-    struct gl_json j;
-    gl_str reported_request = {0};
+    gl_str root = given != NULL ? gl_str_of(given) : text_of_node(connection, "runs_root");
 
-    if (given != NULL) {
-        return given;
-    }
-    if (!connection->has_no_node &&
-        gl_connect_call(connection, "GET", "/v1/node", (gl_str){0}, &reply, NULL) == 0 &&
-        gl_json_parse(&j, gl_str_dup(&cli->arena, reply.body), SIZE_MAX, &cli->arena, NULL) == 0) {
-        reported_request =
-            gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "runs_root"), &cli->arena);
-    }
-    return reported_request.n > 0 ? gl_str_c(&cli->arena, reported_request)
-                                  : cli->settings->values[GL_SET_RUNS_ROOT].text;
+    return given != NULL ? given
+           : root.n > 0  ? gl_str_c(&cli->arena, root)
+                         : cli->settings->values[GL_SET_RUNS_ROOT].text;
 }
 
 bool gl_human_files_is_remote(struct gl_api_reply *status, const char *root, gl_str run_id)
@@ -66,19 +70,6 @@ struct remote_jobs {
     size_t n;
 };
 
-static gl_str own_name(struct gl_connection *connection)
-{
-    struct gl_arena *a = &connection->cli->arena;
-    struct gl_http_client_reply reply;
-    struct gl_json j;
-
-    return !connection->has_no_node &&
-                   gl_connect_call(connection, "GET", "/v1/node", (gl_str){0}, &reply, NULL) == 0 &&
-                   gl_json_parse(&j, gl_str_dup(a, reply.body), SIZE_MAX, a, NULL) == 0
-               ? gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "name"), a)
-               : (gl_str){0};
-}
-
 static void count_remote(struct gl_connection *connection, struct remote_jobs *remote_jobs,
                          const char *root, struct gl_api_reply *p, gl_jnode job)
 {
@@ -90,7 +81,7 @@ static void count_remote(struct gl_connection *connection, struct remote_jobs *r
         return; /* the store is not shared, or it is no bundle's */
     }
     if (remote_jobs->own.n == 0) {
-        remote_jobs->own = own_name(connection);
+        remote_jobs->own = text_of_node(connection, "name");
     }
     if (remote_jobs->own.n > 0 && !gl_str_eq(node, remote_jobs->own) &&
         lstat(gl_str_fmt(a, "%s/%.*s", root, GL_STR_ARG(run_id)).p, &st) != 0) {
@@ -173,20 +164,20 @@ struct gl_open_request *gl_human_files_find(struct gl_connection *connection, co
     return first;
 }
 
-gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_question *r)
+gl_str gl_human_files_describe(struct gl_arena *a, const struct gl_question *r)
 {
     char when[GL_TIMES_BYTES];
     gl_str then = {0};
 
     if (r->is_refused) {
-        then = gl_str_fmt(&cli->arena, "; its default, %.*s, is not allowed",
-                          GL_STR_ARG(r->default_decision));
+        then =
+            gl_str_fmt(a, "; its default, %.*s, is not allowed", GL_STR_ARG(r->default_decision));
     } else if (r->default_decision.n > 0) {
-        then = gl_str_fmt(&cli->arena, "; then: %.*s", GL_STR_ARG(r->default_decision));
+        then = gl_str_fmt(a, "; then: %.*s", GL_STR_ARG(r->default_decision));
     }
     return r->expires_at == 0
                ? r->prompt
-               : gl_str_fmt(&cli->arena, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
+               : gl_str_fmt(a, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
                             gl_human_file_is_expired(r, gl_term_now()) ? "expired" : "until",
                             GL_STR_ARG(gl_times_format(r->expires_at, when)), GL_STR_ARG(then));
 }
@@ -278,7 +269,7 @@ static void report_file(struct gl_human_watch *w)
         const struct gl_question *r = &f.requests[i];
 
         if (!r->is_answered && is_new(w, r->request_id, r->again_n) && n++ < REPORTED_MAX) {
-            report_request(w, r->request_id, gl_human_files_describe(w->connection->cli, r),
+            report_request(w, r->request_id, gl_human_files_describe(&w->connection->cli->arena, r),
                            gl_worker_question_decisions(r));
         }
     }
@@ -322,17 +313,6 @@ static struct gl_strs decisions_of(struct gl_api_reply *p, gl_jnode request)
         items[n++] = gl_json_str(&p->j, e, &p->arena);
     }
     return (struct gl_strs){.items = items, .n = n};
-}
-
-gl_str gl_human_files_decisions(struct gl_api_reply *p, gl_jnode request)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    struct gl_strs words = decisions_of(p, request);
-
-    for (size_t i = 0; i < words.n; i++) {
-        gl_buf_fmt(&out, "%s%.*s", i > 0 ? "|" : "", GL_STR_ARG(words.items[i]));
-    }
-    return gl_str_dup(&p->arena, gl_buf_view(&out));
 }
 
 void gl_human_watch_ask_node(struct gl_human_watch *w)

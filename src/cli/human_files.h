@@ -32,10 +32,7 @@ struct gl_open_request {
 struct gl_open_request *gl_human_files_find(struct gl_connection *connection, const char *given);
 
 /* "ship it? (until 2026-...; then: reject)" */
-gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_question *r);
-
-/* The decisions of a request in a reply: "approve|reject", in the reply's arena. */
-gl_str gl_human_files_decisions(struct gl_api_reply *p, gl_jnode request);
+gl_str gl_human_files_describe(struct gl_arena *a, const struct gl_question *r);
 
 /* While a job is followed: reports each request once, with the command that answers it. */
 struct gl_human_watch {

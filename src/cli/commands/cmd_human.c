@@ -3,14 +3,14 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/human_files.h"
-#include "cli/output/table.h"
+#include "cli/output/rows.h"
 #include "os/run_owner.h"
 
 /* The list: the reply of the node, with requests from the files themselves where they can be read.
  */
 struct human_list {
     struct gl_api_reply *page;
-    bool has_files; /* they can be seen from here */
+    bool has_files; /* they can be seen from here: the requests of the page are left out */
     const struct gl_open_request *requests;
 };
 
@@ -44,32 +44,50 @@ static bool request_has_no_listener(const struct human_list *l, const struct gl_
     return false;
 }
 
-static gl_str mark_no_listener(struct gl_api_reply *p, gl_str what, bool deaf)
+/* ---- the table ---- */
+
+static gl_str step_cell(const struct gl_row *row)
 {
-    return deaf ? gl_str_fmt(&p->arena, "%.*s (" GL_WORKER_QUESTION_NO_READER ")", GL_STR_ARG(what))
-                : what;
+    return gl_api_reply_text(row->p, row->node,
+                             is_request(row->p, row->node) ? "request_id" : "step_id");
 }
 
-static void add_steps(struct gl_table *t, const struct human_list *l)
+/* A request from a file has a member that says whether its time is over, if it has a time. */
+static gl_str question(struct gl_api_reply *p, gl_jnode e)
 {
-    struct gl_api_reply *p = l->page;
-    gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
+    gl_str asked = gl_api_reply_text(p, e, "asked");
+    struct gl_question ask = {
+        .prompt = asked.n > 0 ? asked : gl_api_reply_text(p, e, "reason"),
+        .default_decision = gl_api_reply_text(p, e, "default_decision"),
+        .is_refused = gl_api_reply_is(p, e, "default_refused"),
+    };
 
-    for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
-        gl_str asked = gl_api_reply_text(p, e, "asked");
-
-        if (is_request(p, e) && l->has_files) {
-            continue;
-        }
-        gl_table_add(t, gl_api_reply_text(p, e, "job_id"));
-        gl_table_add(t, gl_api_reply_text(p, e, "run_id"));
-        gl_table_add(t, gl_api_reply_text(p, e, is_request(p, e) ? "request_id" : "step_id"));
-        gl_table_add(t, gl_api_reply_text(p, e, "kind"));
-        gl_table_add(t, gl_human_files_decisions(p, e));
-        gl_table_add(t, mark_no_listener(p, asked.n > 0 ? asked : gl_api_reply_text(p, e, "reason"),
-                                         has_no_listener(p, e)));
+    if (gl_json_get(&p->j, e, "expired") != NULL) {
+        ask.expires_at = gl_api_reply_time(p, e, "expires_at");
     }
+    return gl_human_files_describe(&p->arena, &ask);
 }
+
+static gl_str question_cell(const struct gl_row *row)
+{
+    gl_str text = question(row->p, row->node);
+
+    return has_no_listener(row->p, row->node)
+               ? gl_str_fmt(&row->p->arena, "%.*s (" GL_WORKER_QUESTION_NO_READER ")",
+                            GL_STR_ARG(text))
+               : text;
+}
+
+static const struct gl_column columns[] = {
+    {"JOB", .key = "job_id"},
+    {"RUN", .key = "run_id", .least = 2},
+    {"STEP", .cell = step_cell},
+    {"KIND", .key = "kind", .least = 1},
+    {"DECISIONS", GL_COLUMN_JOIN, .key = "decisions", .between = "|"},
+    {"WHAT", .cell = question_cell},
+};
+
+/* ---- the list ---- */
 
 /* Of files that only the node can see. */
 static void report_notes(struct gl_cli *cli, const struct human_list *l)
@@ -93,36 +111,6 @@ static void report_notes(struct gl_cli *cli, const struct human_list *l)
     }
 }
 
-static void print_requests(struct gl_cli *cli, const struct human_list *l)
-{
-    static const char *const titles[] = {"JOB", "RUN", "STEP", "KIND", "DECISIONS", "WHAT"};
-    static const char *const least[] = {"KIND", "RUN", NULL};
-    struct gl_table t;
-
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    t.least = least;
-    add_steps(&t, l);
-    for (const struct gl_open_request *a = l->requests; a != NULL; a = a->next) {
-        gl_table_add(&t, a->job);
-        gl_table_add(&t, a->run_id);
-        gl_table_add(&t, a->request->request_id);
-        gl_table_add(&t, GL_S("request"));
-        gl_table_add(&t, gl_human_file_decisions(a->request, "|", &cli->arena));
-        gl_table_add(&t, mark_no_listener(l->page, gl_human_files_describe(cli, a->request),
-                                          request_has_no_listener(l, a)));
-    }
-    if (t.n > 0) {
-        gl_table_print(&t, &cli->out);
-        (void)fflush(cli->out.file);
-        gl_cli_note(cli, "to decide: %s",
-                    gl_cli_hint(cli, "human respond JOB STEP --decision WORD"));
-    } else {
-        gl_cli_note(cli, "nothing waits for a person");
-    }
-    report_notes(cli, l);
-    gl_table_done(&t);
-}
-
 static void write_request(struct gl_jw *w, const struct human_list *l,
                           const struct gl_open_request *f)
 {
@@ -140,29 +128,37 @@ static void write_request(struct gl_jw *w, const struct human_list *l,
     gl_jw_raw(w, gl_buf_view(&one));
 }
 
-static void print_json(struct gl_cli *cli, const struct human_list *l)
+static void write_list(struct gl_jw *w, const struct human_list *l)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_api_reply *p = l->page;
     gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
-    struct gl_jw w;
 
-    gl_jw_init(&w, &out);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "requests");
-    gl_jw_array(&w);
+    gl_jw_put_array(w, "requests");
     for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
         if (!is_request(p, e) || !l->has_files) {
-            gl_jw_raw(&w, gl_json_raw(&p->j, e));
+            gl_jw_raw(w, gl_json_raw(&p->j, e));
         }
     }
     for (const struct gl_open_request *f = l->requests; f != NULL; f = f->next) {
-        write_request(&w, l, f);
+        write_request(w, l, f);
     }
-    gl_jw_end(&w);
-    gl_jw_end(&w);
-    gl_term_print(&cli->out, gl_buf_view(&out));
+    gl_jw_end(w);
+}
+
+static int show_list(struct gl_cli *cli, const struct human_list *l)
+{
+    struct gl_rows rows = {
+        .cli = cli, GL_COLUMNS(columns), .list = "requests", .none = "nothing waits for a person"};
+    int code;
+
+    write_list(gl_rows_begin(&rows), l);
+    code = gl_rows_end(&rows);
+    if (rows.n > 0) {
+        gl_cli_note(cli, "to decide: %s",
+                    gl_cli_hint(cli, "human respond JOB STEP --decision WORD"));
+    }
     report_notes(cli, l);
+    return code;
 }
 
 /* Without a node, steps that would wait for a person may not have got that far: warn. */
@@ -172,7 +168,7 @@ static void warn_no_node(struct gl_connection *connection)
     struct gl_api_reply jobs;
 
     if (gl_api_reply_ask(&jobs, connection, &rq, NULL) == 0) {
-        gl_api_reply_warn_no_node(&jobs, connection);
+        (void)gl_api_reply_warn_no_node(&jobs, connection);
     }
     gl_api_reply_done(&jobs);
 }
@@ -195,7 +191,7 @@ int gl_cmd_human_list(struct gl_cli *cli)
         struct human_list l = {.page = &page, .has_files = !connection.is_remote || root != NULL};
 
         l.requests = l.has_files ? gl_human_files_find(&connection, root) : NULL;
-        (cli->json ? print_json : print_requests)(cli, &l);
+        err = show_list(cli, &l);
         if (has_no_node && !cli->json) {
             warn_no_node(&connection);
         }
