@@ -372,8 +372,7 @@ int gl_bundle_folder_read_payload(const struct gl_bundle_folder *b, const struct
 static void write_layer(struct gl_jw *w, const char *name, gl_str json)
 {
     if (json.n > 0) {
-        gl_jw_key(w, name);
-        gl_jw_raw(w, json);
+        gl_jw_put_raw(w, name, json);
     }
 }
 
@@ -381,24 +380,19 @@ void gl_bundle_folder_write(const struct gl_bundle_folder *b, struct gl_jw *w)
 {
     const struct gl_payload *all = b->given.payloads.items;
 
-    gl_jw_key(w, "payloads");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "payloads");
     for (size_t i = 0; i < b->given.payloads.n; i++) {
         gl_jw_object(w);
-        gl_jw_key(w, "path");
-        gl_jw_str(w, all[i].path);
-        gl_jw_key(w, "sha256");
-        gl_jw_str(w, all[i].blob);
+        gl_jw_put_str(w, "path", all[i].path);
+        gl_jw_put_str(w, "sha256", all[i].blob);
         if (all[i].executable) {
-            gl_jw_key(w, "executable");
-            gl_jw_bool(w, true);
+            gl_jw_put_bool(w, "executable", true);
         }
         gl_jw_end(w);
     }
     gl_jw_end(w);
     if (b->given.folders.n > 0) {
-        gl_jw_key(w, "folders");
-        gl_jw_array(w);
+        gl_jw_put_array(w, "folders");
         for (size_t i = 0; i < b->given.folders.n; i++) {
             gl_jw_str(w, b->given.folders.items[i]);
         }

@@ -59,15 +59,11 @@ static int exit_of(int code)
 
 void gl_cli_put_error(struct gl_jw *w, int code, const char *text)
 {
-    gl_jw_key(w, "error");
-    gl_jw_object(w);
-    gl_jw_key(w, "code");
-    gl_jw_c(w, gl_err_word(code));
-    gl_jw_key(w, "message");
-    gl_jw_c(w, text);
+    gl_jw_put_object(w, "error");
+    gl_jw_put_c(w, "code", gl_err_word(code));
+    gl_jw_put_c(w, "message", text);
     if (gl_err_reason(code) != GL_REASON_NONE) {
-        gl_jw_key(w, "reason");
-        gl_jw_c(w, gl_reason_word(gl_err_reason(code)));
+        gl_jw_put_c(w, "reason", gl_reason_word(gl_err_reason(code)));
     }
     gl_jw_end(w);
 }

@@ -129,17 +129,13 @@ static void put_segment(struct making *m, uint64_t number, bool is_torn, gl_str 
 
     gl_jw_init(&w, &m->body);
     gl_jw_object(&w);
-    gl_jw_key(&w, "segment");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "number");
-    gl_jw_u64(&w, number);
+    gl_jw_put_object(&w, "segment");
+    gl_jw_put_u64(&w, "number", number);
     if (is_torn) {
-        gl_jw_key(&w, "torn");
-        gl_jw_bool(&w, true);
+        gl_jw_put_bool(&w, "torn", true);
     }
     if (damaged.n > 0) {
-        gl_jw_key(&w, "damaged");
-        gl_jw_str(&w, damaged);
+        gl_jw_put_str(&w, "damaged", damaged);
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
@@ -226,14 +222,10 @@ static void add_settings(struct making *m)
 
         gl_jw_init(&w, &m->body);
         gl_jw_object(&w);
-        gl_jw_key(&w, "setting");
-        gl_jw_object(&w);
-        gl_jw_key(&w, "name");
-        gl_jw_c(&w, gl_settings_table[i].name);
-        gl_jw_key(&w, "value");
-        gl_jw_c(&w, gl_settings_shown(s, (enum gl_setting_id)i, m->a));
-        gl_jw_key(&w, "origin");
-        gl_jw_c(&w, gl_settings_origin(s, (enum gl_setting_id)i, m->a));
+        gl_jw_put_object(&w, "setting");
+        gl_jw_put_c(&w, "name", gl_settings_table[i].name);
+        gl_jw_put_c(&w, "value", gl_settings_shown(s, (enum gl_setting_id)i, m->a));
+        gl_jw_put_c(&w, "origin", gl_settings_origin(s, (enum gl_setting_id)i, m->a));
         gl_jw_end(&w);
         gl_jw_end(&w);
         gl_buf_char(&m->body, '\n');
@@ -261,8 +253,7 @@ static void add_log(struct making *m)
         }
         gl_jw_init(&w, &m->body);
         gl_jw_object(&w);
-        gl_jw_key(&w, "log");
-        gl_jw_str(&w, line);
+        gl_jw_put_str(&w, "log", line);
         gl_jw_end(&w);
         gl_buf_char(&m->body, '\n');
         m->b->logs_n++;
@@ -272,8 +263,7 @@ static void add_log(struct making *m)
 
 static void put_list(struct gl_jw *w, const char *key, const struct gl_strs *list)
 {
-    gl_jw_key(w, key);
-    gl_jw_array(w);
+    gl_jw_put_array(w, key);
     for (size_t i = 0; i < list->n; i++) {
         gl_jw_str(w, list->items[i]);
     }
@@ -287,18 +277,12 @@ static void put_head(struct making *m, struct gl_buf *out)
 
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "bundle");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "format");
-    gl_jw_u64(&w, FORMAT);
-    gl_jw_key(&w, "release");
-    gl_jw_c(&w, GL_VERSION);
-    gl_jw_key(&w, "build");
-    gl_jw_c(&w, GL_BUILD);
-    gl_jw_key(&w, "made_at");
-    gl_jw_str(&w, gl_times_format((gl_ms)time(NULL) * 1000, when));
-    gl_jw_key(&w, "redacted");
-    gl_jw_bool(&w, !m->b->with_values);
+    gl_jw_put_object(&w, "bundle");
+    gl_jw_put_u64(&w, "format", FORMAT);
+    gl_jw_put_c(&w, "release", GL_VERSION);
+    gl_jw_put_c(&w, "build", GL_BUILD);
+    gl_jw_put_str(&w, "made_at", gl_times_format((gl_ms)time(NULL) * 1000, when));
+    gl_jw_put_bool(&w, "redacted", !m->b->with_values);
     put_list(&w, "facts_left_in", &m->b->kept);
     put_list(&w, "notes", &m->b->damaged);
     gl_jw_end(&w);

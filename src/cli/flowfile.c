@@ -268,18 +268,15 @@ void gl_flowfile_print_errors(const struct gl_flowfile *f)
 
 static void write_files(const struct gl_flowfile *f, struct gl_jw *w)
 {
-    gl_jw_key(w, "files");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "files");
     for (struct gl_link *l = f->parts.next; l != &f->parts; l = l->next) {
         const struct gl_flowfile_part *p = GL_CONTAINER(l, struct gl_flowfile_part, link);
 
         if (p->source.n > 0) {
             gl_jw_key_str(w, p->source);
             gl_jw_object(w);
-            gl_jw_key(w, "sha256");
-            gl_jw_c(w, p->hex);
-            gl_jw_key(w, "executable");
-            gl_jw_bool(w, p->executable);
+            gl_jw_put_c(w, "sha256", p->hex);
+            gl_jw_put_bool(w, "executable", p->executable);
             gl_jw_end(w);
         }
     }
@@ -288,21 +285,15 @@ static void write_files(const struct gl_flowfile *f, struct gl_jw *w)
 
 static void write_errors(const struct gl_flow_errors *errors, struct gl_jw *w)
 {
-    gl_jw_key(w, "errors");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "errors");
     for (size_t i = 0; i < errors->n; i++) {
         gl_jw_object(w);
-        gl_jw_key(w, "line");
-        gl_jw_u64(w, errors->items[i].line);
-        gl_jw_key(w, "column");
-        gl_jw_u64(w, errors->items[i].column);
-        gl_jw_key(w, "path");
-        gl_jw_str(w, errors->items[i].path);
-        gl_jw_key(w, "message");
-        gl_jw_str(w, errors->items[i].text);
+        gl_jw_put_u64(w, "line", errors->items[i].line);
+        gl_jw_put_u64(w, "column", errors->items[i].column);
+        gl_jw_put_str(w, "path", errors->items[i].path);
+        gl_jw_put_str(w, "message", errors->items[i].text);
         if (errors->items[i].reason != GL_REASON_NONE) {
-            gl_jw_key(w, "reason");
-            gl_jw_c(w, gl_reason_word(errors->items[i].reason));
+            gl_jw_put_c(w, "reason", gl_reason_word(errors->items[i].reason));
         }
         gl_jw_end(w);
     }
@@ -316,8 +307,7 @@ void gl_flowfile_print_json_errors(const struct gl_flowfile *f)
 
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "valid");
-    gl_jw_bool(&w, false);
+    gl_jw_put_bool(&w, "valid", false);
     write_errors(&f->errors, &w);
     gl_jw_end(&w);
     gl_term_print(&f->cli->out, gl_buf_view(&out));
@@ -332,24 +322,19 @@ void gl_flowfile_write(const struct gl_flowfile *f, const struct gl_submission *
     gl_jw_object(&w);
     gl_submission_write_key(s, &w);
     if (run_id.n > 0) {
-        gl_jw_key(&w, "run_id");
-        gl_jw_str(&w, run_id);
+        gl_jw_put_str(&w, "run_id", run_id);
     }
     if (inputs.n > 0) {
-        gl_jw_key(&w, "inputs");
-        gl_jw_raw(&w, inputs);
+        gl_jw_put_raw(&w, "inputs", inputs);
     }
     if (f->is_bundle) {
-        gl_jw_key(&w, "bundle");
-        gl_jw_object(&w);
+        gl_jw_put_object(&w, "bundle");
         gl_bundle_folder_write(&f->bundle, &w);
-        gl_jw_key(&w, "manifest");
-        gl_jw_raw(&w, f->j.text);
+        gl_jw_put_raw(&w, "manifest", f->j.text);
         gl_jw_end(&w);
     } else {
         write_files(f, &w);
-        gl_jw_key(&w, "flow");
-        gl_jw_raw(&w, f->j.text);
+        gl_jw_put_raw(&w, "flow", f->j.text);
     }
     gl_jw_end(&w);
 }

@@ -163,18 +163,12 @@ static void print_summary(struct gl_cli *cli, const char *key, const char *folde
     }
     gl_jw_init(&w, &text);
     gl_jw_object(&w);
-    gl_jw_key(&w, key);
-    gl_jw_c(&w, folder);
-    gl_jw_key(&w, "made_at");
-    gl_jw_c(&w, made);
-    gl_jw_key(&w, "jobs");
-    gl_jw_u64(&w, jobs_n);
-    gl_jw_key(&w, "unfinished_jobs");
-    gl_jw_u64(&w, unfinished_n);
-    gl_jw_key(&w, "files");
-    gl_jw_u64(&w, files_n);
-    gl_jw_key(&w, "bytes");
-    gl_jw_u64(&w, bytes);
+    gl_jw_put_c(&w, key, folder);
+    gl_jw_put_c(&w, "made_at", made);
+    gl_jw_put_u64(&w, "jobs", jobs_n);
+    gl_jw_put_u64(&w, "unfinished_jobs", unfinished_n);
+    gl_jw_put_u64(&w, "files", files_n);
+    gl_jw_put_u64(&w, "bytes", bytes);
     gl_jw_end(&w);
     gl_term_print(&cli->out, gl_buf_view(&text));
 }

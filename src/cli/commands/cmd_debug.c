@@ -91,16 +91,11 @@ static void print_summary(struct gl_cli *cli, const struct gl_debug_dump *b, con
     }
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "file");
-    gl_jw_c(&w, path);
-    gl_jw_key(&w, "segments");
-    gl_jw_u64(&w, b->segments_n);
-    gl_jw_key(&w, "events");
-    gl_jw_u64(&w, b->events_n);
-    gl_jw_key(&w, "redacted");
-    gl_jw_bool(&w, !b->with_values);
-    gl_jw_key(&w, "facts_left_in");
-    gl_jw_array(&w);
+    gl_jw_put_c(&w, "file", path);
+    gl_jw_put_u64(&w, "segments", b->segments_n);
+    gl_jw_put_u64(&w, "events", b->events_n);
+    gl_jw_put_bool(&w, "redacted", !b->with_values);
+    gl_jw_put_array(&w, "facts_left_in");
     for (size_t i = 0; i < b->kept.n; i++) {
         gl_jw_str(&w, b->kept.items[i]);
     }

@@ -89,12 +89,10 @@ static void write_retry(struct gl_cli *cli, const struct gl_submission *s, struc
     gl_jw_object(&w);
     gl_submission_write_key(s, &w);
     if (from != NULL) {
-        gl_jw_key(&w, "from");
-        gl_jw_c(&w, from);
+        gl_jw_put_c(&w, "from", from);
     }
     if (run_id != NULL) {
-        gl_jw_key(&w, "run_id");
-        gl_jw_c(&w, run_id);
+        gl_jw_put_c(&w, "run_id", run_id);
     }
     gl_jw_end(&w);
 }
@@ -250,8 +248,7 @@ int gl_cmd_job_rm(struct gl_cli *cli)
     connection.is_passive = true;
     gl_jw_init(&w, &json);
     gl_jw_object(&w);
-    gl_jw_key(&w, "removed");
-    gl_jw_array(&w);
+    gl_jw_put_array(&w, "removed");
     for (size_t i = 0; i < cli->words_n && code == GL_EXIT_OK; i++) {
         struct gl_http_client_reply reply;
         struct gl_request rq = {.verb = GL_VERB_REMOVE, .job = gl_str_of(cli->words[i])};

@@ -50,16 +50,12 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
 
     (void)gl_str_i64(time, &ms);
     gl_jw_object(&p->w);
-    gl_jw_key(&p->w, agent_of(step).n > 0 ? "agent_id" : "step_id");
-    gl_jw_str(&p->w, agent_of(step).n > 0 ? agent_of(step) : step);
-    gl_jw_key(&p->w, "attempt");
-    gl_jw_u64(&p->w, attempt);
-    gl_jw_key(&p->w, "timestamp");
-    gl_jw_str(&p->w, gl_times_format(ms, when));
-    gl_jw_key(&p->w, "stream");
-    gl_jw_c(&p->w, gl_str_is(stream, "e") ? "stderr" : "stdout");
-    gl_jw_key(&p->w, "text");
-    gl_jw_str(&p->w, text);
+    gl_jw_put_str(&p->w, agent_of(step).n > 0 ? "agent_id" : "step_id",
+                  agent_of(step).n > 0 ? agent_of(step) : step);
+    gl_jw_put_u64(&p->w, "attempt", attempt);
+    gl_jw_put_str(&p->w, "timestamp", gl_times_format(ms, when));
+    gl_jw_put_c(&p->w, "stream", gl_str_is(stream, "e") ? "stderr" : "stdout");
+    gl_jw_put_str(&p->w, "text", text);
     gl_jw_end(&p->w);
     if (p->follow) { /* a line of its own: nobody waits for the end of a document */
         gl_buf_char(&p->json, '\n');
@@ -615,8 +611,7 @@ static int show(struct paper *p)
         p->job = gl_str_dup(&p->cli->arena, gl_api_reply_text(&p->page, p->page.root, "job_id"));
         if (is_document) {
             gl_jw_object(&p->w);
-            gl_jw_key(&p->w, "lines");
-            gl_jw_array(&p->w);
+            gl_jw_put_array(&p->w, "lines");
         }
         err = show_steps(p, &why);
     }

@@ -35,8 +35,7 @@ static void write_env(struct gl_cli *cli, struct gl_jw *w)
 {
     size_t left_out = 0;
 
-    gl_jw_key(w, "env");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "env");
     for (char **e = environ; *e != NULL; e++) {
         gl_str value, name = gl_str_cut(gl_str_of(*e), '=', &value);
         bool is_name = name.n > 0 && !(name.p[0] >= '0' && name.p[0] <= '9');
@@ -85,22 +84,15 @@ static int write_command(struct job_run *r, gl_str run_id)
     gl_jw_object(&w);
     gl_submission_write_key(&r->submission, &w);
     if (run_id.n > 0) {
-        gl_jw_key(&w, "run_id");
-        gl_jw_str(&w, run_id);
+        gl_jw_put_str(&w, "run_id", run_id);
     }
-    gl_jw_key(&w, "flow");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "name");
-    gl_jw_str(&w, gl_term_clip(base_name(cli->rest[0]), GL_NAME_BYTES_MAX / 4));
-    gl_jw_key(&w, "steps");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "run");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "cwd");
-    gl_jw_str(&w, gl_ref_escape(gl_str_of(cwd), &cli->arena));
+    gl_jw_put_object(&w, "flow");
+    gl_jw_put_str(&w, "name", gl_term_clip(base_name(cli->rest[0]), GL_NAME_BYTES_MAX / 4));
+    gl_jw_put_object(&w, "steps");
+    gl_jw_put_object(&w, "run");
+    gl_jw_put_str(&w, "cwd", gl_ref_escape(gl_str_of(cwd), &cli->arena));
     free(cwd);
-    gl_jw_key(&w, "run");
-    gl_jw_array(&w);
+    gl_jw_put_array(&w, "run");
     for (char **a = cli->rest; *a != NULL; a++) {
         if (!gl_str_is_utf8(gl_str_of(*a), NULL)) {
             return gl_cli_fail(cli, GL_E_INVALID, "an argument of the command is not UTF-8");

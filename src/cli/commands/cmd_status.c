@@ -128,8 +128,7 @@ static void put_jobs(struct gl_jw *w, const struct gl_overview *o)
     if (o->has_jobs) {
         gl_jw_object(w);
         for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {
-            gl_jw_key(w, gl_job_status_words[i]);
-            gl_jw_u64(w, o->counts[i]);
+            gl_jw_put_u64(w, gl_job_status_words[i], o->counts[i]);
         }
         gl_jw_end(w);
     } else {

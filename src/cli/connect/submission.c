@@ -16,8 +16,7 @@ void gl_submission_init(struct gl_submission *s, struct gl_connection *connectio
 
 void gl_submission_write_key(const struct gl_submission *s, struct gl_jw *w)
 {
-    gl_jw_key(w, "request_key");
-    gl_jw_c(w, s->key);
+    gl_jw_put_c(w, "request_key", s->key);
 }
 
 /* A node of an earlier release refuses fields it does not know. */
