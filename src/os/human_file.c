@@ -277,15 +277,16 @@ bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since)
 
 /* ---- answering ---- */
 
-gl_str gl_human_file_decisions(const struct gl_question *r, const char *between, struct gl_arena *a)
+/* "approve, reject" */
+static gl_str decisions_text(const struct gl_question *r, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
     for (size_t i = 0; i < r->decisions.n; i++) {
-        gl_buf_fmt(&out, "%s%.*s", i > 0 ? between : "", GL_STR_ARG(r->decisions.items[i]));
+        gl_buf_fmt(&out, "%s%.*s", i > 0 ? ", " : "", GL_STR_ARG(r->decisions.items[i]));
     }
     if (r->decisions.n == 0) {
-        gl_buf_fmt(&out, "approve%sreject", between);
+        gl_buf_c(&out, "approve, reject");
     }
     return gl_str_dup(a, gl_buf_view(&out));
 }
@@ -353,7 +354,7 @@ static int check(const struct gl_human_file *f, const struct gl_human_file_answe
     }
     if (!allows(r, answer->decision)) {
         return gl_why(reterr_why, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
-                      GL_STR_ARG(gl_human_file_decisions(r, ", ", a)));
+                      GL_STR_ARG(decisions_text(r, a)));
     }
     return 0;
 }
@@ -517,7 +518,7 @@ static void tell_refused(const struct gl_human_file *f, struct gl_arena *a, stru
                             "the default '%.100s' of request '%.100s' is none of the decisions "
                             "it allows (%.200s), and will not be written",
                             gl_str_c(a, r->default_decision), gl_str_c(a, r->request_id),
-                            gl_str_c(a, gl_human_file_decisions(r, ", ", a))));
+                            gl_str_c(a, decisions_text(r, a))));
             return;
         }
     }

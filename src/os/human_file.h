@@ -80,8 +80,4 @@ int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret
 /* What is wrong with the file, in one sentence without a full stop; "" : nothing. */
 gl_str gl_human_file_problems(const struct gl_human_file *f, struct gl_arena *a);
 
-/* "approve, reject" */
-gl_str gl_human_file_decisions(const struct gl_question *r, const char *between,
-                               struct gl_arena *a);
-
 #endif
