@@ -7,7 +7,7 @@
 #include "core/agents/agents.h"
 #include "core/core_state.h"
 #include "core/flow/signals.h"
-#include "core/recovery/load.h"
+#include "core/recovery/parked.h"
 #include "core/recovery/sweep.h"
 #include "core/scheduling/slots.h"
 
@@ -138,7 +138,7 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j)
 {
     gl_job_clear(c, j);
     gl_slots_release_all(c, j);
-    gl_load_unpark(c, j, NULL);
+    gl_parked_take_all(c, j, NULL);
     GL_ASSERT(gl_list_empty(&j->holds));
     GL_ASSERT(gl_list_empty(&j->parked));
     GL_ASSERT(c->inflight_n >= j->inflight_n);

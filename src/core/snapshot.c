@@ -6,7 +6,7 @@
 #include "core/agents/agents.h"
 #include "core/component.h"
 #include "core/flow/signals.h"
-#include "core/recovery/load.h"
+#include "core/recovery/parked.h"
 #include "core/scheduling/quotas.h"
 #include "core/scheduling/slots.h"
 
@@ -450,7 +450,7 @@ static const struct {
     {"mailed", gl_snapshot_agents_restore_due},
     {"idle", gl_snapshot_agents_restore_idle},
     {"signal", gl_signals_restore_kept},
-    {"parked", gl_load_restore_parked},
+    {"parked", gl_parked_restore},
     {"lru", restore_lru},
     {"busy", restore_busy},
     {"wait", gl_slots_restore_wait},

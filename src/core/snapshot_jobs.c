@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/signals.h"
-#include "core/recovery/load.h"
+#include "core/recovery/parked.h"
 #include "core/scheduling/slots.h"
 #include "core/snapshot.h"
 
@@ -283,5 +283,5 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
     save_work(j, out);
     gl_snapshot_agents_mailboxes(j, out);
     gl_signals_save(j, out);
-    gl_load_save_parked(j, out);
+    gl_parked_save(j, out);
 }

@@ -22,21 +22,15 @@
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/recovery/attempts.h"
+#include "core/recovery/parked.h"
 #include "core/recovery/restore.h"
 #include "core/recovery/safety.h"
 #include "core/recovery/sweep.h"
 #include "core/retention/retention.h"
 #include "core/scheduling/quotas.h"
 #include "core/scheduling/slots.h"
-#include "core/snapshot.h"
 
 enum { RETRY_MS = 200, RETRY_MS_MAX = 5000, TRIM_TRIES = 8 };
-
-struct parked {
-    struct gl_link link;
-    struct gl_arena arena;
-    struct gl_event ev;
-};
 
 /* ---- asking for a job ---- */
 
@@ -74,34 +68,6 @@ void gl_load_again(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* The request to answer; 0 unless the event is a command. */
-static uint64_t request_of(const struct gl_event *ev)
-{
-    return ev->type == GL_EV_COMMAND ? ev->command.request : 0;
-}
-
-static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
-{
-    struct gl_buf text = {0};
-    struct parked *p;
-    int rc;
-
-    GL_ASSERT(j->memory != GL_MEM_HOT);
-    if (j->parked_n >= GL_PARKED_MAX) {
-        gl_txn_refuse(c, request_of(ev), GL_R_TOO_MANY_REQUESTS,
-                      "too many requests are waiting for job %.*s", GL_STR_ARG(j->id));
-        return; /* the executor will resend its reports */
-    }
-    p = gl_pool_alloc(&c->mem, sizeof(*p));
-    gl_event_encode(ev, &text);
-    rc = gl_event_decode(gl_str_dup(&p->arena, gl_buf_view(&text)), &p->arena, &p->ev, NULL);
-    GL_ASSERT(rc == 0);
-    gl_buf_done(&text);
-    gl_list_push(&j->parked, &p->link);
-    j->parked_n++;
-    GL_ASSERT(j->parked_n <= GL_PARKED_MAX);
-}
-
 /* A person's resume or cancel lifts the quarantine. */
 static bool is_released(struct gl_core *c, const struct gl_event *ev)
 {
@@ -133,12 +99,12 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
 
     GL_ASSERT(ev->type < GL_EV_COUNT);
     if (ev->job.n != GL_ULID_BYTES) {
-        gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
+        gl_txn_refuse(c, gl_parked_request(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
                       GL_STR_ARG(ev->job));
         return false;
     }
     if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
-        gl_txn_refuse(c, request_of(ev), GL_R_JOB_QUARANTINED,
+        gl_txn_refuse(c, gl_parked_request(ev), GL_R_JOB_QUARANTINED,
                       "job %.*s is in quarantine: this node crashed repeatedly while handling it; "
                       "resume or cancel it",
                       GL_STR_ARG(ev->job));
@@ -150,69 +116,12 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
         gl_load_forget(c, j);
     }
     if (j->memory != GL_MEM_HOT) {
-        park(c, j, ev);
+        gl_parked_add(c, j, ev);
         return false;
     }
     GL_ASSERT(gl_list_empty(&j->parked)); /* earlier events have been handled */
     *ret = j;
     return true;
-}
-
-void gl_load_unpark(struct gl_core *c, struct gl_job *j,
-                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
-{
-    struct gl_link todo;
-
-    gl_list_init(&todo);
-    for (struct gl_link *l; (l = gl_list_first(&j->parked)) != NULL;) {
-        gl_list_remove(l);
-        gl_list_push(&todo, l);
-    }
-    j->parked_n = 0;
-    for (struct gl_link *l; (l = gl_list_first(&todo)) != NULL;) {
-        struct parked *p = GL_CONTAINER(l, struct parked, link);
-
-        gl_list_remove(l);
-        p->ev.now = c->now;
-        if (each != NULL) {
-            each(c, j, &p->ev);
-        } else {
-            gl_inbox_let_go(c, request_of(&p->ev));
-        }
-        gl_arena_done(&p->arena);
-        gl_pool_free(&c->mem, p, sizeof(*p));
-    }
-}
-
-void gl_load_save_parked(const struct gl_job *j, struct gl_buf *out)
-{
-    for (const struct gl_link *l = j->parked.next; l != &j->parked; l = l->next) {
-        const struct gl_event *ev = &GL_CONTAINER(l, struct parked, link)->ev;
-
-        gl_snapshot_put(out, "parked", gl_event_schema(ev->type), ev);
-    }
-}
-
-int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct parked *p;
-    int rc;
-
-    if (l->job == NULL || l->job->parked_n >= GL_PARKED_MAX) {
-        return gl_snapshot_bad(l, "an event is parked without a job, or there are too many");
-    }
-    p = gl_pool_alloc(&c->mem, sizeof(*p));
-    rc = gl_event_decode(gl_str_dup(&p->arena, gl_json_raw(l->json, l->value)), &p->arena, &p->ev,
-                         l->why);
-    if (rc != 0) {
-        gl_arena_done(&p->arena);
-        gl_pool_free(&c->mem, p, sizeof(*p));
-        return rc;
-    }
-    gl_list_push(&l->job->parked, &p->link);
-    l->job->parked_n++;
-    GL_ASSERT(l->job->parked_n <= GL_PARKED_MAX);
-    return 0;
 }
 
 /* ---- after a transaction ---- */
@@ -344,7 +253,8 @@ static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (ev->type == GL_EV_LISTED) {
         gl_attempts_list_soon(c);
     }
-    gl_txn_refuse(c, request_of(ev), GL_R_STORE_UNAVAILABLE, "the store is unavailable: try again");
+    gl_txn_refuse(c, gl_parked_request(ev), GL_R_STORE_UNAVAILABLE,
+                  "the store is unavailable: try again");
 }
 
 /* The executor's attempt that the event is about is not wanted. */
@@ -363,8 +273,8 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (!c->shared) {
-        gl_txn_refuse(c, request_of(ev), GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
-                      GL_STR_ARG(j->id));
+        gl_txn_refuse(c, gl_parked_request(ev), GL_R_JOB_ELSEWHERE,
+                      "job %.*s is owned by another node", GL_STR_ARG(j->id));
     } else if (ev->type == GL_EV_COMMAND && gl_inbox_has(ev->command.request)) {
         gl_inbox_let_go(c, ev->command.request);
     } else if (ev->type == GL_EV_COMMAND && ev->command.request != 0) {
@@ -389,7 +299,7 @@ static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
-    gl_txn_refuse(c, request_of(ev), GL_R_JOB_DAMAGED,
+    gl_txn_refuse(c, gl_parked_request(ev), GL_R_JOB_DAMAGED,
                   "the record of job %.*s, or of its flow, is damaged: " GL_JOB_DAMAGED_ADVICE,
                   GL_STR_ARG(j->id));
 }
@@ -398,7 +308,8 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
 static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
-    gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
+    gl_txn_refuse(c, gl_parked_request(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
+                  GL_STR_ARG(j->id));
     /* The job's last token is not known any more. The job is gone for good, so a token above all
      * others can harm no later owner. */
     gl_attempts_discard(c, ev, INT64_MAX);
@@ -592,7 +503,7 @@ static void give_up(struct gl_core *c, struct gl_job *j,
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     GL_MARK(c->trace, "load.not_usable");
-    gl_load_unpark(c, j, each);
+    gl_parked_take_all(c, j, each);
     drop(c, j);
 }
 
@@ -605,7 +516,7 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
     GL_ASSERT(code != 0);
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (code == GL_E_UNAVAILABLE) {
-        gl_load_unpark(c, j, refuse_parked);
+        gl_parked_take_all(c, j, refuse_parked);
         gl_sweep_set_load_due(c, j, c->now + (wait < RETRY_MS_MAX ? wait : RETRY_MS_MAX));
         return;
     }
@@ -676,7 +587,7 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason,
                    GL_S("\"recovery_requires_review\":true"));
     }
-    gl_load_unpark(c, j, command_damaged);
+    gl_parked_take_all(c, j, command_damaged);
     gl_list_remove(&j->lru); /* evicted at the end of this step, or after its commit */
     gl_list_push(c->lru.next, &j->lru);
 }
@@ -750,7 +661,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         j->token = rec->token;
         gl_core_set(c, &j->r.stack, ev->loaded.stack);
         gl_core_set(c, &j->r.env_scope, ev->loaded.env_scope);
-        gl_load_unpark(c, j, is_left ? leave_parked : deny_parked);
+        gl_parked_take_all(c, j, is_left ? leave_parked : deny_parked);
         drop(c, j);
         return;
     }
@@ -760,7 +671,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
     }
     become_hot(c, j);
     c->just_loaded = j;
-    gl_load_unpark(c, j, replay_parked);
+    gl_parked_take_all(c, j, replay_parked);
     c->just_loaded = NULL;
     if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
         /* Nothing is left to do: evicted at the end of this step. */

@@ -6,7 +6,7 @@
  * fails, the job's memory is thrown away and the job is loaded again. So a restart, a failed commit
  * and an eviction all exercise the same code.
  *
- * Events for a job that is not in memory are parked with it and replayed after loading.
+ * Events for a job that is not in memory are parked with it (parked.h) and replayed after loading.
  *
  * Called: gl_load_ready() by every handler of an event about a job; gl_load_on_loaded() with what
  * was read; gl_load_on_done() when a transaction has ended; gl_load_trim() at the end of every step
@@ -38,12 +38,6 @@ void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token);
 void gl_load_forget(struct gl_core *c, struct gl_job *j);
 /* Send the LOAD of a job that is waiting to be loaded. */
 void gl_load_again(struct gl_core *c, struct gl_job *j);
-/* Free the parked events, after passing each to `each` unless that is NULL. */
-void gl_load_unpark(struct gl_core *c, struct gl_job *j,
-                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev));
-struct gl_snapshot_line;
-void gl_load_save_parked(const struct gl_job *j, struct gl_buf *out);
-int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l);
 /* Evict jobs that only wait, if there are too many in memory, and jobs that have ended. */
 void gl_load_trim(struct gl_core *c);
 
