@@ -69,7 +69,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     c->cold_due = INT64_MAX;
     c->active_due = INT64_MAX;
     c->list_due = INT64_MAX;
-    c->sweep.hunt_due = INT64_MAX;
+    c->sweep.orphans_due = INT64_MAX;
     c->lacks_due = INT64_MAX;
     gl_components_init(c, config);
     GL_ASSERT(c->hot_max > 0);
@@ -137,7 +137,7 @@ static void on_woken(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-static void note_room(struct gl_core *c, bool needs_help, gl_str why)
+static void note_store_full(struct gl_core *c, bool needs_help, gl_str why)
 {
     if (needs_help) {
         gl_store_full_on_refused(c, why);
@@ -146,26 +146,26 @@ static void note_room(struct gl_core *c, bool needs_help, gl_str why)
 
 static void on_done(struct gl_core *c, const struct gl_event *ev)
 {
-    note_room(c, ev->done.needs_help, ev->done.why);
+    note_store_full(c, ev->done.needs_help, ev->done.why);
     gl_load_on_done(c, ev);
     gl_inbox_on_done(c, ev);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
-    note_room(c, ev->answer.needs_help, ev->answer.why);
+    note_store_full(c, ev->answer.needs_help, ev->answer.why);
     gl_components_on_answer(c, ev);
 }
 
 static void on_refused(struct gl_core *c, const struct gl_event *ev)
 {
-    note_room(c, ev->refused.needs_help, ev->refused.why);
+    note_store_full(c, ev->refused.needs_help, ev->refused.why);
 }
 
 static void on_show(struct gl_core *c, const struct gl_event *ev)
 {
     (void)ev;
-    gl_renewal_hurry(c);
+    gl_renewal_renew_now(c);
 }
 
 static void on_changed(struct gl_core *c, const struct gl_event *ev)
@@ -227,7 +227,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* Flows that were replaced by patches in this step: no pointer into them is used any more. */
-static void drop_left(struct gl_core *c)
+static void drop_replaced_flows(struct gl_core *c)
 {
     for (struct gl_spec *s; (s = c->left) != NULL;) {
         GL_ASSERT(s->jobs < s->refs); /* one of the references is this list's */
@@ -247,11 +247,11 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->lately.body = NULL;
     gl_core_dispatch(c, ev);
     gl_node_pools_move(c);
-    gl_rebalance_out(c);
+    gl_rebalance_return_jobs(c);
     gl_ledger_reconcile_all(c);
     gl_agents_evict_idle(c);
     gl_load_trim(c);
-    drop_left(c);
+    drop_replaced_flows(c);
     c->out = NULL;
     GL_ASSERT(gl_list_empty(&c->touched));
     GL_ASSERT(c->now == ev->now);
@@ -281,7 +281,7 @@ gl_ms gl_core_next_due(const struct gl_core *c)
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
         if (!c->sweep.first) { /* orphan scans wait for the first sweep to finish */
-            due = c->sweep.hunt_due < due ? c->sweep.hunt_due : due;
+            due = c->sweep.orphans_due < due ? c->sweep.orphans_due : due;
         }
     }
     return due;

@@ -219,11 +219,11 @@ struct gl_core {
         gl_str ready_id; /* the last id of that page */
         /* Orphan scans, on a shared store: parts to scan soon, because a node has died or returned
          * jobs. */
-        uint32_t hunts; /* GL_ORPHAN_SCAN_* */
-        gl_ms hunt_due;
-        bool is_hunt;     /* the scan under way is one */
-        bool left;        /* it left jobs behind for lack of free slots */
-        bool passed_over; /* jobs were left to nodes that offer the pools they need */
+        uint32_t orphan_parts; /* GL_ORPHAN_SCAN_* */
+        gl_ms orphans_due;
+        bool is_orphan_scan; /* the scan under way is one */
+        bool left;           /* it left jobs behind for lack of free slots */
+        bool passed_over;    /* jobs were left to nodes that offer the pools they need */
     } sweep;
     gl_ms cold_due;   /* earliest known timer of a job that is not in memory */
     gl_ms active_due; /* the next regular scan */

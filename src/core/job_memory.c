@@ -211,7 +211,7 @@ static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t nu
 }
 
 /* Count a new step, which starts out as pending. */
-static void count(struct gl_step *st)
+static void count_pending(struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_PENDING);
     st->job->count[GL_STEP_PENDING]++;
@@ -227,7 +227,7 @@ struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number
     if (st == NULL) {
         st = step_new(c, j, number);
         st->r.step_id = gl_step_spec_of(st)->id;
-        count(st);
+        count_pending(st);
     }
     GL_ASSERT(st->number == number);
     return st;
@@ -247,7 +247,7 @@ struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, u
     (void)snprintf(id, sizeof(id), "%.*s[%u]", GL_STR_ARG(gl_step_spec_of(st)->id), item);
     gl_core_set(c, &st->r.step_id, gl_str_of(id));
     j->items_live++;
-    count(st);
+    count_pending(st);
     return st;
 }
 
@@ -266,7 +266,7 @@ bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, i
     return true;
 }
 
-static struct gl_step *find(struct gl_job *j, uint32_t of, int32_t item)
+static struct gl_step *find_instance(struct gl_job *j, uint32_t of, int32_t item)
 {
     struct gl_step *group = gl_step_find(j, of), *st;
 
@@ -292,7 +292,7 @@ struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id)
     uint32_t of;
     int32_t item;
 
-    return gl_step_split_id(j->spec->flow, id, &of, &item) ? find(j, of, item) : NULL;
+    return gl_step_split_id(j->spec->flow, id, &of, &item) ? find_instance(j, of, item) : NULL;
 }
 
 uint32_t gl_step_place(const struct gl_step *st)
@@ -308,7 +308,8 @@ struct gl_step *gl_step_at(struct gl_job *j, uint32_t place)
     if (place < base) {
         return gl_step_find(j, place);
     }
-    return find(j, (place - base) / GL_ITEMS_MAX, (int32_t)((place - base) % GL_ITEMS_MAX));
+    return find_instance(j, (place - base) / GL_ITEMS_MAX,
+                         (int32_t)((place - base) % GL_ITEMS_MAX));
 }
 
 void gl_step_rename(struct gl_job *j, const struct gl_flow *flow)

@@ -85,8 +85,12 @@ static const struct gl_field core_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(core);
 
-/* ... and its state since. */
+/* ... and its state since. A field whose name has changed keeps its old name in the text: AS(). */
 #define F(member, type) GL_FIELD(gl_core, member, type, 0, "")
+#define AS(label, member, ftype)                                                                   \
+    {                                                                                              \
+        .name = label, .type = GL_F_##ftype, .offset = offsetof(struct gl_core, member), .doc = "" \
+    }
 
 static const struct gl_field state_fields[] = {
     F(now, I64),
@@ -112,7 +116,7 @@ static const struct gl_field state_fields[] = {
     F(sweep.asked, BOOL),
     F(sweep.first, BOOL),
     F(sweep.page_only, BOOL),
-    F(sweep.is_hunt, BOOL),
+    AS("sweep.is_hunt", sweep.is_orphan_scan, BOOL),
     F(sweep.left, BOOL),
     F(sweep.passed_over, BOOL),
     F(sweep.max, I64),
@@ -120,9 +124,10 @@ static const struct gl_field state_fields[] = {
     F(sweep.after_id, STR),
     F(sweep.ready_id, STR),
     F(sweep.turn, U32),
-    F(sweep.hunt_due, I64),
-    F(sweep.hunts, U32),
+    AS("sweep.hunt_due", sweep.orphans_due, I64),
+    AS("sweep.hunts", sweep.orphan_parts, U32),
 };
+#undef AS
 #undef F
 
 static const struct gl_schema state_schema = {.name = "state",

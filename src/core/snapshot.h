@@ -11,8 +11,8 @@
  * Rules:
  *   - Whatever can be derived (counters, heaps, pages) is not saved but rebuilt. So text from an
  *     untrusted source may be wrong, but it cannot make the derived state inconsistent.
- *   - Field names in the text are those of the structs. Recordings contain snapshots, so a renamed
- *     field makes older recordings unreadable.
+ *   - A field has the name of its struct member. Recordings contain snapshots, so a member that is
+ *     renamed keeps its old name in the text, or older recordings could not be read.
  *   - The folders of the core that keep private state save and restore their own lines.
  *
  * Called: gl_core_save() and gl_core_restore(), never during a step. */

@@ -1,5 +1,5 @@
 /* Whose is a job whose owner's session has died? The core is told which sessions there are, and
- * asked (gl_membership_have). */
+ * asked (gl_membership_owned_elsewhere). */
 #include "support/cmocka_all.h"
 
 #include "base/check.h"
@@ -90,7 +90,7 @@ static void list(struct rig *r, struct gl_event_peer *peers, size_t n)
 
 static bool is_anothers(const struct rig *r, bool runs)
 {
-    return gl_membership_have(r->core, GL_S("n#1.x"), runs);
+    return gl_membership_owned_elsewhere(r->core, GL_S("n#1.x"), runs);
 }
 
 static void what_runs_of_a_node_that_has_restarted_is_its_own(void **state)

@@ -1,8 +1,9 @@
 /* cluster_state.h - what the components in this folder remember; part of struct gl_core.
  *
- * Only the component named above a struct writes it. Others read the few flags that concern them
- * (`leads`, `is_lost`, `valid_until`, `is_shut`). All of it goes into a snapshot of the core, so a
- * field that is renamed here is renamed there, and recordings made before can no longer be read. */
+ * The component named above a struct writes it; losing the session also ends leadership
+ * (renewal.c). Others read the few flags that concern them (`leads`, `is_lost`, `is_shut`). All of
+ * it goes into a snapshot of the core, where the names of the fields are part of the format: see
+ * snapshot.h. */
 #ifndef GL_CORE_CLUSTER_CLUSTER_STATE_H
 #define GL_CORE_CLUSTER_CLUSTER_STATE_H
 

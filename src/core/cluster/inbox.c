@@ -184,7 +184,7 @@ static gl_str answer_text(struct gl_core *c, int code, gl_str why)
     return ret;
 }
 
-static void answer(struct gl_core *c, struct gl_inbox_entry *e)
+static void write_answer(struct gl_core *c, struct gl_inbox_entry *e)
 {
     struct gl_guard guard = {.type = GL_GUARD_PRESENT, .kind = GL_S("inbox"), .id = e->id};
     struct gl_write writes[] = {
@@ -244,14 +244,14 @@ void gl_inbox_on_reply(struct gl_core *c, uint64_t op, const struct gl_effect *r
     e->code = gl_err_join(reply->code, reply->reason);
     gl_core_set(c, &e->why, reply->why);
     if (op == 0 || GL_PLANT(86)) { /* planted: the answer does not wait for the commit */
-        answer(c, e);
+        write_answer(c, e);
     } else {
         e->state = COMMITTING;
         e->op = op;
     }
 }
 
-void gl_inbox_let_go(struct gl_core *c, uint64_t request)
+void gl_inbox_abandon(struct gl_core *c, uint64_t request)
 {
     struct gl_inbox_entry *e = request != 0 ? find(c, request) : NULL;
 
@@ -276,7 +276,7 @@ void gl_inbox_on_done(struct gl_core *c, const struct gl_event *ev)
             continue;
         }
         if (ev->done.code == 0) {
-            answer(c, e);
+            write_answer(c, e);
         } else { /* the command was not executed, or another node has executed it */
             GL_MARK(c->trace, "inbox.found_again");
             drop(c, e);
@@ -292,7 +292,7 @@ static void refuse_unreadable(struct gl_core *c, struct gl_inbox_entry *e)
     GL_ASSERT(e->request == 0);
     e->code = GL_E_DAMAGED;
     gl_core_set(c, &e->why, GL_S("cannot decode the command"));
-    answer(c, e);
+    write_answer(c, e);
 }
 
 static bool read_command(struct gl_core *c, const struct gl_inbox_entry *e, gl_str text,
@@ -303,7 +303,7 @@ static bool read_command(struct gl_core *c, const struct gl_inbox_entry *e, gl_s
            ret->command.verb < GL_CMD_COUNT && gl_str_eq(ret->job, job_of(e->id));
 }
 
-static void carry_out(struct gl_core *c, struct gl_inbox_entry *e, gl_str text)
+static void execute(struct gl_core *c, struct gl_inbox_entry *e, gl_str text)
 {
     struct gl_event ev;
 
@@ -329,7 +329,7 @@ static void carry_out(struct gl_core *c, struct gl_inbox_entry *e, gl_str text)
 
 /* ---- scanning ---- */
 
-static void look(struct gl_core *c)
+static void scan_page(struct gl_core *c)
 {
     struct gl_range range = {.index = index_name(c),
                              .score_max = INT64_MAX,
@@ -347,7 +347,7 @@ static void look(struct gl_core *c)
 
 /* Entries that this node may not execute stay in the index and must not hide those after them. So a
  * scan reads the whole index, a page at a time. */
-static void look_on(struct gl_core *c)
+static void scan_next_page(struct gl_core *c)
 {
     struct gl_inbox_state *in = &c->inbox;
 
@@ -355,7 +355,7 @@ static void look_on(struct gl_core *c)
     drop_found(c);
     if (in->after_id.n > 0 && gl_components_are_on(c)) {
         GL_MARK(c->trace, "inbox.next_page");
-        look(c);
+        scan_page(c);
         return;
     }
     gl_core_set(c, &in->after_id, (gl_str){0});
@@ -366,7 +366,7 @@ static void look_on(struct gl_core *c)
     GL_ASSERT(in->after_id.n == 0);
 }
 
-static void note_page(struct gl_core *c, const struct gl_event *ev)
+static void note_end_of_page(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *all = ev->answer.entries.items;
     bool is_full = ev->answer.code == 0 && ev->answer.entries.n == PAGE;
@@ -384,7 +384,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     size_t n = 0;
 
     GL_ASSERT(c->inbox.call == 0);
-    note_page(c, ev);
+    note_end_of_page(c, ev);
     for (size_t i = 0; ev->answer.code == 0 && i < ev->answer.entries.n && i < PAGE; i++) {
         struct gl_inbox_entry *e;
 
@@ -399,7 +399,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(n % 2 == 0);
     GL_ASSERT(n <= GL_COUNT(keys));
     if (n == 0 || !gl_components_are_on(c)) {
-        look_on(c);
+        scan_next_page(c);
         return;
     }
     c->inbox.is_reading = true;
@@ -417,7 +417,7 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(c->inbox.is_reading);
     for (size_t i = 0; i + 1 < n; i += 2) {
         struct gl_link *l = gl_list_first(&c->inbox.found);
-        bool is_others = r[i].rev > 0 && gl_membership_have(c, r[i].owner, true);
+        bool is_others = r[i].rev > 0 && gl_membership_owned_elsewhere(c, r[i].owner, true);
 
         if (l == NULL) {
             break;
@@ -425,10 +425,10 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
         if (r[i + 1].rev == 0 || is_others) {
             drop(c, entry_of(l));
         } else {
-            carry_out(c, entry_of(l), r[i + 1].damaged ? (gl_str){0} : r[i + 1].value);
+            execute(c, entry_of(l), r[i + 1].damaged ? (gl_str){0} : r[i + 1].value);
         }
     }
-    look_on(c);
+    scan_next_page(c);
 }
 
 void gl_inbox_on_woken(struct gl_core *c)
@@ -442,7 +442,7 @@ static gl_ms due(const struct gl_core *c)
     return c->shared && c->inbox.call == 0 ? c->inbox.due : INT64_MAX;
 }
 
-static void on_answered(struct gl_core *c, uint64_t call)
+static void on_answer_written(struct gl_core *c, uint64_t call)
 {
     for (struct gl_link *l = c->inbox.accepted.next; l != &c->inbox.accepted; l = l->next) {
         if (entry_of(l)->state == ANSWERING && entry_of(l)->call == call) {
@@ -457,7 +457,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(ev->type == GL_EV_ANSWER);
     GL_ASSERT(ev->answer.by == GL_COMPONENT_INBOX);
     if (c->inbox.call == 0 || ev->answer.number != c->inbox.call) {
-        on_answered(c, ev->answer.number);
+        on_answer_written(c, ev->answer.number);
         return;
     }
     c->inbox.call = 0;
@@ -496,7 +496,7 @@ static const struct gl_field inbox_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(inbox);
 
-static struct gl_items list(const struct gl_link *head, struct gl_arena *a)
+static struct gl_items copy_list(const struct gl_link *head, struct gl_arena *a)
 {
     struct gl_inbox_entry *all;
     struct gl_items ret = {0};
@@ -523,8 +523,8 @@ static void save(const struct gl_core *c, struct gl_buf *out)
                             .due = in->due,
                             .after_score = in->after_score,
                             .after_id = in->after_id,
-                            .found = list(&in->found, &a),
-                            .accepted = list(&in->accepted, &a)};
+                            .found = copy_list(&in->found, &a),
+                            .accepted = copy_list(&in->accepted, &a)};
 
     gl_snapshot_put(out, "inbox", &inbox_schema, &s);
 }
@@ -569,7 +569,7 @@ static int restore(struct gl_core *c, struct gl_snapshot_line *l)
 
 const struct gl_component gl_inbox = {.name = "inbox",
                                       .due = due,
-                                      .on_time = look,
+                                      .on_time = scan_page,
                                       .on_answer = on_answer,
                                       .save = save,
                                       .restore = restore};

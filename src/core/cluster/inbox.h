@@ -22,7 +22,7 @@
  *
  * Call order, for one command: the component dispatches the COMMAND; gl_inbox_on_consumed() when
  * the job's transaction deletes the entry; gl_inbox_on_reply(); gl_inbox_on_done() when the
- * transaction has ended. gl_inbox_let_go() replaces all of that if nothing was done. */
+ * transaction has ended. gl_inbox_abandon() replaces all of that if nothing was done. */
 #ifndef GL_CORE_CLUSTER_INBOX_H
 #define GL_CORE_CLUSTER_INBOX_H
 
@@ -42,7 +42,7 @@ void gl_inbox_on_consumed(struct gl_core *c, uint64_t request);
  * 0. */
 void gl_inbox_on_reply(struct gl_core *c, uint64_t op, const struct gl_effect *reply);
 /* The command was not executed. Its entry stays, and is found again here or by the job's owner. */
-void gl_inbox_let_go(struct gl_core *c, uint64_t request);
+void gl_inbox_abandon(struct gl_core *c, uint64_t request);
 void gl_inbox_on_done(struct gl_core *c, const struct gl_event *ev);
 
 #endif

@@ -32,7 +32,7 @@ static void on_time(struct gl_core *c)
     GL_ASSERT(c->leader.call == c->last_call);
 }
 
-static void stand(struct gl_core *c, const struct gl_event_record *lease)
+static void take_lease(struct gl_core *c, const struct gl_event_record *lease)
 {
     struct gl_guard guards[3] = {{.type = GL_GUARD_ALIVE, .owner = c->session}};
     struct gl_write write = {.type = GL_WRITE_PUT,
@@ -71,7 +71,7 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
     GL_ASSERT(c->leader.call == c->last_call);
 }
 
-static void lead(struct gl_core *c)
+static void become_leader(struct gl_core *c)
 {
     GL_ASSERT(!c->leader.is_standing);
     GL_ASSERT(c->leader.call == 0);
@@ -80,11 +80,11 @@ static void lead(struct gl_core *c)
     c->leader.due = INT64_MAX;
 }
 
-static void on_stood(struct gl_core *c, const struct gl_event *ev)
+static void on_taken(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(ev->type == GL_EV_ANSWER);
     if (ev->answer.code == 0) { /* if the outcome is unknown, the next read will show it */
-        lead(c);
+        become_leader(c);
         GL_TRACE(c->trace, NODE, .what = "leads");
         gl_component_say(c, GL_S("became leader: this node now runs retention"));
     }
@@ -100,9 +100,9 @@ static void on_read(struct gl_core *c, const struct gl_event *ev)
     }
     if (lease->rev > 0 && gl_str_eq(lease->owner, c->session)) {
         c->leader.token = lease->token;
-        lead(c);
+        become_leader(c);
     } else if (lease->rev == 0 || gl_membership_is_dead(c, lease->owner) || GL_PLANT(74)) {
-        stand(c, lease);
+        take_lease(c, lease);
     }
 }
 
@@ -122,7 +122,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     }
     c->leader.due = c->now + c->renewal.ttl_ms / 3;
     if (has_stood) {
-        on_stood(c, ev);
+        on_taken(c, ev);
     } else {
         on_read(c, ev);
     }

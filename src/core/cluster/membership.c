@@ -103,7 +103,7 @@ bool gl_membership_is_own(const struct gl_core *c, gl_str session)
 
 /* Did we learn of its death only after the last listing? Then its node may have restarted with a
  * new session that we do not know yet. */
-static bool is_news(const struct gl_core *c, gl_str session)
+static bool died_since_listing(const struct gl_core *c, gl_str session)
 {
     const struct gl_peer *dead = gl_map_find(&c->peers.dead, session);
 
@@ -111,7 +111,7 @@ static bool is_news(const struct gl_core *c, gl_str session)
     return dead != NULL && dead->heard >= c->peers.listed_n;
 }
 
-bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs)
+bool gl_membership_owned_elsewhere(const struct gl_core *c, gl_str owner, bool runs)
 {
     const struct gl_peer *p;
 
@@ -121,7 +121,7 @@ bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs)
     if (!runs || owner.n == 0 || gl_membership_is_own(c, owner) || GL_PLANT(30)) {
         return false; /* planted: running attempts do not matter */
     }
-    if (is_news(c, owner)) {
+    if (died_since_listing(c, owner)) {
         return true; /* until the next listing, which triggers another orphan scan */
     }
     for (size_t i = 0; (p = gl_map_next(&c->peers.alive, &i)) != NULL;) {
@@ -132,21 +132,21 @@ bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs)
     return false;
 }
 
-bool gl_membership_mind(const struct gl_core *c, gl_str owner, bool runs, bool is_wanted)
+bool gl_membership_must_not_take(const struct gl_core *c, gl_str owner, bool runs, bool is_wanted)
 {
     bool may_take = !c->guest || (!GL_PLANT(63) && (gl_membership_is_own(c, owner) || is_wanted));
 
-    return gl_membership_have(c, owner, runs) || !may_take;
+    return gl_membership_owned_elsewhere(c, owner, runs) || !may_take;
 }
 
 /* ---- deaths ---- */
 
-static void hunt(struct gl_core *c, uint8_t parts)
+static void request_orphan_scan(struct gl_core *c, uint8_t parts)
 {
     GL_ASSERT(parts != 0);
     GL_ASSERT(c->shared);
-    c->sweep.hunts |= parts;
-    c->sweep.hunt_due = c->now;
+    c->sweep.orphan_parts |= parts;
+    c->sweep.orphans_due = c->now;
 }
 
 /* `heard`: listings up to this one may not know of the death. */
@@ -167,7 +167,7 @@ static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
     }
     add(c, &p->dead, session)->heard = heard;
     GL_MARK(c->trace, "peers.dead");
-    hunt(c, GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE);
+    request_orphan_scan(c, GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE);
     GL_ASSERT(gl_map_count(&p->dead) <= DEAD_KEPT);
     GL_ASSERT(gl_membership_is_dead(c, session));
     GL_ASSERT(!gl_membership_lives(c, session));
@@ -181,7 +181,7 @@ void gl_membership_note_dead(struct gl_core *c, gl_str session)
         return;
     }
     note_dead(c, session, p->asked_n);
-    if (is_news(c, session)) {
+    if (died_since_listing(c, session)) {
         p->unsure = p->asked_n;
         p->due = c->now;
     }
@@ -191,7 +191,7 @@ void gl_membership_note_dead(struct gl_core *c, gl_str session)
 void gl_membership_on_given(struct gl_core *c)
 {
     if (c->shared && !c->passive && !c->guest) {
-        hunt(c, GL_ORPHAN_SCAN_READY);
+        request_orphan_scan(c, GL_ORPHAN_SCAN_READY);
     }
 }
 
@@ -211,7 +211,7 @@ static void declare_next(struct gl_core *c)
     const struct gl_peer *p;
 
     GL_ASSERT(c->peers.call == 0);
-    if (!gl_renewal_may_judge(c)) {
+    if (!gl_renewal_may_declare_dead(c)) {
         return;
     }
     for (size_t i = 0; (p = gl_map_next(&c->peers.alive, &i)) != NULL;) {
@@ -246,7 +246,7 @@ static void on_declared(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- listing ---- */
 
-static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *over_n)
+static void note_listed(struct gl_core *c, const struct gl_event_peer *s, size_t *over_n)
 {
     struct gl_peer *p;
 
@@ -261,14 +261,14 @@ static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *ov
     p->is_foreign = s->is_told && !gl_session_in_scope(c, s->stack, s->env_scope);
     p->is_over = s->left_ms < 0 && (*over_n)++ < DECLARED_MAX;
     if (s->left_ms >= 0 && s->is_told && gl_str_is(s->state, GL_STATE_NO_ROOM)) {
-        gl_store_full_doubt(c);
+        gl_store_full_suspect(c);
     }
 }
 
 /* When to list sessions again: soon after the next deadline, at the latest after a third of the
  * TTL.
  */
-static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
+static gl_ms next_listing(const struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_peer *all = ev->answer.sessions.items;
     gl_ms next = c->renewal.ttl_ms / 3;
@@ -303,14 +303,14 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     p->listed_n = p->asked_n;
     for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         if (!gl_str_eq(all[i].id, c->session)) {
-            look_at(c, &all[i], &over_n);
+            note_listed(c, &all[i], &over_n);
         }
     }
     gl_rebalance_on_listed(c, ev);
     gl_node_pools_on_listed(c, ev);
-    p->due = next_look(c, ev);
+    p->due = next_listing(c, ev);
     if (p->unsure < p->listed_n) { /* now we know which nodes have a new session */
-        hunt(c, GL_ORPHAN_SCAN_RUNNING);
+        request_orphan_scan(c, GL_ORPHAN_SCAN_RUNNING);
         p->unsure = UINT64_MAX;
     } else if (p->unsure != UINT64_MAX) {
         p->due = c->now;
@@ -394,7 +394,7 @@ static const struct gl_field peers_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(peers);
 
-static struct gl_items list(const struct gl_map *m, struct gl_arena *a)
+static struct gl_items copy_peers(const struct gl_map *m, struct gl_arena *a)
 {
     struct gl_peer *all = GL_NEW_ARRAY(a, struct gl_peer, gl_map_count(m) + 1);
     struct gl_items ret = {.items = all};
@@ -417,8 +417,8 @@ static void save(const struct gl_core *c, struct gl_buf *out)
                             .unsure = p->unsure,
                             .due = p->due,
                             .is_declaring = p->is_declaring,
-                            .alive = list(&p->alive, &a),
-                            .dead = list(&p->dead, &a)};
+                            .alive = copy_peers(&p->alive, &a),
+                            .dead = copy_peers(&p->dead, &a)};
 
     gl_snapshot_put(out, "peers", &peers_schema, &s);
 }

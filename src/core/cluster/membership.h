@@ -2,15 +2,15 @@
  *
  * Sessions are listed often enough to notice an expired one soon after its deadline. An expired
  * session is declared dead, irrevocably, but only by a node whose own renewals have succeeded for a
- * whole TTL (gl_renewal_may_judge): after an outage of the store every node gets a chance to renew
- * first.
+ * whole TTL (gl_renewal_may_declare_dead): after an outage of the store every node gets a chance to
+ * renew first.
  *
  * Dead sessions are remembered, because a session never comes back. Everything known about other
  * nodes is forgotten when the connection to the store changes, since the store may be a different
  * one or have lost its latest writes.
  *
  * Called: gl_membership_init() once; then the component lists sessions by itself. Whoever decides
- * about a job asks gl_membership_have() or gl_membership_mind() first. */
+ * about a job asks gl_membership_owned_elsewhere() or gl_membership_must_not_take() first. */
 #ifndef GL_CORE_CLUSTER_MEMBERSHIP_H
 #define GL_CORE_CLUSTER_MEMBERSHIP_H
 
@@ -29,11 +29,11 @@ bool gl_membership_is_own(const struct gl_core *c, gl_str session);
 /* Does a job with this owner belong to another node? A job with running attempts (`runs`) also
  * belongs to a node whose session has died but which has opened a new one: only that node can ask
  * its own executor about them. */
-bool gl_membership_have(const struct gl_core *c, gl_str owner, bool runs);
+bool gl_membership_owned_elsewhere(const struct gl_core *c, gl_str owner, bool runs);
 /* Must this node leave the job alone? It must if the job belongs to another node. A guest also
  * leaves orphaned jobs to others, except those of earlier lives of its own node and those its
  * clients wait for (`is_wanted`). */
-bool gl_membership_mind(const struct gl_core *c, gl_str owner, bool runs, bool is_wanted);
+bool gl_membership_must_not_take(const struct gl_core *c, gl_str owner, bool runs, bool is_wanted);
 
 /* A job was loaded whose owner, this session, turned out to be dead. */
 void gl_membership_note_dead(struct gl_core *c, gl_str session);

@@ -46,7 +46,7 @@ static uint32_t slots_in(gl_str set, gl_str pool)
     return 0;
 }
 
-static bool holds(gl_str offer, gl_str needs)
+static bool covers(gl_str offer, gl_str needs)
 {
     gl_str name;
     uint32_t slots;
@@ -88,7 +88,7 @@ bool gl_node_pools_elsewhere(const struct gl_core *c, gl_str needs)
     gl_str all = c->offers;
 
     while (all.n > 0) {
-        if (holds(gl_str_cut(all, '\n', &all), needs)) {
+        if (covers(gl_str_cut(all, '\n', &all), needs)) {
             return true;
         }
     }
@@ -149,7 +149,7 @@ static bool is_offering(const struct gl_core *c, const struct gl_event_peer *s)
             gl_str_is(s->state, GL_STATE_NO_ROOM));
 }
 
-static gl_str set_of(struct gl_arena *a, const struct gl_event_peer *s)
+static gl_str pools_of(struct gl_arena *a, const struct gl_event_peer *s)
 {
     const struct gl_event_pool *pools = s->pools.items;
     struct gl_buf out = {0};
@@ -166,7 +166,7 @@ static gl_str set_of(struct gl_arena *a, const struct gl_event_peer *s)
 }
 
 /* Sorted and without duplicates, so that an unchanged cluster compares equal. */
-static size_t insert(gl_str *sets, size_t n, gl_str set)
+static size_t insert_set(gl_str *sets, size_t n, gl_str set)
 {
     size_t at = 0;
 
@@ -192,8 +192,9 @@ static void set_offers(struct gl_core *c, gl_str all)
         c->lacks_due = c->now;
         if (c->sweep.passed_over) { /* jobs we left to other nodes may be ours to take now */
             c->sweep.passed_over = false;
-            c->sweep.hunts |= GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE;
-            c->sweep.hunt_due = c->now;
+            c->sweep.orphan_parts |=
+                GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE;
+            c->sweep.orphans_due = c->now;
         }
     }
     c->offers_heard = true;
@@ -216,7 +217,7 @@ void gl_node_pools_on_listed(struct gl_core *c, const struct gl_event *ev)
         }
         c->offers_unknown |= !s[i].is_told || (is_offering(c, &s[i]) && !s[i].has_pools);
         if (is_offering(c, &s[i]) && s[i].has_pools) {
-            n = insert(sets, n, set_of(c->out->arena, &s[i]));
+            n = insert_set(sets, n, pools_of(c->out->arena, &s[i]));
         }
     }
     for (size_t i = 0; i < n && i < OFFERS_MAX; i++) {
@@ -291,7 +292,7 @@ static bool is_lacking(const struct gl_core *c, const struct gl_step *st)
 }
 
 /* Its time in the queue starts on the node that has the slots. */
-static void forget_waits(struct gl_core *c, struct gl_job *j)
+static void reset_queue_times(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_ASSERT(gl_job_is_mine(c, j));
@@ -308,7 +309,7 @@ static void forget_waits(struct gl_core *c, struct gl_job *j)
 
 /* What the job's next owner must offer; "" means everything its flow needs. False: the job does not
  * have to move, or cannot. Clears `lacks` if no step lacks a pool any more. */
-static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
+static bool find_next_needs(struct gl_core *c, struct gl_job *j, gl_str *ret)
 {
     bool waits_here = false, is_offered = false, lacks = false;
 
@@ -362,7 +363,7 @@ void gl_node_pools_move(struct gl_core *c)
             c->lacks_due = c->now + RETRY_MS; /* our takeover may not have committed yet */
             continue;
         }
-        if (!find_next(c, j, &next)) {
+        if (!find_next_needs(c, j, &next)) {
             continue;
         }
         if (moved == MOVES_MAX || !gl_rebalance_may_give(c, j)) {
@@ -370,7 +371,7 @@ void gl_node_pools_move(struct gl_core *c)
             continue;
         }
         GL_MARK(c->trace, "offers.moved");
-        forget_waits(c, j);
+        reset_queue_times(c, j);
         gl_core_set(c, &j->r.pools_next, next);
         gl_rebalance_give(c, j, GL_S("another node offers the pool that it needs"));
         moved++;

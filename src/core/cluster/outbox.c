@@ -106,7 +106,7 @@ static void reply(struct gl_core *c, const struct gl_sent_command *s, int code, 
     e->why = gl_str_dup(c->out->arena, why);
 }
 
-static void end(struct gl_core *c, struct gl_sent_command *s, int code, gl_str why)
+static void reply_and_drop(struct gl_core *c, struct gl_sent_command *s, int code, gl_str why)
 {
     GL_ASSERT(s->state != REMOVING); /* it has had its reply */
     GL_ASSERT(s->call == 0);
@@ -202,9 +202,9 @@ static void on_sent(struct gl_core *c, struct gl_sent_command *s, const struct g
     GL_ASSERT(s->state == SENDING);
     GL_ASSERT(!s->is_taken);
     if (code == GL_E_CONFLICT) {
-        end(c, s, GL_E_NOT_FOUND, GL_S("that job has been removed"));
+        reply_and_drop(c, s, GL_E_NOT_FOUND, GL_S("that job has been removed"));
     } else if (code == GL_E_LIMIT || code == GL_E_UNAVAILABLE) {
-        end(c, s, code, ev->answer.why);
+        reply_and_drop(c, s, code, ev->answer.why);
     } else { /* if the outcome is unknown, wait for an answer: it must not be sent twice */
         wait_until(s, c->now + LOOK_MS);
     }
@@ -212,7 +212,7 @@ static void on_sent(struct gl_core *c, struct gl_sent_command *s, const struct g
 
 /* ---- its answer ---- */
 
-static void look(struct gl_core *c, struct gl_sent_command *s)
+static void read_answer(struct gl_core *c, struct gl_sent_command *s)
 {
     struct gl_key key = {.kind = GL_S("answer"), .id = s->number};
 
@@ -225,7 +225,7 @@ static void look(struct gl_core *c, struct gl_sent_command *s)
     GL_ASSERT(s->call == c->last_call);
 }
 
-static void take_back(struct gl_core *c, struct gl_sent_command *s)
+static void withdraw(struct gl_core *c, struct gl_sent_command *s)
 {
     gl_str id = entry_id(c, s);
     struct gl_guard guard = {.type = GL_GUARD_PRESENT, .kind = GL_S("inbox"), .id = id};
@@ -242,12 +242,13 @@ static void take_back(struct gl_core *c, struct gl_sent_command *s)
     GL_ASSERT(s->call == c->last_call);
 }
 
-static void on_taken_back(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
+static void on_withdrawn(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
 {
     GL_ASSERT(s->state == TAKING_BACK);
     GL_ASSERT(s->call == 0);
     if (ev->answer.code == 0) {
-        end(c, s, GL_E_UNAVAILABLE,
+        reply_and_drop(
+            c, s, GL_E_UNAVAILABLE,
             GL_S("no node accepted the command within 30 s, so nothing was done: 'glia why' "
                  "shows which node owns the job"));
     } else if (ev->answer.code == GL_E_CONFLICT && !s->is_taken) {
@@ -255,14 +256,14 @@ static void on_taken_back(struct gl_core *c, struct gl_sent_command *s, const st
         s->until = c->now + LAST_MS;
         wait_until(s, c->now);
     } else if (ev->answer.code == GL_E_CONFLICT) {
-        end(c, s, GL_E_UNKNOWN,
-            GL_S("the command was executed, but its reply was lost: check the job"));
+        reply_and_drop(c, s, GL_E_UNKNOWN,
+                       GL_S("the command was executed, but its reply was lost: check the job"));
     } else {
         wait_until(s, c->now + LOOK_MS);
     }
 }
 
-static void reply_as_told(struct gl_core *c, const struct gl_sent_command *s, gl_str text)
+static void reply_from_answer(struct gl_core *c, const struct gl_sent_command *s, gl_str text)
 {
     struct gl_arena *a = c->out->arena;
     enum gl_reason reason = GL_REASON_NONE;
@@ -280,7 +281,7 @@ static void reply_as_told(struct gl_core *c, const struct gl_sent_command *s, gl
     reply(c, s, gl_err_join((int)code, reason), why);
 }
 
-static void on_looked(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
+static void on_answer_read(struct gl_core *c, struct gl_sent_command *s, const struct gl_event *ev)
 {
     const struct gl_event_record *r = ev->answer.records.items;
     bool is_there = ev->answer.code == 0 && ev->answer.records.n > 0 && r->rev > 0;
@@ -289,15 +290,15 @@ static void on_looked(struct gl_core *c, struct gl_sent_command *s, const struct
     GL_ASSERT(s->state == LOOKING);
     GL_ASSERT(s->call == 0);
     if (is_there) {
-        reply_as_told(c, s, r->value);
+        reply_from_answer(c, s, r->value);
         s->state = REMOVING;
         s->call =
             gl_component_commit(c, GL_COMPONENT_OUTBOX, gl_component_tx(c, NULL, 0, &write, 1));
     } else if (c->now >= s->until && s->is_taken) {
-        end(c, s, GL_E_UNKNOWN,
-            GL_S("the command was executed, but its reply was lost: check the job"));
+        reply_and_drop(c, s, GL_E_UNKNOWN,
+                       GL_S("the command was executed, but its reply was lost: check the job"));
     } else if (c->now >= s->until && gl_components_are_on(c)) {
-        take_back(c, s);
+        withdraw(c, s);
     } else {
         wait_until(s, c->now + LOOK_MS);
     }
@@ -330,7 +331,7 @@ static void on_time(struct gl_core *c)
 {
     for (struct gl_link *l = c->outbox.sent.next; l != &c->outbox.sent; l = l->next) {
         if (sent_of(l)->state == WAITING && sent_of(l)->due <= c->now) {
-            look(c, sent_of(l));
+            read_answer(c, sent_of(l));
         }
     }
 }
@@ -368,10 +369,10 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
         on_sent(c, s, ev);
         break;
     case LOOKING:
-        on_looked(c, s, ev);
+        on_answer_read(c, s, ev);
         break;
     case TAKING_BACK:
-        on_taken_back(c, s, ev);
+        on_withdrawn(c, s, ev);
         break;
     case WAITING:
     case REMOVING:

@@ -18,7 +18,7 @@ enum {
 };
 
 /* The free slots that this node reports for the pool; 0 if it is not of our scope. */
-static uint64_t free_of(const struct gl_core *c, const struct gl_event_peer *s, gl_str pool)
+static uint64_t free_slots_of(const struct gl_core *c, const struct gl_event_peer *s, gl_str pool)
 {
     const struct gl_event_pool *all = s->pools.items;
     uint64_t n = 0;
@@ -46,7 +46,7 @@ void gl_rebalance_on_listed(struct gl_core *c, const struct gl_event *ev)
         for (size_t k = 0; k < ev->answer.sessions.n; k++) {
             if (gl_membership_lives(c, all[k].id) && all[k].left_ms >= 0 &&
                 gl_str_is(all[k].state, "ready")) {
-                n += free_of(c, &all[k], c->pools[i].name);
+                n += free_slots_of(c, &all[k], c->pools[i].name);
             }
         }
         c->pools[i].others_free = (n < GL_SLOTS_MAX ? (uint32_t)n : GL_SLOTS_MAX) * AHEAD;
@@ -103,7 +103,7 @@ void gl_rebalance_give(struct gl_core *c, struct gl_job *j, gl_str why)
 
 /* A job of one of the newest waits that may be returned. The order is that of the map of waits,
  * which a snapshot preserves; it does not preserve the layout of a heap. */
-static struct gl_job *find_last(struct gl_core *c, size_t pool)
+static struct gl_job *find_newest_waiting(struct gl_core *c, size_t pool)
 {
     struct gl_wait *w;
     size_t at = SIZE_MAX;
@@ -118,7 +118,7 @@ static struct gl_job *find_last(struct gl_core *c, size_t pool)
     return NULL;
 }
 
-void gl_rebalance_out(struct gl_core *c)
+void gl_rebalance_return_jobs(struct gl_core *c)
 {
     if (!c->shared || c->passive || c->guest || c->session.n == 0) {
         return; /* a guest must not take jobs back, so it does not return any either */
@@ -129,7 +129,7 @@ void gl_rebalance_out(struct gl_core *c)
         for (unsigned given = 0; given < RELEASES_MAX && p->others_free > 0 && p->queue.n > 0 &&
                                  (p->in_use >= p->slots || !c->exec_up);
              given++) {
-            struct gl_job *j = find_last(c, i);
+            struct gl_job *j = find_newest_waiting(c, i);
 
             if (j == NULL) {
                 break;

@@ -4,8 +4,8 @@
  * (their owner is then empty) if other nodes have reported free slots. A node with free slots takes
  * such jobs exactly as it takes those of a dead node: by scanning the index "wake".
  *
- * Called: gl_rebalance_on_listed() with every listing of the sessions; gl_rebalance_out() once per
- * step of the core, before slots are granted. */
+ * Called: gl_rebalance_on_listed() with every listing of the sessions; gl_rebalance_return_jobs()
+ * once per step of the core, before slots are granted. */
 #ifndef GL_CORE_CLUSTER_REBALANCE_H
 #define GL_CORE_CLUSTER_REBALANCE_H
 
@@ -13,7 +13,7 @@
 
 void gl_rebalance_on_listed(struct gl_core *c, const struct gl_event *ev);
 /* Return jobs that wait here and could run elsewhere. */
-void gl_rebalance_out(struct gl_core *c);
+void gl_rebalance_return_jobs(struct gl_core *c);
 
 /* May this job be returned? It must wait for nothing but slots, or a node that has them, and
  * everything about it must be committed. */

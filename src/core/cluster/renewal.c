@@ -9,14 +9,14 @@ enum {
     JUDGE_MS_MIN = 3000, /* other nodes need time to reconnect, however short the TTL is */
 };
 
-static void hold_until(struct gl_core *c, gl_ms until)
+static void extend_validity(struct gl_core *c, gl_ms until)
 {
     c->renewal.valid_until = until;
     gl_effect_add(c->out, GL_FX_VALID, 0)->deadline_at = until;
     GL_ASSERT(c->out->items[c->out->n - 1].deadline_at == until);
 }
 
-static void is_good(struct gl_core *c)
+static void on_renewed(struct gl_core *c)
 {
     struct gl_renewal_state *r = &c->renewal;
 
@@ -29,8 +29,8 @@ static void is_good(struct gl_core *c)
         bool is_steady = r->steady_since != INT64_MAX && c->now < r->valid_until;
 
         r->steady_since = is_steady ? r->steady_since : c->now;
-        hold_until(c, GL_PLANT(73) ? INT64_MAX /* planted: it never expires */
-                                   : r->sent_at + r->ttl_ms - r->ttl_ms / 10 - MARGIN_MS);
+        extend_validity(c, GL_PLANT(73) ? INT64_MAX /* planted: it never expires */
+                                        : r->sent_at + r->ttl_ms - r->ttl_ms / 10 - MARGIN_MS);
     }
     r->due = (c->shared ? r->sent_at : c->now) + r->ttl_ms / 3;
     GL_ASSERT(r->due >= r->sent_at);
@@ -44,11 +44,11 @@ void gl_renewal_begin(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(!c->renewal.is_lost);
     if (gl_components_are_on(c)) {
         c->renewal.sent_at = ev->session.sent_at;
-        is_good(c);
+        on_renewed(c);
     }
 }
 
-void gl_renewal_hurry(struct gl_core *c)
+void gl_renewal_renew_now(struct gl_core *c)
 {
     if (c->renewal.call == 0 && gl_components_are_on(c)) {
         c->renewal.due = c->now;
@@ -58,10 +58,10 @@ void gl_renewal_hurry(struct gl_core *c)
 void gl_renewal_on_changed(struct gl_core *c)
 {
     c->renewal.steady_since = INT64_MAX;
-    gl_renewal_hurry(c); /* does the store still know us? */
+    gl_renewal_renew_now(c); /* does the store still know us? */
 }
 
-bool gl_renewal_may_judge(const struct gl_core *c)
+bool gl_renewal_may_declare_dead(const struct gl_core *c)
 {
     const struct gl_renewal_state *r = &c->renewal;
     gl_ms wait = r->ttl_ms > JUDGE_MS_MIN ? r->ttl_ms : JUDGE_MS_MIN;
@@ -75,14 +75,14 @@ bool gl_renewal_may_judge(const struct gl_core *c)
 }
 
 /* Other nodes may take over our jobs from now on: nothing starts any more. */
-static void lose(struct gl_core *c, gl_str why)
+static void lose_session(struct gl_core *c, gl_str why)
 {
     struct gl_renewal_state *r = &c->renewal;
 
     GL_ASSERT(!r->is_lost);
     r->is_lost = true;
     r->due = INT64_MAX;
-    hold_until(c, c->now < r->valid_until ? c->now : r->valid_until);
+    extend_validity(c, c->now < r->valid_until ? c->now : r->valid_until);
     c->stopping = true;
     c->leader.leads = false;
     GL_TRACE(c->trace, NODE, .what = "session lost");
@@ -122,13 +122,13 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (ev->answer.code == GL_E_GONE) {
-        lose(c, ev->answer.why);
+        lose_session(c, ev->answer.why);
     } else if (ev->answer.code != 0) {
         r->due = c->now + (r->ttl_ms / 6 < RETRY_MS ? r->ttl_ms / 6 : RETRY_MS);
         r->steady_since = INT64_MAX;
         GL_ASSERT(r->due - c->now <= r->ttl_ms / 3); /* no later than after a success */
     } else {
-        is_good(c);
+        on_renewed(c);
     }
 }
 

@@ -16,9 +16,9 @@
 void gl_renewal_begin(struct gl_core *c, const struct gl_event *ev);
 /* Renew now, because a renewal also publishes this node's state. If one is in flight, it carries
  * the old state, and the next regular one publishes the new. */
-void gl_renewal_hurry(struct gl_core *c);
+void gl_renewal_renew_now(struct gl_core *c);
 void gl_renewal_on_changed(struct gl_core *c);
 /* Have our renewals succeeded for long enough that we may declare other sessions dead? */
-bool gl_renewal_may_judge(const struct gl_core *c);
+bool gl_renewal_may_declare_dead(const struct gl_core *c);
 
 #endif

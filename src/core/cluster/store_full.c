@@ -11,7 +11,7 @@ enum {
     SOON_FACTOR = 10, /* full again within this many quiet periods: test half as often */
 };
 
-static void shut(struct gl_core *c)
+static void mark_full(struct gl_core *c)
 {
     struct gl_store_full_state *r = &c->room;
     bool is_soon = r->opened_at != 0 && c->now - r->opened_at < r->quiet_ms * SOON_FACTOR;
@@ -36,7 +36,7 @@ void gl_store_full_on_refused(struct gl_core *c, gl_str why)
         return;
     }
     if (!r->is_shut) {
-        shut(c);
+        mark_full(c);
     }
     gl_core_set(c, &r->why, why);
     r->due = c->now + r->quiet_ms;
@@ -45,7 +45,7 @@ void gl_store_full_on_refused(struct gl_core *c, gl_str why)
     GL_ASSERT(r->due > c->now);
 }
 
-void gl_store_full_doubt(struct gl_core *c)
+void gl_store_full_suspect(struct gl_core *c)
 {
     struct gl_store_full_state *r = &c->room;
 
@@ -60,7 +60,7 @@ void gl_store_full_doubt(struct gl_core *c)
 /* ---- the test write ---- */
 
 /* Random bytes, because some engines compress their data. */
-static gl_str something_large(struct gl_core *c)
+static gl_str test_value(struct gl_core *c)
 {
     char *bytes = gl_arena_alloc(c->out->arena, ASKED_BYTES);
     struct gl_rng rng;
@@ -70,7 +70,7 @@ static gl_str something_large(struct gl_core *c)
     return (gl_str){.p = bytes, .n = ASKED_BYTES};
 }
 
-static void ask(struct gl_core *c, bool is_removing)
+static void send_test_write(struct gl_core *c, bool is_removing)
 {
     struct gl_write write = {.type = is_removing ? GL_WRITE_DELETE : GL_WRITE_PUT,
                              .kind = GL_S("room"),
@@ -80,7 +80,7 @@ static void ask(struct gl_core *c, bool is_removing)
     GL_ASSERT(c->room.call == 0);
     GL_ASSERT(is_removing ? c->room.is_left : c->room.is_shut || c->room.is_doubted);
     if (!is_removing) {
-        write.value = something_large(c);
+        write.value = test_value(c);
     }
     c->room.is_removing = is_removing;
     c->room.call =
@@ -100,13 +100,13 @@ static void on_time(struct gl_core *c)
     GL_ASSERT(r->call == 0);
     r->due = INT64_MAX; /* the answer sets it */
     if (r->is_shut || r->is_doubted) {
-        ask(c, false);
+        send_test_write(c, false);
     } else if (r->is_left) {
-        ask(c, true);
+        send_test_write(c, true);
     }
 }
 
-static void on_kept(struct gl_core *c, int64_t code)
+static void on_test_written(struct gl_core *c, int64_t code)
 {
     struct gl_store_full_state *r = &c->room;
 
@@ -122,7 +122,7 @@ static void on_kept(struct gl_core *c, int64_t code)
     GL_ASSERT(GL_IMPLIES(code != 0, r->due > c->now));
 }
 
-static void on_removed(struct gl_core *c, int64_t code)
+static void on_test_removed(struct gl_core *c, int64_t code)
 {
     GL_ASSERT(c->room.is_removing);
     GL_ASSERT(c->room.call == 0);
@@ -148,9 +148,9 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     r->due = c->now + (r->quiet_ms > 0 ? r->quiet_ms : QUIET_MS_MIN); /* unless set below */
     r->is_doubted = false;
     if (r->is_removing) {
-        on_removed(c, ev->answer.code);
+        on_test_removed(c, ev->answer.code);
     } else {
-        on_kept(c, ev->answer.code);
+        on_test_written(c, ev->answer.code);
     }
 }
 

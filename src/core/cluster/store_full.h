@@ -7,7 +7,7 @@
  * counts as writable again, and the record is deleted.
  *
  * An idle node learns from the other nodes' published state that the store is full
- * (gl_store_full_doubt), and tests it. */
+ * (gl_store_full_suspect), and tests it. */
 #ifndef GL_CORE_CLUSTER_STORE_FULL_H
 #define GL_CORE_CLUSTER_STORE_FULL_H
 
@@ -16,6 +16,6 @@
 /* The store refused a write for lack of space; `why` is its error. */
 void gl_store_full_on_refused(struct gl_core *c, gl_str why);
 /* Another node reports that the store is full: test whether it is for us. */
-void gl_store_full_doubt(struct gl_core *c);
+void gl_store_full_suspect(struct gl_core *c);
 
 #endif

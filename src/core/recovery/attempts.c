@@ -25,7 +25,7 @@ enum {
 /* ---- which step is it about? ---- */
 
 /* "step:attempt:n": the step's id and the number. */
-static bool split(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
+static bool split_attempt_id(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
 {
     static const char middle[] = ":attempt:";
     uint64_t n;
@@ -49,14 +49,14 @@ static bool split(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
 
 /* The running step whose current attempt this is; NULL if the attempt is an old one, or not ours.
  */
-static struct gl_step *current(struct gl_job *j, gl_str attempt)
+static struct gl_step *current_step(struct gl_job *j, gl_str attempt)
 {
     gl_str id;
     uint32_t n;
     struct gl_step *st;
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
-    if (!split(attempt, &id, &n)) {
+    if (!split_attempt_id(attempt, &id, &n)) {
         return NULL;
     }
     st = gl_step_by_id(j, id);
@@ -79,7 +79,7 @@ static void attach(struct gl_core *c, struct gl_step *st)
 
 /* ---- how an attempt ended ---- */
 
-static gl_str describe(struct gl_core *c, const struct gl_event_result *how)
+static gl_str describe_end(struct gl_core *c, const struct gl_event_result *how)
 {
     struct gl_arena *a = c->out->arena;
 
@@ -137,7 +137,7 @@ static bool may_retry_end(struct gl_core *c, const struct gl_step *st,
 
 /* The attempt was ended in the middle of its work. How far it got is unknown, so an unsafe step is
  * retried only if its flow says so explicitly, by `retry.on`. */
-static void cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry)
+static void on_cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     bool is_asked = spec->safety == GL_SAFETY_UNSAFE && spec->retry.on.n == 0 &&
@@ -157,7 +157,7 @@ static void cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
 }
 
 /* The attempt was stopped, by us or by the job's previous owner. */
-static void stopped(struct gl_core *c, struct gl_step *st)
+static void on_stopped(struct gl_core *c, struct gl_step *st)
 {
     gl_str why;
 
@@ -183,24 +183,24 @@ static void stopped(struct gl_core *c, struct gl_step *st)
         GL_UNREACHABLE();
     }
     gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
-    cut_off(c, st, why, may_retry(st, "timeout"));
+    on_cut_off(c, st, why, may_retry(st, "timeout"));
 }
 
-static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
+static void on_failed(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
-    gl_str why = describe(c, how);
+    gl_str why = describe_end(c, how);
     bool again = st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, how);
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (how->end == GL_EXEC_STOPPED || how->end == GL_EXEC_ORPHANED) {
-        stopped(c, st);
+        on_stopped(c, st);
         return;
     }
     if (how->end == GL_EXEC_TIMEOUT) {
         gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
     }
     if (how->end == GL_EXEC_TIMEOUT || how->end == GL_EXEC_SIGNALED) {
-        cut_off(c, st, why, again);
+        on_cut_off(c, st, why, again);
     } else {
         gl_ledger_fail(c, st, why, again);
     }
@@ -244,7 +244,7 @@ static void count_unit(struct gl_core *c, const struct gl_event_result *how)
 static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
                       const struct gl_event_result *how)
 {
-    struct gl_step *st = current(j, attempt);
+    struct gl_step *st = current_step(j, attempt);
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
     if (st == NULL) {
@@ -265,16 +265,16 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
     gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
     if (gl_step_is_unit(st) && how->end != GL_EXEC_STOPPED && how->end != GL_EXEC_ORPHANED) {
         count_unit(c, how);
-        gl_agent_unit_on_result(c, st, how, describe(c, how));
+        gl_agent_unit_on_result(c, st, how, describe_end(c, how));
     } else if (how->end == GL_EXEC_NOT_EXECUTED && how->exit_code == GL_E_UNAVAILABLE &&
                st->r.stopping == GL_STOP_NONE) {
-        gl_ledger_rerun(c, st, describe(c, how)); /* its files are fetched again */
+        gl_ledger_rerun(c, st, describe_end(c, how)); /* its files are fetched again */
     } else if (how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0) {
         c->counts.attempts_succeeded++;
         gl_ledger_succeed(c, st, how->output);
     } else {
         c->counts.attempts_failed++;
-        failed(c, st, how);
+        on_failed(c, st, how);
     }
 }
 
@@ -296,7 +296,7 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 
 /* The longer a start has been refused, the longer the pause before the next one: each may have to
  * fetch the step's files from another machine. */
-static gl_ms pause_of(gl_ms waited)
+static gl_ms start_retry_pause(gl_ms waited)
 {
     gl_ms pause = waited / 4;
 
@@ -307,7 +307,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st =
-        j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->started.attempt) : NULL;
+        j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->started.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_STARTED);
     GL_ASSERT(GL_IMPLIES(st != NULL, st->starting <= c->last_start));
@@ -326,7 +326,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->started.code == GL_E_UNAVAILABLE && c->exec_up) {
         /* For example a full disk, which stays full for a while: do not retry in a busy loop. */
         GL_MARK(c->trace, "attempts.start_refused");
-        st->probe_at = c->now + pause_of(c->now - st->r.attempt_at);
+        st->probe_at = c->now + start_retry_pause(c->now - st->r.attempt_at);
         gl_step_set_due(c, st);
     } else if (ev->started.code != 0) {
         GL_MARK(c->trace, "attempts.start_unsure");
@@ -335,7 +335,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* The attempt never started. Nor can it start later: the executor refuses the older token. */
-static void on_never(struct gl_core *c, struct gl_step *st)
+static void on_never_started(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_ASSERT(st->starting == 0);
@@ -373,7 +373,7 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st =
-        j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attached.attempt) : NULL;
+        j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->attached.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_ATTACHED);
     if (st == NULL || j->token != ev->attached.token || st->starting != 0) {
@@ -399,7 +399,7 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
         on_result(c, j, ev->attached.attempt, &ev->attached.result);
         break;
     case GL_EXEC_NEVER:
-        on_never(c, st);
+        on_never_started(c, st);
         break;
     case GL_EXEC_LOST:
         gl_safety_lost(c, st);
@@ -413,7 +413,7 @@ void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st =
-        j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->beacon.attempt) : NULL;
+        j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->beacon.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_BEACON);
     if (st != NULL && gl_step_is_unit(st)) {
@@ -427,7 +427,8 @@ void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
 void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->said.attempt) : NULL;
+    struct gl_step *st =
+        j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->said.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_SAID);
     /* An adopted worker still reports under the token it was started with. */
@@ -543,9 +544,9 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t 
 }
 
 /* One attempt of the executor's list. */
-static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_info *info)
+static void check_listed(struct gl_core *c, struct gl_job *j, const struct gl_event_info *info)
 {
-    struct gl_step *st = current(j, info->attempt);
+    struct gl_step *st = current_step(j, info->attempt);
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
     GL_ASSERT(gl_str_eq(info->job, j->id));
@@ -572,7 +573,8 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
     }
 }
 
-static void see(struct gl_core *c, const struct gl_event *list, const struct gl_event_info *info)
+static void check_or_park(struct gl_core *c, const struct gl_event *list,
+                          const struct gl_event_info *info)
 {
     struct gl_event one = {.now = list->now,
                            .type = GL_EV_LISTED,
@@ -583,7 +585,7 @@ static void see(struct gl_core *c, const struct gl_event *list, const struct gl_
 
     GL_ASSERT(list->type == GL_EV_LISTED);
     if (gl_str_eq(info->context, c->context) && gl_load_ready(c, &one, &j)) {
-        on_seen(c, j, info);
+        check_listed(c, j, info);
     }
 }
 
@@ -599,6 +601,6 @@ void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
         }
     }
     for (size_t i = 0; i < ev->listed.infos.n && ev->listed.code == 0; i++) {
-        see(c, ev, &infos[i]);
+        check_or_park(c, ev, &infos[i]);
     }
 }

@@ -69,7 +69,7 @@ void gl_load_again(struct gl_core *c, struct gl_job *j)
 }
 
 /* A person's resume or cancel lifts the quarantine. */
-static bool is_released(struct gl_core *c, const struct gl_event *ev)
+static bool release_quarantine(struct gl_core *c, const struct gl_event *ev)
 {
     gl_str *id;
 
@@ -87,7 +87,7 @@ static bool is_released(struct gl_core *c, const struct gl_event *ev)
 /* May the memory of this job be outdated? If the job is not ours, another node may have taken it
  * over and died since, and nobody would report that; so no request is answered from such a memory.
  * The same holds for a job that is being returned to the store: it has left the queues already. */
-static bool may_be_old(const struct gl_core *c, const struct gl_job *j)
+static bool may_be_outdated(const struct gl_core *c, const struct gl_job *j)
 {
     return c->shared && c->just_loaded != j && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
            (j->inflight_n == 0 || j->owner.n == 0) && gl_list_empty(&j->touched);
@@ -103,7 +103,7 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
                       GL_STR_ARG(ev->job));
         return false;
     }
-    if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
+    if (gl_core_is_quarantined(c, ev->job) && !release_quarantine(c, ev)) {
         gl_txn_refuse(c, gl_parked_request(ev), GL_R_JOB_QUARANTINED,
                       "job %.*s is in quarantine: this node crashed repeatedly while handling it; "
                       "resume or cancel it",
@@ -111,7 +111,7 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
         return false;
     }
     j = gl_load_job(c, ev->job);
-    if (may_be_old(c, j)) {
+    if (may_be_outdated(c, j)) {
         GL_MARK(c->trace, "load.read_again");
         gl_load_forget(c, j);
     }
@@ -126,7 +126,7 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
 
 /* ---- after a transaction ---- */
 
-static void adopted(struct gl_core *c, struct gl_job *j)
+static void end_adoption(struct gl_core *c, struct gl_job *j)
 {
     if (j->is_adopted) {
         j->is_adopted = false;
@@ -138,7 +138,7 @@ static void adopted(struct gl_core *c, struct gl_job *j)
 static void drop(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->inflight_n == 0);
-    adopted(c, j);
+    end_adoption(c, j);
     gl_slots_reclaim(c, j); /* after gl_job_clear() no step claims its slots: all are returned */
     gl_job_drop(c, j);
 }
@@ -189,7 +189,7 @@ void gl_load_forget(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(!j->is_suspect);
 }
 
-static void failed_ones_are_through(struct gl_core *c, struct gl_job *j, bool unavailable)
+static void after_all_failed(struct gl_core *c, struct gl_job *j, bool unavailable)
 {
     GL_ASSERT(j->memory == GL_MEM_FAILED);
     GL_ASSERT(j->inflight_n == 0);
@@ -240,13 +240,13 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
         j->memory = GL_MEM_FAILED;
     }
     if (j->memory == GL_MEM_FAILED && j->inflight_n == 0) {
-        failed_ones_are_through(c, j, ev->done.code == GL_E_UNAVAILABLE);
+        after_all_failed(c, j, ev->done.code == GL_E_UNAVAILABLE);
     }
 }
 
 /* ---- after loading ---- */
 
-static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void refuse_unavailable(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     (void)j;
@@ -269,14 +269,14 @@ static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_e
 /* Another node owns the job: a client's command is forwarded to it. A command from the inbox is
  * left there for it, and an attempt that our executor still has is one of an earlier life of this
  * node. */
-static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void forward_to_owner(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (!c->shared) {
         gl_txn_refuse(c, gl_parked_request(ev), GL_R_JOB_ELSEWHERE,
                       "job %.*s is owned by another node", GL_STR_ARG(j->id));
     } else if (ev->type == GL_EV_COMMAND && gl_inbox_has(ev->command.request)) {
-        gl_inbox_let_go(c, ev->command.request);
+        gl_inbox_abandon(c, ev->command.request);
     } else if (ev->type == GL_EV_COMMAND && ev->command.request != 0) {
         gl_outbox_send(c, j, ev);
     } else {
@@ -288,15 +288,15 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
  * Our executor is the only one that knows about its attempts, so their results are kept until a
  * node takes over the job. Attempts that still run have no node that speaks for them: the keeper
  * ends them after its grace period, which the next owner waits for. */
-static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void leave_results(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (ev->type == GL_EV_COMMAND) {
-        deny_parked(c, j, ev);
+        forward_to_owner(c, j, ev);
     }
 }
 
-static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void refuse_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_txn_refuse(c, gl_parked_request(ev), GL_R_JOB_DAMAGED,
@@ -305,7 +305,7 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
 }
 
 /* There is no such job, so the executor's attempts of it are of no use. */
-static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void refuse_absent(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_txn_refuse(c, gl_parked_request(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
@@ -347,7 +347,7 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
         gl_slots_adopt(c, st);
     }
     if (gl_safety_is_foreign(c, st)) {
-        return; /* inherit() decides about it, and ends an agent's lease */
+        return; /* decide_orphaned() decides about it, and ends an agent's lease */
     }
     if (c->shared && !gl_job_is_mine(c, st->job) && st->r.orphan_grace_ms != c->orphan_grace_ms) {
         st->r.orphan_grace_ms = c->orphan_grace_ms; /* asking the keeper makes ours apply */
@@ -359,7 +359,7 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
 }
 
 /* Rebuild what a step has in memory only: queues, timers, lists. */
-static void revive(struct gl_core *c, struct gl_step *st)
+static void revive_step(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
 
@@ -401,7 +401,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
         break;
     case GL_STEP_RETRY_WAIT:
         if (!gl_job_is_mine(c, j)) {
-            gl_safety_wait_on(c, st);
+            gl_safety_restart_wait(c, st);
         }
         break;
     case GL_STEP_BLOCKED:
@@ -424,7 +424,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
 
 /* Decide about the attempts of a dead node. Each decision may end other steps, too, so the walk
  * starts over after each. */
-static void inherit(struct gl_core *c, struct gl_job *j)
+static void decide_orphaned(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = c->shared && gl_job_running(j) > 0 ? j->live.next : &j->live;
 
@@ -435,7 +435,7 @@ static void inherit(struct gl_core *c, struct gl_job *j)
         l = l->next;
         if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
             gl_safety_is_foreign(c, st)) {
-            gl_safety_inherit(c, st);
+            gl_safety_node_died(c, st);
             l = j->live.next;
         }
     }
@@ -446,7 +446,7 @@ static void inherit(struct gl_core *c, struct gl_job *j)
     }
 }
 
-static void enter(struct gl_core *c, struct gl_job *j)
+static void mark_hot(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     GL_ASSERT(j->inflight_n == 0);
@@ -459,14 +459,14 @@ static void enter(struct gl_core *c, struct gl_job *j)
     c->jobs_loading--;
     c->jobs_hot++;
     gl_list_push(&c->lru, &j->lru);
-    adopted(c, j);
+    end_adoption(c, j);
     gl_txn_touch(c, j);
 }
 
 static void become_hot(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
-    enter(c, j);
+    mark_hot(c, j);
     if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j); /* the executor may see the new token only after its commit */
     }
@@ -477,9 +477,9 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
         gl_mailbox_on_load(c, j);
     }
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
-        revive(c, GL_CONTAINER(l, struct gl_step, live));
+        revive_step(c, GL_CONTAINER(l, struct gl_step, live));
     }
-    inherit(c, j);
+    decide_orphaned(c, j);
     if (j->outbid > 0 && gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j);
     } else {
@@ -498,8 +498,9 @@ static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_core_dispatch(c, ev);
 }
 
-static void give_up(struct gl_core *c, struct gl_job *j,
-                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
+static void drop_unusable(struct gl_core *c, struct gl_job *j,
+                          void (*each)(struct gl_core *c, struct gl_job *j,
+                                       const struct gl_event *ev))
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     GL_MARK(c->trace, "load.not_usable");
@@ -516,17 +517,17 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
     GL_ASSERT(code != 0);
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (code == GL_E_UNAVAILABLE) {
-        gl_parked_take_all(c, j, refuse_parked);
+        gl_parked_take_all(c, j, refuse_unavailable);
         gl_sweep_set_load_due(c, j, c->now + (wait < RETRY_MS_MAX ? wait : RETRY_MS_MAX));
         return;
     }
-    give_up(c, j, code == GL_E_NOT_FOUND ? absent_parked : damaged_parked);
+    drop_unusable(c, j, code == GL_E_NOT_FOUND ? refuse_absent : refuse_damaged);
 }
 
 /* ---- when a record of it cannot be used ---- */
 
 /* Of a damaged job only commands are replayed; the executor will resend its reports. */
-static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void replay_command(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     (void)j;
     if (ev->type == GL_EV_COMMAND) {
@@ -535,10 +536,10 @@ static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl
 }
 
 /* The job has ended, whatever else of it cannot be read: none of its attempts is wanted. */
-static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void discard_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
-    damaged_parked(c, j, ev);
+    refuse_damaged(c, j, ev);
     discard(c, j, ev);
 }
 
@@ -567,11 +568,11 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     if (!is_readable || has_ended) {
         gl_job_clear(c, j);
         j->token = job->token;
-        give_up(c, j, has_ended ? ended_parked : damaged_parked);
+        drop_unusable(c, j, has_ended ? discard_ended : refuse_damaged);
         return;
     }
     GL_MARK(c->trace, "load.held_damaged");
-    enter(c, j);
+    mark_hot(c, j);
     j->is_damaged = true;
     j->r.is_strayed |=
         is_another_nodes(c, job) && !GL_PLANT(55); /* planted: that node can be asked */
@@ -587,13 +588,13 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason,
                    GL_S("\"recovery_requires_review\":true"));
     }
-    gl_parked_take_all(c, j, command_damaged);
+    gl_parked_take_all(c, j, replay_command);
     gl_list_remove(&j->lru); /* evicted at the end of this step, or after its commit */
     gl_list_push(c->lru.next, &j->lru);
 }
 
 /* Does the job have running attempts, according to its record? If that cannot be read: yes. */
-static bool runs(struct gl_core *c, const struct gl_event_record *job)
+static bool has_running_attempts(struct gl_core *c, const struct gl_event_record *job)
 {
     struct gl_json j;
     int64_t wake = GL_WAKE_RUNNING; /* 0: a field that is 0 is left out of the record */
@@ -607,7 +608,8 @@ static bool runs(struct gl_core *c, const struct gl_event_record *job)
 /* Is its owner dead, and has the owner's node not come back with a new session? */
 static bool is_left_behind(struct gl_core *c, const struct gl_event_record *job)
 {
-    return job->owner_dead && !gl_membership_have(c, job->owner, runs(c, job));
+    return job->owner_dead &&
+           !gl_membership_owned_elsewhere(c, job->owner, has_running_attempts(c, job));
 }
 
 /* Of a job that we may not take and that no living node owns: has it ended, so that its attempts
@@ -661,7 +663,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         j->token = rec->token;
         gl_core_set(c, &j->r.stack, ev->loaded.stack);
         gl_core_set(c, &j->r.env_scope, ev->loaded.env_scope);
-        gl_parked_take_all(c, j, is_left ? leave_parked : deny_parked);
+        gl_parked_take_all(c, j, is_left ? leave_results : forward_to_owner);
         drop(c, j);
         return;
     }

@@ -59,7 +59,7 @@ void gl_parked_take_all(struct gl_core *c, struct gl_job *j,
         if (each != NULL) {
             each(c, j, &p->ev);
         } else {
-            gl_inbox_let_go(c, gl_parked_request(&p->ev));
+            gl_inbox_abandon(c, gl_parked_request(&p->ev));
         }
         gl_arena_done(&p->arena);
         gl_pool_free(&c->mem, p, sizeof(*p));

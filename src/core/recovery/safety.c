@@ -8,7 +8,7 @@
 #include "core/scheduling/slots.h"
 
 /* Record the loss; true if there have been too many in a short time. */
-static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
+static bool record_loss(struct gl_core *c, struct gl_step *st)
 {
     gl_ms oldest = st->r.lost_at_3;
 
@@ -60,7 +60,7 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
                                 "%.*s; recovery_mode is manual_recover, so a person decides "
                                 "whether it runs again",
                                 GL_STR_ARG(why)));
-    } else if (is_one_too_many(c, st)) {
+    } else if (record_loss(c, st)) {
         GL_MARK(c->trace, "safety.lost_too_often");
         gl_ledger_fail(c, st, GL_S("lost with its executor four times in ten minutes"), false);
     } else {
@@ -119,7 +119,7 @@ static void wait_for_end(struct gl_core *c, struct gl_step *st)
                    GL_STR_ARG(st->r.node), (long long)(grace + 999) / 1000));
 }
 
-void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
+void gl_safety_node_died(struct gl_core *c, struct gl_step *st)
 {
     uint8_t safety = gl_step_spec_of(st)->safety;
     bool has_seat = st->r.seat > 0;
@@ -148,7 +148,7 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
         return;
     }
     c->counts.attempts_lost++;
-    if (is_one_too_many(c, st) && !is_ending) {
+    if (record_loss(c, st) && !is_ending) {
         if (!has_seat) {
             gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
             return;
@@ -173,7 +173,7 @@ static bool is_waiting_for_end(const struct gl_core *c, const struct gl_step *st
                : waits == c->orphan_grace_ms || waits == GL_ORPHAN_GRACE_MS_OLD;
 }
 
-void gl_safety_wait_on(struct gl_core *c, struct gl_step *st)
+void gl_safety_restart_wait(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RETRY_WAIT);
     if (is_waiting_for_end(c, st)) {

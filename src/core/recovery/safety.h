@@ -25,7 +25,7 @@ bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st);
 /* The attempt's node is dead. Its step runs again: at once if it is idempotent and holds no seat;
  * when that node's keeper has certainly ended the attempt if it is unmarked or holds a seat; when a
  * person says so if it is unsafe. */
-void gl_safety_inherit(struct gl_core *c, struct gl_step *st);
+void gl_safety_node_died(struct gl_core *c, struct gl_step *st);
 /* Must the attempt end when its node loses its session? A node that is cut off cannot know whether
  * others have taken over its jobs, so its keeper ends the attempts that others assume to be dead.
  */
@@ -44,7 +44,7 @@ void gl_safety_on_timer(struct gl_core *c, struct gl_step *st);
 gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st);
 /* The job's previous owner was waiting for such an attempt to end when it died itself. Its clock
  * was not ours, so the wait starts over. */
-void gl_safety_wait_on(struct gl_core *c, struct gl_step *st);
+void gl_safety_restart_wait(struct gl_core *c, struct gl_step *st);
 
 /* Continuing automatically would be wrong: running attempts may end, nothing else starts, and the
  * job is paused until a person resumes it. `why` is the reason shown to that person. */

@@ -4,7 +4,7 @@
  *   - the first sweep, over the whole index; it resumes where it was if the store goes away
  *   - a regular scan of one part (running, ready, due), every ten seconds in turn
  *   - a scan of the due part, when the earliest known timer comes
- *   - an orphan scan of one part (`is_hunt`), after a node died or returned jobs
+ *   - an orphan scan of one part (`is_orphan_scan`), after a node died or returned jobs
  *
  * A scan only loads jobs; whether a loaded job is taken over is decided in load.c. */
 #include "core/recovery/sweep.h"
@@ -27,9 +27,9 @@ enum {
     ACTIVE_EVERY_MS = 10000, /* between two regular scans */
     LIST_EVERY_MS = 10000,   /* between two lists of the executor's attempts */
     FOREIGN_MS = 1000,       /* between two reads whose first timer is of another node's job */
-    HUNT_MS = 100,           /* until an orphan scan that left jobs behind is repeated ... */
-    HUNT_FULL_MS = 1000,     /* ... and if this node has no free slots at all */
-    HUNT_LOADS_MAX = 32,     /* jobs being loaded at a time from a shared store */
+    ORPHANS_MS = 100,        /* until an orphan scan that left jobs behind is repeated ... */
+    ORPHANS_FULL_MS = 1000,  /* ... and if this node has no free slots at all */
+    SHARED_LOADS_MAX = 32,   /* jobs being loaded at a time from a shared store */
 };
 
 /* ---- a job's place in the index ---- */
@@ -177,7 +177,7 @@ static void continue_busy(struct gl_core *c)
 
 /* ---- sweeps ---- */
 
-static void ask(struct gl_core *c)
+static void request_page(struct gl_core *c)
 {
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_FIND, 0);
 
@@ -195,7 +195,7 @@ static void ask(struct gl_core *c)
     };
 }
 
-static void sweep(struct gl_core *c, int64_t from, int64_t max)
+static void start_scan(struct gl_core *c, int64_t from, int64_t max)
 {
     GL_ASSERT(!c->sweep.asked);
     GL_ASSERT(!c->sweep.under_way);
@@ -204,7 +204,7 @@ static void sweep(struct gl_core *c, int64_t from, int64_t max)
     c->sweep.after_score = from;
     gl_core_set(c, &c->sweep.after_id, (gl_str){0});
     c->sweep.max = max;
-    ask(c);
+    request_page(c);
 }
 
 void gl_sweep_begin(struct gl_core *c)
@@ -216,7 +216,7 @@ void gl_sweep_begin(struct gl_core *c)
     c->sweep.first = true;
     c->active_due = c->now + ACTIVE_EVERY_MS;
     c->list_due = c->now + LIST_EVERY_MS;
-    sweep(c, GL_WAKE_RUNNING, GL_WAKE_NEVER - 1);
+    start_scan(c, GL_WAKE_RUNNING, GL_WAKE_NEVER - 1);
 }
 
 void gl_sweep_continue(struct gl_core *c)
@@ -224,7 +224,7 @@ void gl_sweep_continue(struct gl_core *c)
     GL_ASSERT(GL_IMPLIES(c->sweep.asked, c->sweep.under_way));
     if (c->sweep.under_way && !c->sweep.asked && c->jobs_loading < LOADING_MAX &&
         gl_map_count(&c->waits) < GL_WAITING_MAX) {
-        ask(c);
+        request_page(c);
     }
     if (!c->adoption_over && c->session.n > 0 && c->adopting_n == 0 &&
         (!c->sweep.first || c->sweep.after_score > GL_WAKE_RUNNING)) {
@@ -235,38 +235,38 @@ void gl_sweep_continue(struct gl_core *c)
 }
 
 /* If jobs were left for lack of free slots, scan again soon: no other node may have more. */
-static void hunt_ends(struct gl_core *c)
+static void orphan_scan_ends(struct gl_core *c)
 {
     uint8_t part = c->sweep.max == GL_WAKE_RUNNING ? GL_ORPHAN_SCAN_RUNNING
                    : c->sweep.max == GL_WAKE_READY ? GL_ORPHAN_SCAN_READY
                                                    : GL_ORPHAN_SCAN_DUE;
 
-    GL_ASSERT(c->sweep.is_hunt);
-    c->sweep.is_hunt = false;
-    c->sweep.hunt_due = c->sweep.hunts != 0 ? c->now : INT64_MAX;
+    GL_ASSERT(c->sweep.is_orphan_scan);
+    c->sweep.is_orphan_scan = false;
+    c->sweep.orphans_due = c->sweep.orphan_parts != 0 ? c->now : INT64_MAX;
     if (c->sweep.left) {
-        c->sweep.hunts |= part;
-        c->sweep.hunt_due = c->now + (gl_rebalance_room(c) > 0 ? HUNT_MS : HUNT_FULL_MS);
+        c->sweep.orphan_parts |= part;
+        c->sweep.orphans_due = c->now + (gl_rebalance_room(c) > 0 ? ORPHANS_MS : ORPHANS_FULL_MS);
     }
 }
 
-static void sweep_ends(struct gl_core *c)
+static void scan_ends(struct gl_core *c)
 {
     GL_ASSERT(c->sweep.under_way);
     GL_ASSERT(!c->sweep.asked);
     c->sweep.under_way = false;
     c->sweep.first = false;
     c->sweep.page_only = false;
-    if (c->sweep.is_hunt) {
-        hunt_ends(c);
+    if (c->sweep.is_orphan_scan) {
+        orphan_scan_ends(c);
     }
-    GL_ASSERT(!c->sweep.is_hunt);
+    GL_ASSERT(!c->sweep.is_orphan_scan);
 }
 
 /* Jobs that wait for slots are either ours, and in our queues, or those of a node that died after
  * our first sweep. If our queues are empty they are all of the second kind, and the scan reads them
  * all; otherwise it reads one page, and continues after it the next time. */
-static void sweep_ready(struct gl_core *c)
+static void scan_ready(struct gl_core *c)
 {
     GL_ASSERT(!c->sweep.under_way);
     c->sweep.under_way = true;
@@ -274,19 +274,19 @@ static void sweep_ready(struct gl_core *c)
     c->sweep.after_score = GL_WAKE_READY;
     gl_core_set(c, &c->sweep.after_id, c->sweep.ready_id);
     c->sweep.page_only = gl_map_count(&c->waits) > 0 || (c->shared && gl_rebalance_room(c) == 0);
-    ask(c);
+    request_page(c);
 }
 
 /* The end of a scan that continues after this page another time. */
 static void page_ends(struct gl_core *c, bool more)
 {
     gl_core_set(c, &c->sweep.ready_id, more ? c->sweep.after_id : (gl_str){0});
-    sweep_ends(c);
+    scan_ends(c);
 }
 
 /* Load one job of the index. It may be loading already, because the executor listed an attempt of
  * it; the adoption waits for it all the same. */
-static void take_in(struct gl_core *c, const struct gl_event_entry *e)
+static void load_entry(struct gl_core *c, const struct gl_event_entry *e)
 {
     struct gl_job *j = gl_job_find(c, e->id);
 
@@ -312,10 +312,10 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     GL_ASSERT(c->adopting_n <= gl_map_count(&c->jobs));
 }
 
-/* Is this the regular scan of the jobs that wait for slots? See sweep_regularly(). */
-static bool is_round(const struct gl_core *c)
+/* Is this the regular scan of the jobs that wait for slots? See scan_regularly(). */
+static bool is_regular_ready_scan(const struct gl_core *c)
 {
-    return !c->sweep.is_hunt && !c->sweep.first && c->sweep.max == GL_WAKE_READY;
+    return !c->sweep.is_orphan_scan && !c->sweep.first && c->sweep.max == GL_WAKE_READY;
 }
 
 /* May one more job be loaded? From a shared store a node takes no more than it can start at once,
@@ -329,14 +329,14 @@ static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
     if (!c->exec_up) {
         return false; /* leave it to a node that can run it */
     }
-    return e->score == GL_WAKE_READY ? is_round(c) || gl_rebalance_room(c) > 0
-                                     : c->jobs_loading < HUNT_LOADS_MAX;
+    return e->score == GL_WAKE_READY ? is_regular_ready_scan(c) || gl_rebalance_room(c) > 0
+                                     : c->jobs_loading < SHARED_LOADS_MAX;
 }
 
-static bool is_anothers(const struct gl_core *c, const struct gl_event_entry *e)
+static bool is_off_limits(const struct gl_core *c, const struct gl_event_entry *e)
 {
     return e->rev > 0 && !gl_core_owns(c, e->id) &&
-           gl_membership_mind(c, e->owner, e->score == GL_WAKE_RUNNING, e->is_wanted);
+           gl_membership_must_not_take(c, e->owner, e->score == GL_WAKE_RUNNING, e->is_wanted);
 }
 
 /* The pools that a node must offer to take this job; "" if none matter. They do not matter in two
@@ -360,7 +360,7 @@ static void take_page(struct gl_core *c, const struct gl_event_entry *entries, s
     for (size_t i = 0; i < n; i++) {
         const struct gl_event_entry *e = &entries[(first + i) % n];
 
-        if (e->id.n != GL_ULID_BYTES || is_anothers(c, e)) {
+        if (e->id.n != GL_ULID_BYTES || is_off_limits(c, e)) {
             continue;
         }
         if (!gl_node_pools_may_take(c, needs_of(c, e))) {
@@ -369,14 +369,14 @@ static void take_page(struct gl_core *c, const struct gl_event_entry *entries, s
             continue;
         }
         if (has_room(c, e)) {
-            take_in(c, e);
+            load_entry(c, e);
         } else if (gl_job_find(c, e->id) == NULL) {
             c->sweep.left = true;
         }
     }
 }
 
-static void remember(struct gl_core *c, const struct gl_event_entry *e)
+static void remember_position(struct gl_core *c, const struct gl_event_entry *e)
 {
     c->sweep.after_score = e->score;
     gl_core_set(c, &c->sweep.after_id, e->id);
@@ -392,9 +392,9 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     if (ev->found.code != 0) {
         /* The store is away: start again a little later. */
         c->sweep.under_way = false;
-        c->sweep.left = c->sweep.is_hunt;
-        if (c->sweep.is_hunt) {
-            hunt_ends(c);
+        c->sweep.left = c->sweep.is_orphan_scan;
+        if (c->sweep.is_orphan_scan) {
+            orphan_scan_ends(c);
         }
         c->active_due = c->now + 1000;
         c->cold_due = c->now + 1000;
@@ -406,20 +406,20 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(due_n <= ev->found.entries.n);
     take_page(c, entries, due_n);
     if (due_n > 0) {
-        remember(c, &entries[due_n - 1]);
+        remember_position(c, &entries[due_n - 1]);
     }
     if (due_n < ev->found.entries.n) {
         gl_ms due = entries[due_n].score;
 
-        if (is_anothers(c, &entries[due_n]) && due < c->now + FOREIGN_MS) {
+        if (is_off_limits(c, &entries[due_n]) && due < c->now + FOREIGN_MS) {
             due = c->now + FOREIGN_MS; /* its owner handles it; later entries can wait */
         }
         c->cold_due = due < c->cold_due ? due : c->cold_due;
-        sweep_ends(c);
+        scan_ends(c);
         return;
     }
     if (c->sweep.left && c->shared && !c->sweep.first) {
-        sweep_ends(c); /* no free slots for more */
+        scan_ends(c); /* no free slots for more */
         return;
     }
     if (c->sweep.page_only || c->sweep.max == GL_WAKE_READY) {
@@ -427,47 +427,47 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
             page_ends(c, ev->found.more);
         }
     } else if (!ev->found.more) {
-        sweep_ends(c);
+        scan_ends(c);
     }
 }
 
 /* A node has died, or has returned jobs: scan one of the requested parts. */
-static void hunt(struct gl_core *c)
+static void start_orphan_scan(struct gl_core *c)
 {
-    GL_ASSERT(c->sweep.hunts != 0);
+    GL_ASSERT(c->sweep.orphan_parts != 0);
     GL_ASSERT(!c->sweep.under_way);
-    c->sweep.is_hunt = true;
+    c->sweep.is_orphan_scan = true;
     c->sweep.left = false;
-    c->sweep.hunt_due = INT64_MAX;
-    if (c->sweep.hunts & GL_ORPHAN_SCAN_RUNNING) {
-        c->sweep.hunts &= (uint32_t)~GL_ORPHAN_SCAN_RUNNING;
-        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
-    } else if (c->sweep.hunts & GL_ORPHAN_SCAN_READY) {
-        c->sweep.hunts &= (uint32_t)~GL_ORPHAN_SCAN_READY;
-        sweep(c, GL_WAKE_READY, GL_WAKE_READY);
+    c->sweep.orphans_due = INT64_MAX;
+    if (c->sweep.orphan_parts & GL_ORPHAN_SCAN_RUNNING) {
+        c->sweep.orphan_parts &= (uint32_t)~GL_ORPHAN_SCAN_RUNNING;
+        start_scan(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+    } else if (c->sweep.orphan_parts & GL_ORPHAN_SCAN_READY) {
+        c->sweep.orphan_parts &= (uint32_t)~GL_ORPHAN_SCAN_READY;
+        start_scan(c, GL_WAKE_READY, GL_WAKE_READY);
     } else {
-        c->sweep.hunts = 0;
-        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+        c->sweep.orphan_parts = 0;
+        start_scan(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
     }
 }
 
-static void sweep_regularly(struct gl_core *c)
+static void scan_regularly(struct gl_core *c)
 {
     GL_ASSERT(!c->sweep.under_way);
     switch (c->sweep.turn++ % 3) {
     case 0:
-        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+        start_scan(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
         break;
     case 1:
-        sweep_ready(c);
+        scan_ready(c);
         break;
     default:
-        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+        start_scan(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
         break;
     }
 }
 
-static void sweep_if_due(struct gl_core *c)
+static void scan_if_due(struct gl_core *c)
 {
     if (c->sweep.under_way || c->session.n == 0 || c->passive) {
         return;
@@ -478,15 +478,15 @@ static void sweep_if_due(struct gl_core *c)
     if (c->sweep.first) { /* the first sweep was interrupted: resume it */
         c->active_due = c->now + ACTIVE_EVERY_MS;
         c->cold_due = INT64_MAX;
-        sweep(c, c->sweep.after_score, GL_WAKE_NEVER - 1);
-    } else if (c->sweep.hunts != 0 && c->sweep.hunt_due <= c->now) {
-        hunt(c);
+        start_scan(c, c->sweep.after_score, GL_WAKE_NEVER - 1);
+    } else if (c->sweep.orphan_parts != 0 && c->sweep.orphans_due <= c->now) {
+        start_orphan_scan(c);
     } else if (c->cold_due <= c->now) {
         c->cold_due = INT64_MAX;
-        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+        start_scan(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
     } else if (c->active_due <= c->now) {
         c->active_due = c->now + ACTIVE_EVERY_MS;
-        sweep_regularly(c);
+        scan_regularly(c);
     }
 }
 
@@ -494,7 +494,7 @@ void gl_sweep_on_tick(struct gl_core *c)
 {
     fire_timers(c);
     continue_busy(c);
-    sweep_if_due(c);
+    scan_if_due(c);
     if (c->list_due <= c->now) {
         c->list_due = c->now + LIST_EVERY_MS;
         gl_attempts_list(c);
