@@ -27,10 +27,6 @@ static void read_identity(struct gl_manifest *m)
     bool is_catalog = m->graph != NULL && gl_json_get(m->r.j, m->root, "flow") == NULL;
     gl_str name = {0}, id = {0};
 
-    if (gl_manifest_get(m, m->root, "manifest_version") == NULL) {
-        gl_manifest_error(m, m->root, "manifest_version", GL_REASON_MISSING,
-                          "it is missing: write \"1.0\"");
-    }
     m->b->graph_id = is_catalog ? required(m, m->graph, "workflow_id", "the name of the graph")
                                 : required(m, m->root, "graph_id", "the name of the graph");
     if (is_catalog && gl_manifest_get(m, m->root, "job_name") == NULL) {
@@ -46,39 +42,15 @@ static void read_identity(struct gl_manifest *m)
     m->f->name = name;
 }
 
-/* What comes later is refused by name, never ignored. */
-void gl_manifest_refuse_unsupported(struct gl_manifest *m)
+/* What needs no form: the versions and types, and what is refused by name, never ignored. */
+static void read_root(struct gl_manifest *m)
 {
-    static const struct {
-        const char *key, *what;
-    } later[] = {
-        {"services", "services in a registry"},
-        {"requires_services", "services of a registry"},
-        {"schedule", "a schedule"},
-        {"schedules", "schedules"},
-        {"triggers", "triggers"},
-        {"deployment", "a deployment"},
-        {"constraints", "placement by constraints"},
-        {"requiredContextEngine", "a context engine"},
-        {"required_context_engine", "a context engine"},
-    };
+    struct gl_policies *p = &m->b->policies;
+    bool is_daemon = false;
 
-    for (size_t i = 0; i < GL_COUNT(later); i++) {
-        gl_jnode n = gl_manifest_get(m, m->root, later[i].key);
-
-        if (gl_manifest_is_set(n)) {
-            gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                              "this release does not support %s: the bundle cannot "
-                              "run as intended",
-                              later[i].what);
-        }
-    }
-    if (gl_manifest_is_set(gl_manifest_get(m, m->root, "agent_dependencies"))) {
-        gl_manifest_note(m, "agent_dependencies is not read by this release");
-    }
-    if (gl_manifest_is_set(gl_manifest_get(m, m->root, "reload"))) {
-        gl_manifest_note(m, "reload is not read: the files of a job never change while it runs");
-    }
+    (void)gl_manifest_bool(m, m->root, "daemon", &is_daemon);
+    p->job_type = is_daemon ? GL_TYPE_SERVICE : GL_TYPE_BATCH;
+    gl_manifest_read(m, GL_TABLE_MANIFEST, m->root, p);
 }
 
 /* The graph as a whole. */
@@ -115,9 +87,8 @@ static int64_t named_step(struct gl_manifest *m, const char *key)
     }
     step = gl_map_find(&m->steps_by, id);
     if (step == NULL && gl_map_find(&m->by_id, id) == NULL) {
-        gl_manifest_error(m, gl_manifest_get(m, m->graph, key), NULL, GL_REASON_UNKNOWN_STEP,
-                          "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_suggestion(m, &m->steps_by, id));
+        gl_manifest_unknown(m, gl_manifest_get(m, m->graph, key), GL_REASON_UNKNOWN_STEP, "step",
+                            &m->steps_by, id);
     }
     return step != NULL ? step - m->steps : -1;
 }
@@ -177,9 +148,8 @@ static void check_bindings(struct gl_manifest *m)
 
         if (gl_map_find(&m->steps_by, key) == NULL && gl_map_find(&m->templates_by, key) == NULL &&
             gl_map_find(&m->runs_by, key) == NULL) {
-            gl_manifest_error(
-                m, e, NULL, GL_REASON_UNKNOWN_STEP, "there is no step or template `%.*s`%s",
-                GL_STR_ARG(gl_flow_read_clip(key)), gl_manifest_suggestion(m, &m->steps_by, key));
+            gl_manifest_unknown(m, e, GL_REASON_UNKNOWN_STEP, "step or template", &m->steps_by,
+                                key);
         }
     }
 }
@@ -234,8 +204,8 @@ static void take_given(struct gl_manifest *m)
 
 static void compile(struct gl_manifest *m)
 {
+    read_root(m);
     read_identity(m);
-    gl_manifest_refuse_unsupported(m);
     gl_manifest_policies(m);
     gl_manifest_skills(m);
     gl_manifest_nodes(m);

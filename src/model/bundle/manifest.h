@@ -40,9 +40,87 @@ int gl_manifest_config(gl_str under, gl_str over, const struct gl_strs *sets, st
 int gl_manifest_overlay(const struct gl_strs *sets, struct gl_arena *a, gl_str *ret,
                         struct gl_why *reterr_why);
 
-/* What a manifest may say, field by field: for the reference page and its test, for hints. */
-extern const struct gl_flow_field gl_manifest_fields[]; /* without `schema` */
-extern const size_t gl_manifest_fields_n;
-bool gl_manifest_is_field(const char *of, gl_str name);
+/* What a manifest may say, table by table: manifest_fields.c. A test compares the rows with
+ * docs/bundle-manifest.md. */
+#define GL_MANIFEST_TABLES(X) /* its name, its rows, the table that has further rows of it */ \
+    X(MANIFEST, manifest, NONE)                                                               \
+    X(WORKFLOW, workflow, NONE)                                                               \
+    X(GRAPH, graph, NONE)                                                                     \
+    X(AGENTS, agents, NONE)                                                                   \
+    X(RUNTIME, runtime, NONE)                                                                 \
+    X(BINDING, binding, NONE)                                                                 \
+    X(NODE, node, NONE)                                                                       \
+    X(RESOURCES, resources, NONE)                                                             \
+    X(CONFIG, config, EXECUTOR)                                                               \
+    X(EXECUTOR, executor, NONE)                                                               \
+    X(BACKPRESSURE, backpressure, NONE)                                                       \
+    X(EDGE, edge, NONE)                                                                       \
+    X(STEP, step, NONE)                                                                       \
+    X(CONTROL, control, NONE)                                                                 \
+    X(RETRY, retry, NONE)                                                                     \
+    X(STEP_EDGE, step_edge, NONE)                                                             \
+    X(DYNAMIC, dynamic, NONE)                                                                 \
+    X(TEMPLATE, template, NONE)                                                               \
+    X(REGION, region, NONE)                                                                   \
+    X(LIMITS, limits, NONE)                                                                   \
+    X(POLICIES, policies, NONE)                                                               \
+    X(RESTART, restart, NONE)
+
+enum gl_manifest_table_id {
+    GL_TABLE_NONE,
+#define X(name, rows, more) GL_TABLE_##name,
+    GL_MANIFEST_TABLES(X)
+#undef X
+        GL_TABLE_COUNT
+};
+
+struct gl_manifest;
+
+/* How gl_manifest_read() reads a field, and what it puts there. */
+enum gl_manifest_how {
+    GL_READ_NOT,   /* nothing: other code reads it, or none does */
+    GL_READ_SEEN,  /* nothing: it matters only whether it is there */
+    GL_READ_TEXT,  /* gl_str */
+    GL_READ_AGENT, /* gl_str: the id of one that is there */
+    GL_READ_STEP,
+    GL_READ_TEXTS,
+    GL_READ_FLAGS,   /* of a bool or uint8_t: the bits `min` are set if true, else `max` */
+    GL_READ_U32,     /* min .. max */
+    GL_READ_MS,      /* gl_ms: min .. max */
+    GL_READ_SECONDS, /* gl_ms of at least min, written as seconds */
+    GL_READ_WORD,    /* uint8_t, or of two a bool: the number of one of `words` */
+    GL_READ_CHECKED, /* nothing: one of `words`, without an effect */
+    GL_READ_COUNTED, /* uint32_t: one more, for an amount that has no effect */
+    GL_READ_ZERO,    /* nothing: more than 0 of `what` is refused */
+    GL_READ_REFUSED, /* nothing: `what` is refused */
+    GL_READ_BY_HAND, /* by `read` */
+};
+
+struct gl_manifest_field {
+    const char *name;
+    const char *type;
+    const char *doc;      /* NULL: it is not in the reference */
+    const char *fallback; /* the default, as the reference says it; NULL: none */
+    const char *alias;    /* another name; read if there is no value under the first */
+    enum gl_manifest_how how;
+    size_t at; /* in the struct that is filled */
+    int64_t min, max;
+    const char *const *words;
+    const char *what;
+    const char *missing; /* required: what to write */
+    const char *note;    /* follows the path in a note, if the field is set */
+    void (*read)(struct gl_manifest *m, gl_jnode obj, const char *key, void *into);
+    enum gl_manifest_table_id table; /* the rows of the table, or tables, that it holds */
+};
+
+struct gl_manifest_table {
+    const struct gl_manifest_field *rows;
+    size_t n;
+    enum gl_manifest_table_id more; /* further rows of the same table of the manifest */
+};
+
+extern const struct gl_manifest_table gl_manifest_tables[GL_TABLE_COUNT];
+/* The row of a name or an alias; NULL: there is none. */
+const struct gl_manifest_field *gl_manifest_field(enum gl_manifest_table_id of, gl_str name);
 
 #endif

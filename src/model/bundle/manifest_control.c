@@ -24,17 +24,6 @@ static bool find_rule(gl_str word, uint8_t *ret)
     return false;
 }
 
-static const char *near_rule(struct gl_manifest *m, gl_str word)
-{
-    struct gl_suggest near;
-
-    gl_suggest_init(&near, word);
-    for (size_t i = 0; i < GL_RULE_COUNT; i++) {
-        gl_suggest_offer(&near, gl_str_of(gl_rule_words[i]));
-    }
-    return gl_flow_read_suggestion(&m->r, &near);
-}
-
 static gl_jnode first_of(struct gl_manifest *m, gl_jnode obj, const char *a, const char *b,
                          const char *c)
 {
@@ -117,44 +106,18 @@ void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
                           "there is no trigger rule `%.*s`: it is all_success, all_done, "
                           "one_success, one_done, one_failed, none_failed_min_one_success or "
                           "quorum_success%s",
-                          GL_STR_ARG(gl_flow_read_clip(text)), near_rule(m, text));
+                          GL_STR_ARG(gl_flow_read_clip(text)),
+                          gl_manifest_near(m, gl_rule_words, text));
     } else if (ret->rule == GL_RULE_QUORUM) {
         read_quorum(m, step, rule, parents_n, ret);
     }
 }
 
-/* Failure. */
-
-static void read_failure(struct gl_manifest *m, gl_jnode control, struct gl_step_spec *ret)
-{
-    static const char *const words[] = {"fail_workflow", "continue_partial", "continue", "skip",
-                                        NULL};
-    static const uint8_t policies[] = {GL_ON_FAILURE_FAIL, GL_ON_FAILURE_CONTINUE,
-                                       GL_ON_FAILURE_CONTINUE, GL_ON_FAILURE_SKIP};
-    uint8_t word = 0;
-    bool is_required = true;
-
-    (void)gl_manifest_word(m, control, "failure_policy", words, &word);
-    (void)gl_manifest_bool(m, control, "required", &is_required);
-    ret->on_failure = is_required ? policies[word] : GL_ON_FAILURE_CONTINUE;
-}
-
-/* Times. */
-
-static void read_times(struct gl_manifest *m, gl_jnode control, const struct gl_manifest_node *node,
-                       struct gl_step_spec *ret)
-{
-    ret->timeout_ms = node != NULL && node->timeout_ms > 0 ? node->timeout_ms : TIMEOUT_MS;
-    (void)gl_manifest_seconds(m, control, "timeout_seconds", 1, &ret->timeout_ms);
-    ret->heartbeat_ms =
-        node != NULL && node->beacon_timeout_ms > 0 ? node->beacon_timeout_ms : ret->timeout_ms;
-    (void)gl_manifest_ms(m, control, "beacon_timeout_ms", 1, &ret->heartbeat_ms);
-}
-
 /* 1, 1.5 or 2.25, in percent. */
-static void read_multiplier(struct gl_manifest *m, gl_jnode retry, uint32_t *ret)
+void gl_manifest_multiplier(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
-    gl_jnode n = gl_manifest_get(m, retry, "backoff_multiplier");
+    struct gl_retry *r = into;
+    gl_jnode n = gl_manifest_get(m, obj, key);
     uint32_t pct = 0;
 
     if (n == NULL) {
@@ -167,38 +130,41 @@ static void read_multiplier(struct gl_manifest *m, gl_jnode retry, uint32_t *ret
                           GL_FLOW_FACTOR_PCT_MAX / 100);
         return;
     }
-    *ret = pct;
+    r->factor_pct = pct;
 }
 
-static void read_retry(struct gl_manifest *m, gl_jnode control, const struct gl_manifest_node *node,
-                       struct gl_step_spec *ret)
+/* The first of them that says something. */
+static gl_ms first_time(gl_ms a, gl_ms b, gl_ms otherwise)
 {
-    gl_jnode retry = gl_manifest_object(m, control, "retry");
-    struct gl_retry *r = &ret->retry;
-
-    *r = GL_FLOW_RETRY_DEFAULT;
-    r->attempts = node != NULL && node->max_attempts > 0 ? node->max_attempts : 1;
-    (void)gl_manifest_u32(m, control, "max_attempts", 1, GL_ATTEMPTS_MAX, &r->attempts);
-    (void)gl_manifest_u32(m, retry, "max_attempts", 1, GL_ATTEMPTS_MAX, &r->attempts);
-    /* The least specific first. That the node comes before retry.backoff_seconds is the contract's.
-     */
-    (void)gl_manifest_seconds(m, retry, "backoff_seconds", 0, &r->backoff_ms);
-    r->backoff_ms =
-        node != NULL && node->retry_backoff_ms >= 0 ? node->retry_backoff_ms : r->backoff_ms;
-    (void)gl_manifest_ms(m, control, "retry_backoff_ms", 0, &r->backoff_ms);
-    read_multiplier(m, retry, &r->factor_pct);
-    if (r->attempts > 1 || r->backoff_ms > r->backoff_max_ms) {
-        r->backoff_max_ms = GL_MANIFEST_SPAN_MS_MAX;
-    }
+    return a > 0 ? a : b > 0 ? b : otherwise;
 }
 
 void gl_manifest_control(struct gl_manifest *m, gl_jnode step, const struct gl_manifest_node *node,
                          struct gl_step_spec *ret)
 {
+    static const uint8_t policies[] = {GL_ON_FAILURE_FAIL, GL_ON_FAILURE_CONTINUE,
+                                       GL_ON_FAILURE_CONTINUE, GL_ON_FAILURE_SKIP};
+    static const struct gl_manifest_node nothing = {.retry_backoff_ms = -1};
     gl_jnode control = gl_manifest_object(m, step, "control");
+    struct gl_manifest_control_fields c = {.backoff_ms = -1};
+    struct gl_retry *r = &ret->retry;
 
-    read_failure(m, control, ret);
-    read_times(m, control, node, ret);
-    read_retry(m, control, node, ret);
+    node = node != NULL ? node : &nothing;
+    gl_manifest_read(m, GL_TABLE_CONTROL, control, &c);
+    ret->on_failure = c.is_optional ? GL_ON_FAILURE_CONTINUE : policies[c.failure_policy];
+    ret->timeout_ms = first_time(c.timeout_ms, node->timeout_ms, TIMEOUT_MS);
+    ret->heartbeat_ms = first_time(c.beacon_timeout_ms, node->beacon_timeout_ms, ret->timeout_ms);
+    *r = GL_FLOW_RETRY_DEFAULT;
+    r->attempts = c.max_attempts > 0       ? c.max_attempts
+                  : node->max_attempts > 0 ? node->max_attempts
+                                           : 1;
+    gl_manifest_read(m, GL_TABLE_RETRY, gl_manifest_object(m, control, "retry"), r);
+    /* That the node comes before retry.backoff_seconds is the contract's. */
+    r->backoff_ms = c.backoff_ms >= 0             ? c.backoff_ms
+                    : node->retry_backoff_ms >= 0 ? node->retry_backoff_ms
+                                                  : r->backoff_ms;
+    if (r->attempts > 1 || r->backoff_ms > r->backoff_max_ms) {
+        r->backoff_max_ms = GL_MANIFEST_SPAN_MS_MAX;
+    }
     (void)gl_manifest_text(m, step, "label", &ret->label);
 }

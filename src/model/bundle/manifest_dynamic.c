@@ -3,9 +3,6 @@
 #include "model/bundle/manifest_read.h"
 
 enum {
-    PATCHES_CAP = 100000,
-    ACTIVE_CAP = 1000,
-    OPERATIONS_CAP = 256,
     PATCHES = 64,
     FANOUT_PATCHES = 10000,
     ACTIVE = 128,
@@ -30,9 +27,7 @@ static gl_jnode entries(struct gl_manifest *m, gl_jnode dynamic, const char *key
 static bool entry_id(struct gl_manifest *m, gl_jnode e, gl_jnode value, const char *other,
                      gl_str *ret)
 {
-    if (!gl_json_is(value, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, value, NULL, GL_REASON_WRONG_TYPE, "expected an object, not %s",
-                          gl_json_type_name(value));
+    if (!gl_manifest_expect(m, value, GL_JSON_OBJECT, "an object")) {
         return false;
     }
     if (e->is_key) {
@@ -43,14 +38,7 @@ static bool entry_id(struct gl_manifest *m, gl_jnode e, gl_jnode value, const ch
         }
         return false;
     }
-    if (ret->n == 0 || ret->p[0] == '@' || !gl_str_is_step_id(*ret)) {
-        gl_manifest_error(
-            m, value, "id", GL_REASON_NAME_INVALID,
-            "an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins with a "
-            "letter, a digit or _");
-        return false;
-    }
-    return true;
+    return gl_manifest_check_step_id(m, value, *ret);
 }
 
 /* Templates. */
@@ -138,37 +126,18 @@ static void read_templates(struct gl_manifest *m, gl_jnode dynamic, struct gl_ma
 
 /* Regions. */
 
-static gl_str fixed_step(struct gl_manifest *m, gl_jnode region, const char *key, const char * or)
-{
-    gl_jnode n = gl_manifest_either(m, region, key, or);
-    gl_str id = gl_json_str(m->r.j, n, m->r.a);
-
-    if (n == NULL) {
-        gl_manifest_error(m, region, key, GL_REASON_MISSING, "it is missing: the id of a step");
-    } else if (gl_map_find(&m->steps_by, id) == NULL) {
-        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_STEP, "there is no step `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_suggestion(m, &m->steps_by, id));
-        return (gl_str){0};
-    }
-    return id;
-}
-
 static void read_region_templates(struct gl_manifest *m, gl_jnode n, const struct gl_map *known,
                                   struct gl_region *ret)
 {
     const struct gl_template *all = m->b->dynamic.templates.items;
     gl_str *items;
 
-    ret->templates = gl_manifest_texts(m, n, "templates");
     for (size_t i = 0; i < ret->templates.n; i++) {
         if (gl_map_find(known, ret->templates.items[i]) == NULL) {
             gl_jnode e = gl_manifest_element(m, gl_manifest_get(m, n, "templates"), i);
 
-            gl_manifest_error(m, e, NULL, GL_REASON_UNKNOWN_TEMPLATE,
-                              "there is no template `%.*s`%s",
-                              GL_STR_ARG(gl_flow_read_clip(ret->templates.items[i])),
-                              gl_manifest_suggestion(m, known, ret->templates.items[i]));
+            gl_manifest_unknown(m, e, GL_REASON_UNKNOWN_TEMPLATE, "template", known,
+                                ret->templates.items[i]);
         }
     }
     if (gl_manifest_get(m, n, "templates") == NULL &&
@@ -187,9 +156,7 @@ static void check_mutable(struct gl_manifest *m, gl_jnode n, gl_str id, const st
     const struct gl_manifest_edge *edge = gl_map_find(&m->edges_by, id);
 
     if (edge == NULL) {
-        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_EDGE, "there is no edge `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_suggestion(m, &m->edges_by, id));
+        gl_manifest_unknown(m, n, GL_REASON_UNKNOWN_EDGE, "edge", &m->edges_by, id);
     } else if (!gl_str_eq(m->steps[edge->from].id, r->controller) ||
                !gl_str_eq(m->steps[edge->to].id, r->exit)) {
         gl_manifest_error(m, n, NULL, GL_REASON_EDGE_OUTSIDE_REGION,
@@ -209,7 +176,6 @@ static void read_mutable(struct gl_manifest *m, gl_jnode region, struct gl_regio
 {
     gl_jnode n = gl_manifest_get(m, region, "mutable_edges");
 
-    r->mutable_edges = gl_manifest_texts(m, region, "mutable_edges");
     if (r->is_fanout) {
         if (r->mutable_edges.n > 0) {
             gl_manifest_error(
@@ -231,18 +197,15 @@ static void read_mutable(struct gl_manifest *m, gl_jnode region, struct gl_regio
 static bool read_region(struct gl_manifest *m, gl_jnode e, const struct gl_map *templates,
                         struct gl_map *owned, struct gl_region *ret)
 {
-    static const char *const strategies[] = {"replace_path", "checkpoint_fanout", NULL};
     gl_jnode n = e->is_key ? gl_json_value(e) : e;
-    uint8_t strategy = 0;
 
+    *ret = (struct gl_region){0};
     if (!entry_id(m, e, n, "region_id", &ret->id)) {
         return false;
     }
-    (void)gl_manifest_word(m, n, "strategy", strategies, &strategy);
-    ret->is_fanout = strategy == 1;
-    ret->controller = fixed_step(m, n, "controller", "controller_step");
-    if (!ret->is_fanout || gl_manifest_either(m, n, "exit", "exit_step") != NULL) {
-        ret->exit = fixed_step(m, n, "exit", "exit_step");
+    gl_manifest_read(m, GL_TABLE_REGION, n, ret);
+    if (!ret->is_fanout && gl_manifest_either(m, n, "exit", "exit_step") == NULL) {
+        gl_manifest_error(m, n, "exit", GL_REASON_MISSING, "it is missing: the id of a step");
     }
     read_region_templates(m, n, templates, ret);
     read_mutable(m, n, ret, owned);
@@ -292,10 +255,7 @@ static void read_limits(struct gl_manifest *m, gl_jnode dynamic, bool has_fanout
     d->patches_max = has_fanout ? FANOUT_PATCHES : PATCHES;
     d->active_max = ACTIVE;
     d->operations_max = OPERATIONS;
-    (void)gl_manifest_u32(m, limits, "max_patches", 1, PATCHES_CAP, &d->patches_max);
-    (void)gl_manifest_u32(m, limits, "max_active_steps", 1, ACTIVE_CAP, &d->active_max);
-    (void)gl_manifest_u32(m, limits, "max_operations_per_patch", 1, OPERATIONS_CAP,
-                          &d->operations_max);
+    gl_manifest_read(m, GL_TABLE_LIMITS, limits, d);
 }
 
 static bool is_dynamic(struct gl_manifest *m, gl_jnode dynamic)

@@ -3,25 +3,10 @@
 #include "model/bundle/manifest_read.h"
 #include "model/bundle/route.h"
 
-static gl_str edge_end(struct gl_manifest *m, gl_jnode edge, const char *key, const char * or)
+void gl_manifest_conditions(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
-    gl_jnode n = gl_manifest_either(m, edge, key, or);
-    gl_str id = gl_json_str(m->r.j, n, m->r.a);
-
-    if (n == NULL) {
-        gl_manifest_error(m, edge, key, GL_REASON_MISSING, "it is missing: the id of an agent");
-    } else if (gl_map_find(&m->by_id, id) == NULL) {
-        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_AGENT, "there is no agent `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_suggestion(m, &m->by_id, id));
-        id.n = 0;
-    }
-    return id;
-}
-
-static void read_conditions(struct gl_manifest *m, gl_jnode edge, struct gl_route *ret)
-{
-    gl_jnode n = gl_manifest_object(m, edge, "conditions");
+    struct gl_route *ret = into;
+    gl_jnode n = gl_manifest_object(m, obj, key);
     struct gl_why why = {0};
 
     if (n == NULL || n->count == 0) {
@@ -36,27 +21,10 @@ static void read_conditions(struct gl_manifest *m, gl_jnode edge, struct gl_rout
 
 static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_route *ret)
 {
-    const char *key;
-
-    if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an edge, not %s",
-                          gl_json_type_name(n));
+    if (!gl_manifest_expect(m, n, GL_JSON_OBJECT, "an edge")) {
         return false;
     }
-    key = gl_manifest_get(m, n, "message_type") != NULL ? "message_type" : "event";
-    ret->from_node = edge_end(m, n, "from_node", "from");
-    ret->to_node = edge_end(m, n, "to_node", "to");
-    if (gl_manifest_get(m, n, key) == NULL) {
-        gl_manifest_error(m, n, "message_type", GL_REASON_MISSING,
-                          "it is missing: the type of messages on this edge, `*` for all");
-    } else {
-        (void)gl_manifest_text(m, n, key, &ret->type);
-    }
-    (void)gl_manifest_word(m, n, "routing_mode", gl_route_mode_words, &ret->mode);
-    read_conditions(m, n, ret);
-    if (!gl_manifest_text(m, n, "edge_id", &ret->id)) {
-        (void)gl_manifest_text(m, n, "id", &ret->id);
-    }
+    gl_manifest_read(m, GL_TABLE_EDGE, n, ret);
     return ret->from_node.n > 0 && ret->to_node.n > 0 && ret->type.n > 0;
 }
 
@@ -102,9 +70,7 @@ static size_t read_list(struct gl_manifest *m, gl_jnode list, struct gl_route *r
 /* A list of edges; NULL, with an error if it is something else. */
 static gl_jnode edge_list(struct gl_manifest *m, gl_jnode n)
 {
-    if (n != NULL && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected a list of edges, not %s",
-                          gl_json_type_name(n));
+    if (n != NULL && !gl_manifest_expect(m, n, GL_JSON_ARRAY, "a list of edges")) {
         return NULL;
     }
     return n;

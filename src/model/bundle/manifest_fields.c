@@ -1,413 +1,492 @@
-/* All fields of a manifest. docs/bundle-manifest.md has the same rows; a test compares them. */
+/* The fields of a manifest, table by table: how each is read, and its row in
+ * docs/bundle-manifest.md, which a test compares. */
 #include "base/check.h"
-#include "model/bundle/manifest.h"
+#include "model/bundle/manifest_read.h"
 
-const struct gl_flow_field gl_manifest_fields[] = {
-    {"manifest", "apiVersion", "text", "none", false,
-     "`mn.workflow/v2` or `mn.workflow/v1`: the catalog's form.", NULL},
-    {"manifest", "kind", "text", "none", false, "`Workflow`; not read.", NULL},
-    {"manifest", "manifest_version", "text", "", true, "Version of the format, \"1.0\".", NULL},
-    {"manifest", "id", "text", "none", false,
-     "Name of the bundle; in the catalog's form the default of `job_name`.", NULL},
-    {"manifest", "name", "text", "none", false, "For people.", NULL},
-    {"manifest", "description", "text", "none", false, "For people.", NULL},
-    {"manifest", "job_name", "text", "`id`", false,
-     "What its jobs are called; required in the other forms.", NULL},
-    {"manifest", "graph_id", "text", "", true,
-     "Name of the graph; in the catalog's form `workflow.workflow_id` is.", NULL},
-    {"manifest", "workflow", "table", "", false,
-     "The ledger in the catalog's form: steps, edges, dynamic changes.", NULL},
-    {"manifest", "agents", "table", "", false,
-     "The message graph in the catalog's form: nodes, edges, entrypoints.", NULL},
-    {"manifest", "flow", "table", "", false, "Both in the submitted form.", NULL},
-    {"manifest", "nodes", "list", "", false, "The agents in the older form, which has no steps.",
-     NULL},
-    {"manifest", "edges", "list", "none", false, "The edges between agents in the older form.",
-     NULL},
-    {"manifest", "entrypoints", "list of agents", "agents with the role root", false,
-     "Who gets the first messages.", NULL},
-    {"manifest", "initial_inputs", "map or list", "`{}` for each", false,
-     "The first messages: by agent, or a list that each entrypoint gets.", NULL},
-    {"manifest", "runtime", "table", "none", false,
-     "Bindings and first messages in the catalog's form.", NULL},
-    {"manifest", "policies", "table", "none", false, "Recovery and restarts.", NULL},
-    {"manifest", "type", "word", "batch", false, "`batch` or `service`.", NULL},
-    {"manifest", "daemon", "true or false", "false", false, "Older form: true means `service`.",
-     NULL},
-    {"manifest", "skill_dependencies", "list", "none", false,
-     "Python packages that the bundle ships: see below.", NULL},
-    {"manifest", "services", "list", "none", false, "Refused: services are not in this release.",
-     NULL},
-    {"manifest", "requires_services", "list", "none", false,
-     "Refused: services are not in this release.", NULL},
-    {"manifest", "schedule", "table", "none", false, "Refused: schedules are not in this release.",
-     NULL},
-    {"manifest", "triggers", "list", "none", false, "Refused: triggers are not in this release.",
-     NULL},
-    {"manifest", "deployment", "table", "none", false,
-     "Refused: deployments are not in this release.", NULL},
-    {"manifest", "requiredContextEngine", "anything", "none", false,
-     "Refused: there is no context engine.", NULL},
-    {"manifest", "reload", "table", "none", false,
-     "Not read: the files of a job never change. A note says so.", NULL},
-    {"manifest", "agent_dependencies", "list", "none", false, "Not read. A note says so.", NULL},
-    {"manifest", "version", "number", "none", false, "Not read.", NULL},
-    {"manifest", "standard_version", "text", "none", false, "Not read.", NULL},
-    {"manifest", "requirements", "table", "none", false, "Not read.", NULL},
-    {"manifest", "input_validation", "table", "none", false, "Not read.", NULL},
-    {"manifest", "contract", "table", "none", false, "Not read.", NULL},
-    {"manifest", "metadata", "table", "none", false, "Not read.", NULL},
-    {"manifest", "license", "anything", "none", false, "Not read.", NULL},
-    {"manifest", "term", "anything", "none", false, "Not read.", NULL},
+enum { PATCHES_CAP = 100000, ACTIVE_CAP = 1000, OPERATIONS_CAP = 256 };
 
-    {"workflow", "workflow_id", "text", "", true, "Name of the graph, in the catalog's form.",
-     NULL},
-    {"workflow", "mode", "word", "static_dag", false,
-     "`static_dag` or `dynamic_dag`, which needs `dynamic.enabled`. That field decides: a "
-     "note says so if it is true and this is `static_dag`.",
-     NULL},
-    {"workflow", "entrypoint", "step", "none", false, "The step where it begins.", NULL},
-    {"workflow", "source", "step", "`entrypoint`", false,
-     "The same step again; all steps must be reachable from it.", NULL},
-    {"workflow", "sink", "step", "none", false, "The last step.", NULL},
-    {"workflow", "steps", "list", "none", false,
-     "The steps of the ledger. Without any there is no ledger: only messages.", NULL},
-    {"workflow", "edges", "list", "none", false,
-     "In the catalog's form: which step waits for which.", NULL},
-    {"workflow", "graph", "table", "none", false,
-     "In the submitted form: `edges`, as above, and `join_default`, the trigger rule "
-     "of steps that name none.",
-     NULL},
-    {"workflow", "nodes", "list", "", false, "In the submitted form: the agents.", NULL},
-    {"workflow", "dynamic", "table", "none", false, "How the steps may change while the job runs.",
-     NULL},
-    {"workflow", "execution", "table", "none", false, "Not read.", NULL},
-    {"workflow", "policy", "table", "none", false, "Not read.", NULL},
-    {"workflow", "state", "table", "none", false, "Not read.", NULL},
-    {"workflow", "schema", "text", "none", false, "Not read.", NULL},
+static const char unread[] = "is not read by this release";
+static const char an_agent[] = "the id of an agent";
 
-    {"graph", "edges", "list", "none", false, "Which step waits for which.", NULL},
-    {"graph", "join_default", "word", "all_success", false,
-     "The trigger rule of steps that name none and have a step before them.", NULL},
+static const char *const missed_actions[] = {"fail_attempt", NULL};
+static const char *const placements[] = {"binpack", "spread", NULL};
+static const char *const strategies[] = {"replace_path", "checkpoint_fanout", NULL};
+static const char *const restart_modes[] = {"fail", "delay", NULL};
+static const char *const failure_policies[] = {"fail_workflow", "continue_partial", "continue",
+                                               "skip", NULL};
 
-    {"agents", "nodes", "list", "", true, "The agents.", NULL},
-    {"agents", "edges", "list", "none", false, "How messages go between them.", NULL},
-    {"agents", "entrypoints", "list of agents", "agents with the role root", false,
-     "Who gets the first messages.", NULL},
-    {"agents", "schema", "text", "none", false, "Not read.", NULL},
+/* Where the value goes. The comparison is never made: it does not compile for another type. */
+#define AT(of, member, ctype) \
+    .at = offsetof(struct of, member) + 0 * sizeof((ctype *)NULL == &((struct of *)NULL)->member)
 
-    {"runtime", "bindings", "map", "none", false,
-     "Which workers do a step; the agents themselves if there are no nodes.", NULL},
-    {"runtime", "initial_inputs", "map or list", "`{}` for each", false,
-     "The first messages: by agent, or a list that each entrypoint gets.", NULL},
-    {"runtime", "store", "table", "none", false, "Not read.", NULL},
-    {"runtime", "workflow_control", "table", "none", false, "Not read: nodes and steps say it.",
-     NULL},
-    {"runtime", "state", "table", "none", false, "Not read.", NULL},
-    {"runtime", "models", "table", "none", false, "Not read.", NULL},
+#define CONFIG gl_manifest_config
+#define CONTROL gl_manifest_control_fields
 
-    {"binding", "workers", "list", "none", false,
-     "Its workers: `node_id`, `node` or `id`, `role`; without nodes also `uses`, "
-     "`kind`, `with` or `config`.",
-     NULL},
-    {"binding", "routes", "list", "none", false,
-     "Without nodes: edges between workers, as edges between agents (also "
-     "`worker_edges`).",
-     NULL},
-    {"binding", "start_workers", "list", "none", false,
-     "Without nodes: the entrypoints, in the binding of `flow.entrypoint` (also "
-     "`entrypoints`).",
-     NULL},
-    {"binding", "seed_inputs", "map or list", "none", false,
-     "First messages of its workers, or by agent, where `initial_inputs` has none "
-     "(also `initial_inputs`).",
-     NULL},
-    {"binding", "type", "text", "none", false, "Not read.", NULL},
-    {"binding", "strategy", "text", "none", false, "Not read.", NULL},
+/* How a value is read. The type comes last, so that the text and the default follow it in a row.
+ * TYPE: by other code, if at all. TABLE: so too; it holds the rows of that table. */
+#define TYPE(text) .type = text
+#define TABLE(name) .table = GL_TABLE_##name, .type = "table"
+#define BY_HAND(text, function) .how = GL_READ_BY_HAND, .read = function, .type = text
+#define TEXT(text, of, member) .how = GL_READ_TEXT, AT(of, member, gl_str), .type = text
+#define AGENT(of, member) .how = GL_READ_AGENT, AT(of, member, gl_str), .type = "agent"
+#define STEP(of, member) .how = GL_READ_STEP, AT(of, member, gl_str), .type = "step"
+#define TEXTS(of, member) .how = GL_READ_TEXTS, AT(of, member, struct gl_strs), .type = "list"
+#define FLAGS(of, member, ctype, yes, no) \
+    .how = GL_READ_FLAGS, AT(of, member, ctype), .min = yes, .max = no, .type = "true or false"
+#define BOOL(of, member) FLAGS(of, member, bool, true, false)
+#define UNLESS(of, member) FLAGS(of, member, bool, false, true)
+#define MARK(of, member, yes, no) FLAGS(of, member, uint8_t, yes, no)
+#define NUMBER(kind, of, member, ctype, lo, hi) \
+    .how = GL_READ_##kind, AT(of, member, ctype), .min = lo, .max = hi, .type = "number"
+#define U32(of, member, lo, hi) NUMBER(U32, of, member, uint32_t, lo, hi)
+#define MS(of, member, lo) NUMBER(MS, of, member, gl_ms, lo, GL_MANIFEST_SPAN_MS_MAX)
+#define SECONDS(of, member, lo) NUMBER(SECONDS, of, member, gl_ms, lo, 0)
+#define WORD_OF(of, member, ctype, list) \
+    .how = GL_READ_WORD, AT(of, member, ctype), .words = list, .type = "word"
+#define WORD(of, member, list) WORD_OF(of, member, uint8_t, list)
+#define CHOICE(of, member, list) WORD_OF(of, member, bool, list)
+/* Values without an effect: checked, counted, refused, or only looked for (`missing`, `note`). */
+#define CHECKED(list) .how = GL_READ_CHECKED, .words = list, .type = "word"
+#define COUNTED(member, feature) \
+    .how = GL_READ_COUNTED, AT(gl_manifest, member, uint32_t), .what = feature, .type = "number"
+#define ZERO(feature) .how = GL_READ_ZERO, .what = feature, .type = "number"
+#define REFUSED(text, feature) .how = GL_READ_REFUSED, .what = feature, .type = text
+#define SEEN(text) .how = GL_READ_SEEN, .type = text
 
-    {"node", "node_id", "id", "", true, "Name of the agent (also `id`).", NULL},
-    {"node", "agent_type", "word", "", true,
-     "`executor`, `aggregator`, `router`, `sensor` or `module`; also "
-     "`sandbox_worker`, `collector`, `relay` for the first three (also `agentType`).",
-     NULL},
-    {"node", "type", "word", "generic", false,
-     "Template: `generic`, `stream`, `map`, `reduce` (or `accumulator`), `batch` "
-     "(also `kind`). An aggregator is generic or reduce, a router generic or map, a "
-     "sensor generic.",
-     NULL},
-    {"node", "role", "text", "none", false,
-     "For people; `root` and `root_coordinator` make an entrypoint where none are named.", NULL},
-    {"node", "alias", "text", "none", false, "For people (also `display_name`).", NULL},
-    {"node", "config", "table", "none", false, "What it does: see below.", NULL},
-    {"node", "policies", "table", "none", false, "`restart` of its own.", NULL},
-    {"node", "resources", "table", "none", false, "What it needs.", NULL},
-    {"node", "constraints", "list", "none", false, "Refused: there is no placement.", NULL},
-    {"node", "services", "list", "none", false, "Refused: services are not in this release.", NULL},
-    {"node", "requires_services", "list", "none", false,
-     "Refused: services are not in this release.", NULL},
-    {"node", "retry_policy", "table", "none", false, "Not read. A note says so.", NULL},
-    {"node", "checkpoint_policy", "table", "none", false, "Not read. A note says so.", NULL},
-    {"node", "spawn_policy", "table", "none", false, "Not read. A note says so.", NULL},
-    {"node", "tool_bindings", "list", "none", false, "Not read. A note says so.", NULL},
-    {"node", "id", "id", "", false, "See `node_id`.", NULL},
-    {"node", "kind", "word", "generic", false, "See `type`.", NULL},
-    {"node", "agentType", "word", "", false, "See `agent_type`.", NULL},
-    {"node", "display_name", "text", "none", false, "See `alias`.", NULL},
-    {"node", "uses", "text", "none", false,
-     "Refused without `agent_type`: templates of the SDK are not resolved.", NULL},
-    {"node", "with", "table", "none", false, "Of a worker: see `config`.", NULL},
-
-    {"resources", "cpu_cores", "number", "none", false, "Checked, no effect. A note says so.",
-     NULL},
-    {"resources", "memory_mb", "number", "none", false, "Checked, no effect. A note says so.",
-     NULL},
-    {"resources", "disk_mb", "number", "none", false, "Checked, no effect. A note says so.", NULL},
-    {"resources", "gpu_count", "number", "0", false, "Refused above 0: devices are not given out.",
-     NULL},
-    {"resources", "devices", "list", "none", false, "Refused: devices are not given out.", NULL},
-    {"resources", "ports", "list", "none", false, "Refused: ports are not given out.", NULL},
-    {"resources", "volumes", "list", "none", false, "Refused: volumes are not given out.", NULL},
-    {"resources", "runtime_driver", "word", "host_local", false,
-     "`host_local`; others are refused.", NULL},
-
-    {"config", "runner_module", "text", "a process, with a note", false,
-     "Its last part picks the runner: `HostLocal`. `DockerWorker` and `OpenShell` are "
-     "refused.",
-     NULL},
-    {"config", "command", "list or text", "a notice", false,
-     "A program and its arguments; text is run by `bash -lc`. `{input_file}`, "
-     "`{context_file}`, `{message_file}`, `{body_file}`, `{workdir}`, `{job_id}` and "
-     "`{agent_id}` are filled in.",
-     NULL},
-    {"config", "upload_path", "path", "none", false,
-     "A file or folder of `payloads/` that is copied into the workspace.", NULL},
-    {"config", "upload_as", "path", "its last part", false, "Where it stands there.", NULL},
-    {"config", "upload_paths", "list", "none", false,
-     "Several: `{source, target}`. Comes before `upload_path`.", NULL},
-    {"config", "uploads", "list", "none", false,
-     "The same as `upload_paths`, which comes before it.", NULL},
-    {"config", "workdir", "path", "the workspace", false,
-     "The working folder: `sandbox_upload_path` is the workspace, what is below it is "
-     "below the workspace, another absolute path is meant literally.",
-     NULL},
-    {"config", "sandbox_upload_path", "path", "/sandbox/job", false,
-     "The name of the workspace in `workdir`.", NULL},
-    {"config", "environment", "map", "none", false, "Variables of the worker; values become text.",
-     NULL},
-    {"config", "pass_env", "list", "none", false,
-     "Variables of the node that win over `environment`.", NULL},
-    {"config", "output_message_type", "text or null", "executor_result", false,
-     "Type of the message that is sent when one was handled well; null: none is. A "
-     "sensor's default is `sensor_ready`, an aggregator sends none by default.",
-     NULL},
-    {"config", "emit_type", "text", "the incoming type", false,
-     "Of a router: the type of what it passes on.", NULL},
-    {"config", "failure_message_type", "text", "none", false, "Sent instead of failing.", NULL},
-    {"config", "workflow_complete_step", "true or false", "true", false,
-     "false: success does not complete the step.", NULL},
-    {"config", "terminal_sink", "true or false", "false", false,
-     "Nothing comes behind this agent: it has no outgoing edges.", NULL},
-    {"config", "complete_run", "true or false", "false", false,
-     "With `terminal_sink`: it completes the job. Not for an agent that does a step.", NULL},
-    {"config", "complete_on_message", "true or false", "false", false,
-     "Of an aggregator: complete with the first message. Needs `output_message_type`, "
-     "or `terminal_sink` and `complete_run`.",
-     NULL},
-    {"config", "complete_after", "number", "none", false,
-     "Of an aggregator: complete with so many messages. Needs the same.", NULL},
-    {"config", "timeout_seconds", "number", "none", false, "The longest run of the process.", NULL},
-    {"config", "max_attempts", "number", "1", false,
-     "Tries at once when a failure looks transient.", NULL},
-    {"config", "retry_backoff_ms", "number", "500", false,
-     "The wait before the second; it doubles.", NULL},
-    {"config", "pool", "id", "default", false,
-     "Whose slots it takes: the node's pool `executor.<pool>`.", NULL},
-    {"config", "pool_slots", "number", "1", false, "How many.", NULL},
-    {"config", "lease_queue_timeout_ms", "number", "30000", false, "The longest wait for them.",
-     NULL},
-    {"config", "lease_max_queue_length", "number", "1000", false, "The longest queue for them.",
-     NULL},
-    {"config", "beacon_enabled", "true or false", "false", false,
-     "The runner tells that the process lives.", NULL},
-    {"config", "beacon_interval_ms", "number", "15000", false, "How often.", NULL},
-    {"config", "beacon_timeout_ms", "number", "45000", false, "The longest silence.", NULL},
-    {"config", "agent_beacon_required", "true or false", "false", false,
-     "The worker itself must tell it, too.", NULL},
-    {"config", "beacon_missed_action", "word", "fail_attempt", false, "`fail_attempt`.", NULL},
-    {"config", "safe_to_retry", "true or false", "none", false,
-     "true: it may run again when nobody knows whether it ran; false: a person decides.", NULL},
-    {"config", "idempotent", "true or false", "none", false, "The same.", NULL},
-    {"config", "idempotency_key", "text", "none", false, "It may run again.", NULL},
-    {"config", "recovery_idempotency_key", "text", "none", false, "It may run again.", NULL},
-    {"config", "manual_review_on_recovery", "true or false", "false", false,
-     "A person decides. Such marks win over those that allow it; so does the absence "
-     "of all marks.",
-     NULL},
-    {"config", "requires_approval", "true or false", "false", false, "A person decides.", NULL},
-    {"config", "unsafe", "true or false", "false", false, "A person decides.", NULL},
-    {"config", "side_effects", "word, list or table", "none", false,
-     "A person decides if they are external writes (also `side_effect`).", NULL},
-    {"config", "side_effect", "word, list or table", "none", false, "See `side_effects`.", NULL},
-    {"config", "backpressure", "table", "none", false, "When its inbox counts as full.", NULL},
-    {"config", "python_environment", "table", "none", false,
-     "`packages`, `requirements`, `path` of a virtual environment for the worker.", NULL},
-    {"config", "max_output_bytes", "number", "1048576", false,
-     "How much of stdout is kept; at most 8388608.", NULL},
-    {"config", "startup_delay_ms", "number", "0", false, "The wait before its first message.",
-     NULL},
-    {"config", "module", "text", "", false, "Of a module: its name. It gets all of `config`.",
-     NULL},
-    {"config", "module_source", "path", "none", false,
-     "Not read: the name finds the native module.", NULL},
-
-    {"backpressure", "max_queue_depth", "number", "100", false, "Full.", NULL},
-    {"backpressure", "high_watermark", "number", "75", false,
-     "Pressure begins; at most `max_queue_depth` - 1 by default.", NULL},
-    {"backpressure", "low_watermark", "number", "25", false, "Pressure ends.", NULL},
-    {"backpressure", "retry_after_ms", "number", "250", false,
-     "When one that was refused may come again.", NULL},
-    {"backpressure", "drop_policy", "text", "none", false, "Not read: nothing is dropped.", NULL},
-    {"backpressure", "max_concurrency", "number", "none", false,
-     "Not read: an agent handles one message at a time.", NULL},
-
-    {"edge", "edge_id", "text", "from->to", false, "Name of the edge (also `id`).", NULL},
-    {"edge", "from_node", "agent", "", true, "Who sends (also `from`).", NULL},
-    {"edge", "to_node", "agent", "", true, "Who receives (also `to`).", NULL},
-    {"edge", "message_type", "text", "", true,
-     "Type of the messages that go this way; `*` for all (also `event`).", NULL},
-    {"edge", "routing_mode", "word", "broadcast", false,
-     "`broadcast`, `first_match` or `all_match`.", NULL},
-    {"edge", "conditions", "table", "always", false, "When it is taken.", NULL},
-
-    {"step", "id", "id", "", true, "Name of the step; may contain `:`.", NULL},
-    {"step", "run", "text", "`id`", false, "Name of its binding; the agent of that name does it.",
-     NULL},
-    {"step", "agent_id", "agent", "none", false,
-     "Who does it. The first of `agent_id`, `run` and `id` that is an agent is.", NULL},
-    {"step", "agent_ids", "list of agents", "none", false,
-     "Further agents that do it, or all if none of those is one. Else the workers of "
-     "its binding.",
-     NULL},
-    {"step", "trigger_rule", "word or table", "all_success", false,
-     "How the steps before it must have ended: a word, or `rule` (`type`, `mode`) and "
-     "`quorum` (`count`, `minimum`). Also in `control` and in `join`.",
-     NULL},
-    {"step", "join", "word or table", "none", false,
-     "Another place for `trigger_rule`: `trigger_rule`, `rule` or `mode`.", NULL},
-    {"step", "control", "table", "none", false, "Times, tries, failure.", NULL},
-    {"step", "label", "text", "none", false, "For people.", NULL},
-    {"step", "goal", "text", "none", false, "Not read.", NULL},
-    {"step", "kind", "text", "none", false, "Not read.", NULL},
-    {"step", "action", "text", "none", false, "Not read.", NULL},
-    {"step", "emits", "anything", "none", false, "Not read.", NULL},
-
-    {"control", "required", "true or false", "true", false,
-     "false: its failure does not fail the job; the step is partial.", NULL},
-    {"control", "failure_policy", "word", "fail_workflow", false,
-     "`fail_workflow`; `continue_partial` or `continue`: the step is partial; `skip`: "
-     "it is skipped.",
-     NULL},
-    {"control", "timeout_seconds", "number", "the node's, else 300", false,
-     "The longest time of one attempt.", NULL},
-    {"control", "beacon_timeout_ms", "number", "the node's, else the time-out", false,
-     "The longest silence of one attempt.", NULL},
-    {"control", "retry", "table", "none", false,
-     "`max_attempts`, `backoff_seconds`, `backoff_multiplier`.", NULL},
-    {"control", "max_attempts", "number", "the node's, else 1", false,
-     "Attempts altogether, if `retry` does not say it.", NULL},
-    {"control", "retry_backoff_ms", "number", "the node's, else `retry.backoff_seconds`, else 1000",
-     false, "The wait before the second attempt.", NULL},
-    {"control", "trigger_rule", "word or table", "all_success", false,
-     "See `trigger_rule` of a step.", NULL},
-
-    {"retry", "max_attempts", "number", "1", false, "Attempts altogether.", NULL},
-    {"retry", "backoff_seconds", "number", "1", false,
-     "The wait before the second attempt. A `retry_backoff_ms` of the node comes "
-     "before it.",
-     NULL},
-    {"retry", "backoff_multiplier", "number", "2", false, "How much it grows.", NULL},
-
-    {"step_edge", "id", "text", "from->to", false, "Name of the edge.", NULL},
-    {"step_edge", "from", "step", "", true, "The earlier step.", NULL},
-    {"step_edge", "to", "step", "", true, "The later step.", NULL},
-    {"step_edge", "accepts", "list", "`[\"done\"]`", false,
-     "Which ends of the earlier step `all_success` accepts: `done`, `partial`, "
-     "`skipped`, `failed`.",
-     NULL},
-    {"step_edge", "required", "true or false", "none", false, "Not read.", NULL},
-
-    {"dynamic", "enabled", "true or false", "false", false, "Whether the flow may change.", NULL},
-    {"dynamic", "apply_at", "word", "", true, "`between_steps`.", NULL},
-    {"dynamic", "templates", "list or map", "", true, "Steps that can be added.", NULL},
-    {"dynamic", "regions", "list or map", "", true, "Where.", NULL},
-    {"dynamic", "limits", "table", "none", false, "How much.", NULL},
-
-    {"template", "id", "id", "", true, "Name of the template; not that of a step.", NULL},
-    {"template", "agent_id", "agent", "`run`, `id`", false, "The agent of its steps.", NULL},
-    {"template", "label", "text", "none", false, "For people.", NULL},
-    {"template", "control", "table", "none", false, "As of a step.", NULL},
-
-    {"region", "id", "id", "", true, "Name of the region.", NULL},
-    {"region", "strategy", "word", "replace_path", false, "`replace_path` or `checkpoint_fanout`.",
-     NULL},
-    {"region", "controller", "step", "", true, "The step whose agent changes it.", NULL},
-    {"region", "exit", "step", "", false, "The step behind it; required for `replace_path`.", NULL},
-    {"region", "templates", "list", "all", false, "What can be added.", NULL},
-    {"region", "mutable_edges", "list", "", false,
-     "Edges from controller to exit that can go; for `replace_path` only, and there "
-     "required. An edge belongs to one region.",
-     NULL},
-
-    {"limits", "max_patches", "number", "64, with `checkpoint_fanout` 10000", false,
-     "Changes of one job; at most 100000.", NULL},
-    {"limits", "max_active_steps", "number", "128", false,
-     "Added steps that have not ended; at most 1000.", NULL},
-    {"limits", "max_operations_per_patch", "number", "64", false,
-     "Operations of one change; at most 256.", NULL},
-
-    {"policies", "job_type", "word", "batch", false,
-     "`batch` or `service`; `system` and `sysbatch` are refused.", NULL},
-    {"policies", "recovery_mode", "word", "auto", false,
-     "`auto`, `local_restart` and `cluster_recover` do the same (but for `restart.mode`); "
-     "`manual_recover`: what was lost or failed waits for a person. See below.",
-     NULL},
-    {"policies", "restart", "table", "by type and mode", false,
-     "How often a failed agent is started again.", NULL},
-    {"policies", "reschedule", "table", "none", false,
-     "Checked, no effect: a job moves as a whole when its node is lost. A note says so. "
-     "See below.",
-     NULL},
-    {"policies", "strategy", "word", "none", false,
-     "`binpack` or `spread`. Checked, no effect: nodes with free slots take jobs. A note says "
-     "so.",
-     NULL},
-    {"policies", "max_agent_restart_attempts", "number", "none", false,
-     "Old name of `restart.attempts`, which comes before it.", NULL},
-    {"policies", "backpressure", "table", "none", false, "Not read.", NULL},
-
-    {"restart", "attempts", "number", "3", false,
-     "Restarts within the window. None with `manual_recover`.", NULL},
-    {"restart", "interval_ms", "number", "600000 of a service, 86400000 of a batch", false,
-     "The window.", NULL},
-    {"restart", "delay_ms", "number", "1000", false, "The wait before the first.", NULL},
-    {"restart", "delay_function", "word", "exponential", false,
-     "`constant`, `exponential` or `fibonacci`.", NULL},
-    {"restart", "max_delay_ms", "number", "30000", false, "The longest wait.", NULL},
-    {"restart", "mode", "word", "fail; delay for a service without `cluster_recover`", false,
-     "What happens when they are used up: `fail`, or `delay` until the window has "
-     "moved on.",
-     NULL},
+static const struct gl_manifest_field manifest_fields[] = {
+    {"apiVersion", TYPE("text"), "`mn.workflow/v2` or `mn.workflow/v1`: the catalog's form."},
+    {"kind", TYPE("text"), "`Workflow`; not read."},
+    {"manifest_version", SEEN("text"), "Version of the format, \"1.0\".", "required",
+     .missing = "write \"1.0\""},
+    {"id", TYPE("text"), "Name of the bundle; in the catalog's form the default of `job_name`."},
+    {"name", TYPE("text"), "For people."},
+    {"description", TYPE("text"), "For people."},
+    {"job_name", TYPE("text"), "What its jobs are called; required in the other forms.", "`id`"},
+    {"graph_id", TYPE("text"),
+     "Name of the graph; in the catalog's form `workflow.workflow_id` is.", "required"},
+    {"workflow", TYPE("table"), "The ledger in the catalog's form: steps, edges, dynamic changes.",
+     "-"},
+    {"agents", TYPE("table"), "The message graph in the catalog's form: nodes, edges, entrypoints.",
+     "-"},
+    {"flow", TYPE("table"), "Both in the submitted form.", "-"},
+    {"nodes", TYPE("list"), "The agents in the older form, which has no steps.", "-"},
+    {"edges", TYPE("list"), "The edges between agents in the older form."},
+    {"entrypoints", TYPE("list of agents"), "Who gets the first messages.",
+     "agents with the role root"},
+    {"initial_inputs", TYPE("map or list"),
+     "The first messages: by agent, or a list that each entrypoint gets.", "`{}` for each"},
+    {"runtime", TYPE("table"), "Bindings and first messages in the catalog's form."},
+    {"policies", TYPE("table"), "Recovery and restarts."},
+    {"type", BY_HAND("word", gl_manifest_job_type), "`batch` or `service`.", "batch"},
+    {"daemon", TYPE("true or false"), "Older form: true means `service`.", "false"},
+    {"skill_dependencies", TYPE("list"), "Python packages that the bundle ships: see below."},
+    {"services", REFUSED("list", "services in a registry"),
+     "Refused: services are not in this release."},
+    {"requires_services", REFUSED("list", "services of a registry"),
+     "Refused: services are not in this release."},
+    {"schedule", REFUSED("table", "a schedule"), "Refused: schedules are not in this release."},
+    {"triggers", REFUSED("list", "triggers"), "Refused: triggers are not in this release."},
+    {"deployment", REFUSED("table", "a deployment"),
+     "Refused: deployments are not in this release."},
+    {"requiredContextEngine", REFUSED("anything", "a context engine"),
+     "Refused: there is no context engine."},
+    {"agent_dependencies", SEEN("list"), "Not read. A note says so.", .note = unread},
+    {"reload", SEEN("table"), "Not read: the files of a job never change. A note says so.",
+     .note = "is not read: the files of a job never change while it runs"},
+    {"version", TYPE("number"), "Not read."},
+    {"standard_version", TYPE("text"), "Not read."},
+    {"requirements", TYPE("table"), "Not read."},
+    {"input_validation", TYPE("table"), "Not read."},
+    {"contract", TYPE("table"), "Not read."},
+    {"metadata", TYPE("table"), "Not read."},
+    {"license", TYPE("anything"), "Not read."},
+    {"term", TYPE("anything"), "Not read."},
+    {"job_type", BY_HAND("word", gl_manifest_job_type)},
+    {"schedules", REFUSED("list", "schedules")},
+    {"constraints", REFUSED("list", "placement by constraints")},
+    {"required_context_engine", REFUSED("anything", "a context engine")},
 };
 
-const size_t gl_manifest_fields_n = GL_COUNT(gl_manifest_fields);
+static const struct gl_manifest_field workflow_fields[] = {
+    {"workflow_id", TYPE("text"), "Name of the graph, in the catalog's form.", "required"},
+    {"mode", TYPE("word"),
+     "`static_dag` or `dynamic_dag`, which needs `dynamic.enabled`. That field decides: a note "
+     "says so if it is true and this is `static_dag`.",
+     "static_dag"},
+    {"entrypoint", TYPE("step"), "The step where it begins."},
+    {"source", TYPE("step"), "The same step again; all steps must be reachable from it.",
+     "`entrypoint`"},
+    {"sink", TYPE("step"), "The last step."},
+    {"steps", TYPE("list"),
+     "The steps of the ledger. Without any there is no ledger: only messages."},
+    {"edges", TYPE("list"), "In the catalog's form: which step waits for which."},
+    {"graph", TABLE(GRAPH),
+     "In the submitted form: `edges`, as above, and `join_default`, the trigger rule of steps "
+     "that name none."},
+    {"nodes", TYPE("list"), "In the submitted form: the agents.", "-"},
+    {"dynamic", TYPE("table"), "How the steps may change while the job runs."},
+    {"execution", TYPE("table"), "Not read."},
+    {"policy", TYPE("table"), "Not read."},
+    {"state", TYPE("table"), "Not read."},
+    {"schema", TYPE("text"), "Not read."},
+};
 
-bool gl_manifest_is_field(const char *of, gl_str name)
+static const struct gl_manifest_field graph_fields[] = {
+    {"edges", TYPE("list"), "Which step waits for which."},
+    {"join_default", TYPE("word"),
+     "The trigger rule of steps that name none and have a step before them.", "all_success"},
+};
+
+static const struct gl_manifest_field agents_fields[] = {
+    {"nodes", TYPE("list"), "The agents.", "required"},
+    {"edges", TYPE("list"), "How messages go between them."},
+    {"entrypoints", TYPE("list of agents"), "Who gets the first messages.",
+     "agents with the role root"},
+    {"schema", TYPE("text"), "Not read."},
+};
+
+static const struct gl_manifest_field runtime_fields[] = {
+    {"bindings", TYPE("map"),
+     "Which workers do a step; the agents themselves if there are no nodes."},
+    {"initial_inputs", TYPE("map or list"),
+     "The first messages: by agent, or a list that each entrypoint gets.", "`{}` for each"},
+    {"store", TYPE("table"), "Not read."},
+    {"workflow_control", TYPE("table"), "Not read: nodes and steps say it."},
+    {"state", TYPE("table"), "Not read."},
+    {"models", TYPE("table"), "Not read."},
+};
+
+static const struct gl_manifest_field binding_fields[] = {
+    {"workers", TYPE("list"),
+     "Its workers: `node_id`, `node` or `id`, `role`; without nodes also `uses`, `kind`, `with` "
+     "or `config`."},
+    {"routes", TYPE("list"),
+     "Without nodes: edges between workers, as edges between agents (also `worker_edges`).",
+     .alias = "worker_edges"},
+    {"start_workers", TYPE("list"),
+     "Without nodes: the entrypoints, in the binding of `flow.entrypoint` (also `entrypoints`).",
+     .alias = "entrypoints"},
+    {"seed_inputs", TYPE("map or list"),
+     "First messages of its workers, or by agent, where `initial_inputs` has none (also "
+     "`initial_inputs`).",
+     .alias = "initial_inputs"},
+    {"type", TYPE("text"), "Not read."},
+    {"strategy", TYPE("text"), "Not read."},
+};
+
+static const struct gl_manifest_field node_fields[] = {
+    {"node_id", TYPE("id"), "Name of the agent (also `id`).", "required"},
+    {"agent_type", TYPE("word"),
+     "`executor`, `aggregator`, `router`, `sensor` or `module`; also `sandbox_worker`, "
+     "`collector`, `relay` for the first three (also `agentType`).",
+     "required"},
+    {"type", TYPE("word"),
+     "Template: `generic`, `stream`, `map`, `reduce` (or `accumulator`), `batch` (also `kind`). "
+     "An aggregator is generic or reduce, a router generic or map, a sensor generic.",
+     "generic"},
+    {"role", TEXT("text", gl_agent_spec, role),
+     "For people; `root` and `root_coordinator` make an entrypoint where none are named."},
+    {"alias", TEXT("text", gl_agent_spec, alias), "For people (also `display_name`).",
+     .alias = "display_name"},
+    {"config", TYPE("table"), "What it does: see below."},
+    {"resources", TABLE(RESOURCES), "What it needs."},
+    {"policies", TABLE(POLICIES), "`restart` of its own."},
+    {"constraints", REFUSED("list", "placement by constraints"), "Refused: there is no placement."},
+    {"services", REFUSED("list", "a service in the registry"),
+     "Refused: services are not in this release."},
+    {"requires_services", REFUSED("list", "services of the registry"),
+     "Refused: services are not in this release."},
+    {"retry_policy", SEEN("table"), "Not read. A note says so.", .note = unread},
+    {"checkpoint_policy", SEEN("table"), "Not read. A note says so.", .note = unread},
+    {"spawn_policy", SEEN("table"), "Not read. A note says so.", .note = unread},
+    {"tool_bindings", SEEN("list"), "Not read. A note says so.", .note = unread},
+    {"id", TYPE("id"), "See `node_id`.", "-"},
+    {"kind", TYPE("word"), "See `type`.", "generic"},
+    {"agentType", TYPE("word"), "See `agent_type`.", "-"},
+    {"display_name", TYPE("text"), "See `alias`."},
+    {"uses", TYPE("text"), "Refused without `agent_type`: templates of the SDK are not resolved."},
+    {"with", TYPE("table"), "Of a worker: see `config`."},
+    {"devices", REFUSED("list", "devices")},
+    {"ports", REFUSED("list", "ports")},
+    {"volumes", REFUSED("list", "volumes")},
+};
+
+static const struct gl_manifest_field resources_fields[] = {
+    {"cpu_cores", COUNTED(idle_resources[0], "processor time"),
+     "Checked, no effect. A note says so."},
+    {"memory_mb", COUNTED(idle_resources[1], "memory"), "Checked, no effect. A note says so."},
+    {"disk_mb", COUNTED(idle_resources[2], "disk space"), "Checked, no effect. A note says so."},
+    {"gpu_count", ZERO("devices"), "Refused above 0: devices are not given out.", "0"},
+    {"devices", REFUSED("list", "devices"), "Refused: devices are not given out."},
+    {"ports", REFUSED("list", "ports"), "Refused: ports are not given out."},
+    {"volumes", REFUSED("list", "volumes"), "Refused: volumes are not given out."},
+    {"runtime_driver", BY_HAND("word", gl_manifest_runtime_driver),
+     "`host_local`; others are refused.", "host_local"},
+};
+
+static const struct gl_manifest_field executor_fields[] = {
+    {"runner_module", TEXT("text", CONFIG, runner),
+     "Its last part picks the runner: `HostLocal`. `DockerWorker` and `OpenShell` are refused.",
+     "a process, with a note"},
+    {"command", BY_HAND("list or text", gl_manifest_command),
+     "A program and its arguments; text is run by `bash -lc`. `{input_file}`, `{context_file}`, "
+     "`{message_file}`, `{body_file}`, `{workdir}`, `{job_id}` and `{agent_id}` are filled in.",
+     "a notice"},
+    {"upload_path", TYPE("path"),
+     "A file or folder of `payloads/` that is copied into the workspace."},
+    {"upload_as", TYPE("path"), "Where it stands there.", "its last part"},
+    {"upload_paths", TYPE("list"), "Several: `{source, target}`. Comes before `upload_path`."},
+    {"uploads", TYPE("list"), "The same as `upload_paths`, which comes before it."},
+    {"workdir", TEXT("path", CONFIG, workdir),
+     "The working folder: `sandbox_upload_path` is the workspace, what is below it is below the "
+     "workspace, another absolute path is meant literally.",
+     "the workspace"},
+    {"sandbox_upload_path", TEXT("path", CONFIG, workspace),
+     "The name of the workspace in `workdir`.", "/sandbox/job"},
+    {"environment", BY_HAND("map", gl_manifest_environment),
+     "Variables of the worker; values become text."},
+    {"pool", TEXT("id", CONFIG, pool), "Whose slots it takes: the node's pool `executor.<pool>`.",
+     "default"},
+    {"pool_slots", U32(CONFIG, slots, 1, GL_SLOTS_MAX), "How many.", "1"},
+    {"safe_to_retry", MARK(CONFIG, marks, GL_MARKED_SAFE, GL_MARKED_UNSAFE),
+     "true: it may run again when nobody knows whether it ran; false: a person decides."},
+    {"idempotent", MARK(CONFIG, marks, GL_MARKED_SAFE, GL_MARKED_UNSAFE), "The same."},
+    {"idempotency_key", TEXT("text", CONFIG, idempotency_key), "It may run again."},
+    {"recovery_idempotency_key", TEXT("text", CONFIG, idempotency_key), "It may run again."},
+    {"manual_review_on_recovery", MARK(CONFIG, marks, GL_MARKED_UNSAFE, 0),
+     "A person decides. Such marks win over those that allow it; so does the absence of all marks.",
+     "false"},
+    {"requires_approval", MARK(CONFIG, marks, GL_MARKED_UNSAFE, 0), "A person decides.", "false"},
+    {"unsafe", MARK(CONFIG, marks, GL_MARKED_UNSAFE, 0), "A person decides.", "false"},
+    {"side_effects", BY_HAND("word, list or table", gl_manifest_side_effects),
+     "A person decides if they are external writes (also `side_effect`)."},
+    {"side_effect", BY_HAND("word, list or table", gl_manifest_side_effects),
+     "See `side_effects`."},
+};
+
+static const struct gl_manifest_field config_fields[] = {
+    {"pass_env", TEXTS(CONFIG, agent.pass_env),
+     "Variables of the node that win over `environment`."},
+    {"output_message_type", BY_HAND("text or null", gl_manifest_output),
+     "Type of the message that is sent when one was handled well; null: none is. A sensor's "
+     "default is `sensor_ready`, an aggregator sends none by default.",
+     "executor_result"},
+    {"emit_type", TEXT("text", CONFIG, agent.emit_type),
+     "Of a router: the type of what it passes on.", "the incoming type"},
+    {"failure_message_type", TEXT("text", CONFIG, agent.failure_type), "Sent instead of failing."},
+    {"workflow_complete_step", UNLESS(CONFIG, agent.leaves_step),
+     "false: success does not complete the step.", "true"},
+    {"terminal_sink", BOOL(CONFIG, agent.terminal_sink),
+     "Nothing comes behind this agent: it has no outgoing edges.", "false"},
+    {"complete_run", BOOL(CONFIG, agent.complete_run),
+     "With `terminal_sink`: it completes the job. Not for an agent that does a step.", "false"},
+    {"complete_on_message", BOOL(CONFIG, agent.complete_on_message),
+     "Of an aggregator: complete with the first message. Needs `output_message_type`, or "
+     "`terminal_sink` and `complete_run`.",
+     "false"},
+    {"complete_after", U32(CONFIG, agent.complete_after, 1, GL_JOB_LETTERS_MAX),
+     "Of an aggregator: complete with so many messages. Needs the same."},
+    {"timeout_seconds", SECONDS(CONFIG, timeout_ms, 1), "The longest run of the process."},
+    {"max_attempts", U32(CONFIG, agent.tries, 1, GL_ATTEMPTS_MAX),
+     "Tries at once when a failure looks transient.", "1"},
+    {"retry_backoff_ms", MS(CONFIG, agent.try_backoff_ms, 0),
+     "The wait before the second; it doubles.", "500"},
+    {"lease_queue_timeout_ms", MS(CONFIG, agent.lease_timeout_ms, 1), "The longest wait for them.",
+     "30000"},
+    {"lease_max_queue_length", U32(CONFIG, agent.lease_queue_max, 1, GL_WAITING_MAX),
+     "The longest queue for them.", "1000"},
+    {"beacon_enabled", BOOL(CONFIG, agent.beacons), "The runner tells that the process lives.",
+     "false"},
+    {"beacon_interval_ms", MS(CONFIG, agent.beacon_ms, 1), "How often.", "15000"},
+    {"beacon_timeout_ms", MS(CONFIG, agent.beacon_timeout_ms, 1), "The longest silence.", "45000"},
+    {"agent_beacon_required", BOOL(CONFIG, agent.beacon_required),
+     "The worker itself must tell it, too.", "false"},
+    {"beacon_missed_action", CHECKED(missed_actions), "`fail_attempt`.", "fail_attempt"},
+    {"backpressure", TABLE(BACKPRESSURE), "When its inbox counts as full."},
+    {"python_environment", BY_HAND("table", gl_manifest_python),
+     "`packages`, `requirements`, `path` of a virtual environment for the worker."},
+    {"max_output_bytes", U32(CONFIG, agent.stdout_max, 1, GL_STDOUT_BYTES_MAX),
+     "How much of stdout is kept; at most 8388608.", "1048576"},
+    {"startup_delay_ms", MS(CONFIG, agent.startup_delay_ms, 0),
+     "The wait before its first message.", "0"},
+    {"module", BY_HAND("text", gl_manifest_module),
+     "Of a module: its name. It gets all of `config`.", "-"},
+    {"module_source", TYPE("path"), "Not read: the name finds the native module."},
+};
+
+static const struct gl_manifest_field backpressure_fields[] = {
+    {"max_queue_depth", U32(gl_agent_spec, depth_max, 1, GL_INBOX_MAX), "Full.", "100"},
+    {"high_watermark", U32(gl_agent_spec, high_mark, 1, GL_INBOX_MAX),
+     "Pressure begins; at most `max_queue_depth` - 1 by default.", "75"},
+    {"low_watermark", U32(gl_agent_spec, low_mark, 0, GL_INBOX_MAX), "Pressure ends.", "25"},
+    {"retry_after_ms", MS(gl_agent_spec, retry_after_ms, 1),
+     "When one that was refused may come again.", "250"},
+    {"drop_policy", TYPE("text"), "Not read: nothing is dropped."},
+    {"max_concurrency", TYPE("number"), "Not read: an agent handles one message at a time."},
+};
+
+static const struct gl_manifest_field edge_fields[] = {
+    {"edge_id", TEXT("text", gl_route, id), "Name of the edge (also `id`).", "from->to",
+     .alias = "id"},
+    {"from_node", AGENT(gl_route, from_node), "Who sends (also `from`).", "required",
+     .missing = an_agent, .alias = "from"},
+    {"to_node", AGENT(gl_route, to_node), "Who receives (also `to`).", "required",
+     .missing = an_agent, .alias = "to"},
+    {"message_type", TEXT("text", gl_route, type),
+     "Type of the messages that go this way; `*` for all (also `event`).", "required",
+     .alias = "event", .missing = "the type of messages on this edge, `*` for all"},
+    {"routing_mode", WORD(gl_route, mode, gl_route_mode_words),
+     "`broadcast`, `first_match` or `all_match`.", "broadcast"},
+    {"conditions", BY_HAND("table", gl_manifest_conditions), "When it is taken.", "always"},
+};
+
+static const struct gl_manifest_field step_fields[] = {
+    {"id", TYPE("id"), "Name of the step; may contain `:`.", "required"},
+    {"run", TYPE("text"), "Name of its binding; the agent of that name does it.", "`id`"},
+    {"agent_id", TYPE("agent"),
+     "Who does it. The first of `agent_id`, `run` and `id` that is an agent is."},
+    {"agent_ids", TYPE("list of agents"),
+     "Further agents that do it, or all if none of those is one. Else the workers of its binding."},
+    {"trigger_rule", TYPE("word or table"),
+     "How the steps before it must have ended: a word, or `rule` (`type`, `mode`) and `quorum` "
+     "(`count`, `minimum`). Also in `control` and in `join`.",
+     "all_success"},
+    {"join", TYPE("word or table"),
+     "Another place for `trigger_rule`: `trigger_rule`, `rule` or `mode`."},
+    {"control", TABLE(CONTROL), "Times, tries, failure."},
+    {"label", TYPE("text"), "For people."},
+    {"goal", TYPE("text"), "Not read."},
+    {"kind", TYPE("text"), "Not read."},
+    {"action", TYPE("text"), "Not read."},
+    {"emits", TYPE("anything"), "Not read."},
+};
+
+static const struct gl_manifest_field control_fields[] = {
+    {"required", UNLESS(CONTROL, is_optional),
+     "false: its failure does not fail the job; the step is partial.", "true"},
+    {"failure_policy", WORD(CONTROL, failure_policy, failure_policies),
+     "`fail_workflow`; `continue_partial` or `continue`: the step is partial; `skip`: it is "
+     "skipped.",
+     "fail_workflow"},
+    {"timeout_seconds", SECONDS(CONTROL, timeout_ms, 1), "The longest time of one attempt.",
+     "the node's, else 300"},
+    {"beacon_timeout_ms", MS(CONTROL, beacon_timeout_ms, 1), "The longest silence of one attempt.",
+     "the node's, else the time-out"},
+    {"retry", TABLE(RETRY), "`max_attempts`, `backoff_seconds`, `backoff_multiplier`."},
+    {"max_attempts", U32(CONTROL, max_attempts, 1, GL_ATTEMPTS_MAX),
+     "Attempts altogether, if `retry` does not say it.", "the node's, else 1"},
+    {"retry_backoff_ms", MS(CONTROL, backoff_ms, 0), "The wait before the second attempt.",
+     "the node's, else `retry.backoff_seconds`, else 1000"},
+    {"trigger_rule", TYPE("word or table"), "See `trigger_rule` of a step.", "all_success"},
+};
+
+static const struct gl_manifest_field retry_fields[] = {
+    {"max_attempts", U32(gl_retry, attempts, 1, GL_ATTEMPTS_MAX), "Attempts altogether.", "1"},
+    {"backoff_seconds", SECONDS(gl_retry, backoff_ms, 0),
+     "The wait before the second attempt. A `retry_backoff_ms` of the node comes before it.", "1"},
+    {"backoff_multiplier", BY_HAND("number", gl_manifest_multiplier), "How much it grows.", "2"},
+};
+
+static const struct gl_manifest_field step_edge_fields[] = {
+    {"id", TEXT("text", gl_manifest_edge, id), "Name of the edge.", "from->to", .alias = "edge_id"},
+    {"from", TYPE("step"), "The earlier step.", "required"},
+    {"to", TYPE("step"), "The later step.", "required"},
+    {"accepts", BY_HAND("list", gl_manifest_accepts),
+     "Which ends of the earlier step `all_success` accepts: `done`, `partial`, `skipped`, "
+     "`failed`.",
+     "`[\"done\"]`"},
+    {"required", TYPE("true or false"), "Not read."},
+};
+
+static const struct gl_manifest_field dynamic_fields[] = {
+    {"enabled", TYPE("true or false"), "Whether the flow may change.", "false"},
+    {"apply_at", TYPE("word"), "`between_steps`.", "required"},
+    {"templates", TYPE("list or map"), "Steps that can be added.", "required"},
+    {"regions", TYPE("list or map"), "Where.", "required"},
+    {"limits", TABLE(LIMITS), "How much."},
+};
+
+static const struct gl_manifest_field template_fields[] = {
+    {"id", TYPE("id"), "Name of the template; not that of a step.", "required",
+     .alias = "template_id"},
+    {"agent_id", TYPE("agent"), "The agent of its steps.", "`run`, `id`"},
+    {"label", TYPE("text"), "For people."},
+    {"control", TABLE(CONTROL), "As of a step."},
+    {"agent_ids", TYPE("list of agents")},
+};
+
+static const struct gl_manifest_field region_fields[] = {
+    {"id", TYPE("id"), "Name of the region.", "required", .alias = "region_id"},
+    {"strategy", CHOICE(gl_region, is_fanout, strategies), "`replace_path` or `checkpoint_fanout`.",
+     "replace_path"},
+    {"controller", STEP(gl_region, controller), "The step whose agent changes it.", "required",
+     .missing = "the id of a step", .alias = "controller_step"},
+    {"exit", STEP(gl_region, exit), "The step behind it; required for `replace_path`.", "-",
+     .alias = "exit_step"},
+    {"templates", TEXTS(gl_region, templates), "What can be added.", "all"},
+    {"mutable_edges", TEXTS(gl_region, mutable_edges),
+     "Edges from controller to exit that can go; for `replace_path` only, and there required. An "
+     "edge belongs to one region.",
+     "-"},
+};
+
+static const struct gl_manifest_field limits_fields[] = {
+    {"max_patches", U32(gl_dynamic, patches_max, 1, PATCHES_CAP),
+     "Changes of one job; at most 100000.", "64, with `checkpoint_fanout` 10000"},
+    {"max_active_steps", U32(gl_dynamic, active_max, 1, ACTIVE_CAP),
+     "Added steps that have not ended; at most 1000.", "128"},
+    {"max_operations_per_patch", U32(gl_dynamic, operations_max, 1, OPERATIONS_CAP),
+     "Operations of one change; at most 256.", "64"},
+};
+
+static const struct gl_manifest_field policies_fields[] = {
+    {"job_type", BY_HAND("word", gl_manifest_job_type),
+     "`batch` or `service`; `system` and `sysbatch` are refused.", "batch"},
+    {"recovery_mode", WORD(gl_policies, recovery_mode, gl_recovery_words),
+     "`auto`, `local_restart` and `cluster_recover` do the same (but for `restart.mode`); "
+     "`manual_recover`: what was lost or failed waits for a person. See below.",
+     "auto"},
+    {"restart", TABLE(RESTART), "How often a failed agent is started again.", "by type and mode"},
+    {"reschedule", TABLE(RESTART),
+     "Checked, no effect: a job moves as a whole when its node is lost. A note says so. See "
+     "below."},
+    {"strategy", CHECKED(placements),
+     "`binpack` or `spread`. Checked, no effect: nodes with free slots take jobs. A note says so.",
+     .note = "has no effect: nodes with free slots take jobs"},
+    {"max_agent_restart_attempts", TYPE("number"),
+     "Old name of `restart.attempts`, which comes before it."},
+    {"backpressure", TYPE("table"), "Not read."},
+};
+
+static const struct gl_manifest_field restart_fields[] = {
+    {"attempts", U32(gl_restart, attempts, 0, GL_ATTEMPTS_MAX),
+     "Restarts within the window. None with `manual_recover`.", "3"},
+    {"interval_ms", MS(gl_restart, interval_ms, 0), "The window.",
+     "600000 of a service, 86400000 of a batch"},
+    {"delay_ms", MS(gl_restart, delay_ms, 0), "The wait before the first.", "1000"},
+    {"delay_function", WORD(gl_restart, delay_function, gl_delay_words),
+     "`constant`, `exponential` or `fibonacci`.", "exponential"},
+    {"max_delay_ms", MS(gl_restart, max_delay_ms, 0), "The longest wait.", "30000"},
+    {"mode", CHOICE(gl_restart, waits, restart_modes),
+     "What happens when they are used up: `fail`, or `delay` until the window has moved on.",
+     "fail; delay for a service without `cluster_recover`"},
+};
+
+#define X(name, rows, more) \
+    [GL_TABLE_##name] = {rows##_fields, GL_COUNT(rows##_fields), GL_TABLE_##more},
+const struct gl_manifest_table gl_manifest_tables[GL_TABLE_COUNT] = {GL_MANIFEST_TABLES(X)};
+#undef X
+
+const struct gl_manifest_field *gl_manifest_field(enum gl_manifest_table_id of, gl_str name)
 {
-    for (size_t i = 0; i < gl_manifest_fields_n; i++) {
-        if (strcmp(gl_manifest_fields[i].of, of) == 0 &&
-            gl_str_is(name, gl_manifest_fields[i].name)) {
-            return true;
+    for (enum gl_manifest_table_id t = of; t != GL_TABLE_NONE; t = gl_manifest_tables[t].more) {
+        for (size_t i = 0; i < gl_manifest_tables[t].n; i++) {
+            const struct gl_manifest_field *f = &gl_manifest_tables[t].rows[i];
+
+            if (gl_str_is(name, f->name) || (f->alias != NULL && gl_str_is(name, f->alias))) {
+                return f;
+            }
         }
     }
-    return false;
+    return NULL;
 }

@@ -122,9 +122,7 @@ static void index_bindings(struct gl_manifest *m)
     for (gl_jnode e = gl_json_first(m->r.j, n); e; e = gl_json_after(m->r.j, n, e)) {
         gl_str key = gl_json_str(m->r.j, e, m->r.a);
 
-        if (!gl_json_is(gl_json_value(e), GL_JSON_OBJECT)) {
-            gl_manifest_error(m, gl_json_value(e), NULL, GL_REASON_WRONG_TYPE,
-                              "expected an object, not %s", gl_json_type_name(gl_json_value(e)));
+        if (!gl_manifest_expect(m, gl_json_value(e), GL_JSON_OBJECT, "an object")) {
         } else if (gl_map_find(&m->binding_by, key) == NULL) {
             gl_map_add(&m->binding_by, key, (void *)(uintptr_t)e);
         }
@@ -135,9 +133,7 @@ bool gl_manifest_find_form(struct gl_manifest *m)
 {
     bool is_catalog = false;
 
-    if (!gl_json_is(m->root, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, m->root, NULL, GL_REASON_WRONG_TYPE,
-                          "expected a manifest (an object), not %s", gl_json_type_name(m->root));
+    if (!gl_manifest_expect(m, m->root, GL_JSON_OBJECT, "a manifest (an object)")) {
         return false;
     }
     if (m->r.j->depth > GL_VALUE_DEPTH_MAX) {

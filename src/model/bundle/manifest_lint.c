@@ -9,83 +9,50 @@ enum {
     TYPES_LOOKED_AT = 64,
 };
 
-/* Names that are read, are missing in the reference, and resemble a name that is not. */
-static const struct {
-    const char *of, *name;
-} also_read[] = {
-    {"manifest", "schedules"},   {"manifest", "job_type"},
-    {"node", "devices"},         {"step_edge", "edge_id"},
-    {"template", "template_id"}, {"template", "agent_ids"},
-    {"region", "region_id"},     {"region", "controller_step"},
-    {"region", "exit_step"},     {"binding", "entrypoints"},
-    {"edge", "event"},
-};
-
-/* The rows of one table, which are contiguous. */
-struct field_rows {
-    const struct gl_flow_field *first;
-    size_t n;
-};
-
-static struct field_rows rows_of(const char *of)
+static void look_at_name(struct gl_manifest *m, gl_jnode e, enum gl_manifest_table_id of)
 {
-    struct field_rows ret = {0};
+    gl_str key = gl_json_str(m->r.j, e, m->r.a);
+    struct gl_suggest near;
 
-    for (size_t i = 0; i < gl_manifest_fields_n; i++) {
-        if (strcmp(gl_manifest_fields[i].of, of) == 0) {
-            ret.first = ret.n == 0 ? &gl_manifest_fields[i] : ret.first;
-            ret.n++;
-        } else if (ret.n > 0) {
-            break;
+    if (key.n < NAME_BYTES_MIN || gl_manifest_field(of, key) != NULL) {
+        return;
+    }
+    gl_suggest_init(&near, key);
+    for (; of != GL_TABLE_NONE; of = gl_manifest_tables[of].more) {
+        for (size_t i = 0; i < gl_manifest_tables[of].n; i++) {
+            if (gl_manifest_tables[of].rows[i].doc != NULL) {
+                gl_suggest_offer(&near, gl_str_of(gl_manifest_tables[of].rows[i].name));
+            }
         }
     }
-    return ret;
+    if (near.best.n > 0) {
+        gl_manifest_note(m, "%.*s is not read%s", GL_STR_ARG(gl_manifest_path(m, e)),
+                         gl_flow_read_suggestion(&m->r, &near));
+        m->typo_notes_n++;
+    }
 }
 
-static bool is_read(struct field_rows rows, const char *of, gl_str key)
+/* A table, and then the tables in it. */
+static void look_at(struct gl_manifest *m, gl_jnode obj, enum gl_manifest_table_id of)
 {
-    for (size_t i = 0; i < rows.n; i++) {
-        if (gl_str_is(key, rows.first[i].name)) {
-            return true;
-        }
-    }
-    for (size_t i = 0; i < GL_COUNT(also_read); i++) {
-        if (gl_str_is(key, also_read[i].name) && strcmp(of, also_read[i].of) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void look_at(struct gl_manifest *m, gl_jnode obj, const char *of)
-{
-    struct field_rows rows;
+    const struct gl_manifest_table *t = &gl_manifest_tables[of];
 
     if (!gl_json_is(obj, GL_JSON_OBJECT) || m->typo_notes_n >= TYPO_NOTES_MAX) {
         return;
     }
-    rows = rows_of(of);
-    for (gl_jnode e = gl_json_first(m->r.j, obj); e; e = gl_json_after(m->r.j, obj, e)) {
-        gl_str key = gl_json_str(m->r.j, e, m->r.a);
-        struct gl_suggest near;
-
-        if (m->typo_notes_n >= TYPO_NOTES_MAX || key.n < NAME_BYTES_MIN || is_read(rows, of, key)) {
-            continue;
-        }
-        gl_suggest_init(&near, key);
-        for (size_t i = 0; i < rows.n; i++) {
-            gl_suggest_offer(&near, gl_str_of(rows.first[i].name));
-        }
-        if (near.best.n > 0) {
-            gl_manifest_note(m, "%.*s is not read%s", GL_STR_ARG(gl_manifest_path(m, e)),
-                             gl_flow_read_suggestion(&m->r, &near));
-            m->typo_notes_n++;
+    for (gl_jnode e = gl_json_first(m->r.j, obj); e && m->typo_notes_n < TYPO_NOTES_MAX;
+         e = gl_json_after(m->r.j, obj, e)) {
+        look_at_name(m, e, of);
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->rows[i].table != GL_TABLE_NONE) {
+            look_at(m, gl_manifest_get(m, obj, t->rows[i].name), t->rows[i].table);
         }
     }
 }
 
 /* Each of [{...}] or {id: {...}}. */
-static void look_at_each(struct gl_manifest *m, gl_jnode list, const char *of)
+static void look_at_each(struct gl_manifest *m, gl_jnode list, enum gl_manifest_table_id of)
 {
     bool is_list = gl_json_is(list, GL_JSON_ARRAY);
 
@@ -97,66 +64,48 @@ static void look_at_each(struct gl_manifest *m, gl_jnode list, const char *of)
     }
 }
 
-static void look_at_policies(struct gl_manifest *m, gl_jnode obj)
+static void look_at_list(struct gl_manifest *m, gl_jnode list, enum gl_manifest_table_id of)
 {
-    gl_jnode policies = gl_manifest_get(m, obj, "policies");
-
-    look_at(m, policies, "policies");
-    look_at(m, gl_manifest_get(m, policies, "restart"), "restart");
-    look_at(m, gl_manifest_get(m, policies, "reschedule"), "restart");
+    look_at_each(m, gl_json_is(list, GL_JSON_ARRAY) ? list : NULL, of);
 }
 
 static void look_at_agents(struct gl_manifest *m)
 {
-    for (size_t i = 0; i < m->nodes_n && m->typo_notes_n < TYPO_NOTES_MAX; i++) {
-        const struct gl_manifest_node *node = &m->nodes[i];
-
-        look_at(m, node->n, "node");
-        look_at(m, gl_manifest_get(m, node->n, "resources"), "resources");
-        look_at_policies(m, node->n);
-        look_at(m, node->config, "config");
-        look_at(m, gl_manifest_get(m, node->config, "backpressure"), "backpressure");
-    }
-    look_at_each(m, gl_json_is(m->edges_at, GL_JSON_ARRAY) ? m->edges_at : NULL, "edge");
-}
-
-static void look_at_bindings(struct gl_manifest *m)
-{
     gl_jnode b = m->bindings_at;
 
-    look_at_each(m, b, "binding");
-    for (gl_jnode e = gl_json_first(m->r.j, b); e; e = gl_json_after(m->r.j, b, e)) {
-        look_at_each(m, gl_manifest_either(m, gl_json_value(e), "routes", "worker_edges"), "edge");
+    for (size_t i = 0; i < m->nodes_n && m->typo_notes_n < TYPO_NOTES_MAX; i++) {
+        look_at(m, m->nodes[i].n, GL_TABLE_NODE);
+        look_at(m, m->nodes[i].config, GL_TABLE_CONFIG);
     }
-}
-
-static void look_at_control(struct gl_manifest *m, gl_jnode step)
-{
-    gl_jnode control = gl_manifest_get(m, step, "control");
-
-    look_at(m, control, "control");
-    look_at(m, gl_manifest_get(m, control, "retry"), "retry");
+    look_at_list(m, m->edges_at, GL_TABLE_EDGE);
+    look_at_each(m, b, GL_TABLE_BINDING);
+    for (gl_jnode e = gl_json_first(m->r.j, b); e; e = gl_json_after(m->r.j, b, e)) {
+        look_at_each(m, gl_manifest_either(m, gl_json_value(e), "routes", "worker_edges"),
+                     GL_TABLE_EDGE);
+    }
 }
 
 static void look_at_steps(struct gl_manifest *m)
 {
     gl_jnode dynamic = gl_manifest_get(m, m->graph, "dynamic");
-    gl_jnode templates = gl_manifest_get(m, dynamic, "templates");
 
     for (size_t i = 0; i < m->steps_n && m->typo_notes_n < TYPO_NOTES_MAX; i++) {
-        look_at(m, m->steps[i].n, "step");
-        look_at_control(m, m->steps[i].n);
+        look_at(m, m->steps[i].n, GL_TABLE_STEP);
     }
-    look_at_each(m, gl_json_is(m->graph_edges_at, GL_JSON_ARRAY) ? m->graph_edges_at : NULL,
-                 "step_edge");
-    look_at(m, dynamic, "dynamic");
-    look_at(m, gl_manifest_get(m, dynamic, "limits"), "limits");
-    look_at_each(m, templates, "template");
-    for (gl_jnode e = gl_json_first(m->r.j, templates); e;
-         e = gl_json_after(m->r.j, templates, e)) {
-        look_at_control(m, e->is_key ? gl_json_value(e) : e);
+    look_at_list(m, m->graph_edges_at, GL_TABLE_STEP_EDGE);
+    look_at(m, dynamic, GL_TABLE_DYNAMIC);
+    look_at_each(m, gl_manifest_get(m, dynamic, "templates"), GL_TABLE_TEMPLATE);
+    look_at_each(m, gl_manifest_get(m, dynamic, "regions"), GL_TABLE_REGION);
+}
+
+static bool is_documented(gl_str name)
+{
+    const struct gl_manifest_field *f = NULL;
+
+    for (int t = GL_TABLE_NONE + 1; t < GL_TABLE_COUNT && (f == NULL || f->doc == NULL); t++) {
+        f = gl_manifest_field((enum gl_manifest_table_id)t, name);
     }
-    look_at_each(m, gl_manifest_get(m, dynamic, "regions"), "region");
+    return f != NULL && f->doc != NULL;
 }
 
 /* A missing field may be present under a mistyped name. */
@@ -170,12 +119,9 @@ gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char 
     }
     for (gl_jnode e = gl_json_first(m->r.j, obj); e; e = gl_json_after(m->r.j, obj, e)) {
         gl_str name = gl_json_str(m->r.j, e, m->r.a);
-        bool is_known = false;
 
-        for (size_t i = 0; i < gl_manifest_fields_n && !is_known; i++) {
-            is_known = gl_str_is(name, gl_manifest_fields[i].name);
-        }
-        if (!is_known && name.n >= NAME_BYTES_MIN && gl_suggest_distance(name, wanted, 2) <= 2) {
+        if (name.n >= NAME_BYTES_MIN && gl_suggest_distance(name, wanted, 2) <= 2 &&
+            !is_documented(name)) {
             return name;
         }
     }
@@ -275,18 +221,14 @@ static void check_types(struct gl_manifest *m)
 
 void gl_manifest_lint(struct gl_manifest *m)
 {
-    gl_jnode runtime = gl_manifest_get(m, m->root, "runtime");
-
-    look_at(m, m->root, "manifest");
-    look_at(m, m->graph, "workflow");
-    look_at(m, gl_manifest_get(m, m->graph, "graph"), "graph");
+    look_at(m, m->root, GL_TABLE_MANIFEST);
+    look_at(m, m->graph, GL_TABLE_WORKFLOW);
     if (m->form == GL_MANIFEST_CATALOG) {
-        look_at(m, gl_manifest_get(m, m->root, "agents"), "agents");
+        look_at(m, gl_manifest_get(m, m->root, "agents"), GL_TABLE_AGENTS);
     }
-    look_at(m, runtime, "runtime");
-    look_at_policies(m, m->root);
+    look_at(m, gl_manifest_get(m, m->root, "runtime"), GL_TABLE_RUNTIME);
+    look_at(m, gl_manifest_get(m, m->root, "policies"), GL_TABLE_POLICIES);
     look_at_agents(m);
-    look_at_bindings(m);
     look_at_steps(m);
     check_types(m);
 }

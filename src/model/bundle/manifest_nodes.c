@@ -31,9 +31,7 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
 {
     struct gl_manifest_node *node = &m->nodes[m->nodes_n], *same;
 
-    if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an agent (an object), not %s",
-                          gl_json_type_name(n));
+    if (!gl_manifest_expect(m, n, GL_JSON_OBJECT, "an agent (an object)")) {
         return;
     }
     node->id = node_id(m, n);
@@ -95,9 +93,7 @@ static void list_nodes(struct gl_manifest *m)
     gl_jnode n = m->nodes_at;
     uint64_t count = has_bindings ? count_workers(m) : gl_json_is(n, GL_JSON_ARRAY) ? n->count : 0;
 
-    if (n != NULL && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected a list of agents, not %s",
-                          gl_json_type_name(n));
+    if (n != NULL && !gl_manifest_expect(m, n, GL_JSON_ARRAY, "a list of agents")) {
         return;
     }
     if (count == 0 || count > GL_AGENTS_MAX) {
@@ -139,17 +135,6 @@ static bool kind_of(gl_str word, uint8_t *ret)
     return kind >= 0;
 }
 
-static const char *near_kind(struct gl_manifest *m, gl_str word)
-{
-    struct gl_suggest near;
-
-    gl_suggest_init(&near, word);
-    for (size_t i = 0; i < GL_AGENT_KIND_COUNT; i++) {
-        gl_suggest_offer(&near, gl_str_of(gl_agent_kind_words[i]));
-    }
-    return gl_flow_read_suggestion(&m->r, &near);
-}
-
 static void read_kind(struct gl_manifest *m, struct gl_manifest_node *node)
 {
     gl_jnode n = gl_manifest_either(m, node->n, "agent_type", "agentType");
@@ -175,7 +160,8 @@ static void read_kind(struct gl_manifest *m, struct gl_manifest_node *node)
         gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_AGENT_TYPE,
                           "unknown agent type `%.*s`: use executor, aggregator, router, "
                           "sensor or module%s",
-                          GL_STR_ARG(gl_flow_read_clip(word)), near_kind(m, word));
+                          GL_STR_ARG(gl_flow_read_clip(word)),
+                          gl_manifest_near(m, gl_agent_kind_words, word));
     } else {
         node->is_declared = true;
     }
@@ -210,65 +196,15 @@ static void read_template_type(struct gl_manifest *m, const struct gl_manifest_n
     }
 }
 
-/* What is not there yet. */
-
-static void refuse(struct gl_manifest *m, gl_jnode obj, const char *key, const char *what)
+void gl_manifest_runtime_driver(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
-    gl_jnode n = gl_manifest_get(m, obj, key);
-
-    if (gl_manifest_is_set(n)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED, "this release does not support %s",
-                          what);
-    }
-}
-
-static void read_resources(struct gl_manifest *m, gl_jnode node)
-{
-    static const char *const scalars[] = {"cpu_cores", "memory_mb", "disk_mb", "gpu_count"};
-    gl_jnode r = gl_manifest_object(m, node, "resources");
     gl_str driver = {0};
 
-    for (size_t i = 0; i < GL_COUNT(scalars); i++) {
-        gl_jnode n = gl_manifest_get(m, r, scalars[i]);
-
-        if (n != NULL && (!gl_json_is(n, GL_JSON_NUMBER) || gl_json_raw(m->r.j, n).p[0] == '-')) {
-            gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE,
-                              "expected a number of at least 0");
-        } else if (i == 3 && n != NULL && !gl_str_is(gl_json_raw(m->r.j, n), "0") &&
-                   !gl_str_is(gl_json_raw(m->r.j, n), "0.0")) {
-            gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
-                              "this release does not support devices");
-        } else if (i < GL_MANIFEST_IDLE_RESOURCES && n != NULL) {
-            m->idle_resources[i]++;
-        }
-    }
-    refuse(m, r, "devices", "devices");
-    refuse(m, r, "ports", "ports");
-    refuse(m, r, "volumes", "volumes");
-    if (gl_manifest_text(m, r, "runtime_driver", &driver) && !gl_str_is(driver, "host_local")) {
-        gl_manifest_error(m, r, "runtime_driver", GL_REASON_UNSUPPORTED,
+    (void)into;
+    if (gl_manifest_text(m, obj, key, &driver) && !gl_str_is(driver, "host_local")) {
+        gl_manifest_error(m, obj, key, GL_REASON_UNSUPPORTED,
                           "this release does not support the driver `%.*s`, only host_local",
                           GL_STR_ARG(gl_flow_read_clip(driver)));
-    }
-}
-
-static void refuse_of_node(struct gl_manifest *m, gl_jnode n)
-{
-    static const char *const unread[] = {"retry_policy", "checkpoint_policy", "spawn_policy",
-                                         "tool_bindings"};
-
-    read_resources(m, n);
-    refuse(m, n, "constraints", "placement by constraints");
-    refuse(m, n, "services", "a service in the registry");
-    refuse(m, n, "requires_services", "services of the registry");
-    refuse(m, n, "devices", "devices");
-    refuse(m, n, "ports", "ports");
-    refuse(m, n, "volumes", "volumes");
-    for (size_t i = 0; i < GL_COUNT(unread); i++) {
-        if (gl_manifest_is_set(gl_manifest_get(m, n, unread[i])) && gl_manifest_note_has_room(m)) {
-            gl_manifest_note(m, "%.*s.%s is not read by this release",
-                             GL_STR_ARG(gl_manifest_path(m, n)), unread[i]);
-        }
     }
 }
 
@@ -276,16 +212,16 @@ static void compile_node(struct gl_manifest *m, size_t i)
 {
     struct gl_manifest_node *node = &m->nodes[i];
     struct gl_agent_spec *a = &((struct gl_agent_spec *)m->b->agents.items)[i];
+    struct gl_manifest_config c = {.node = node, .unit = gl_flow_graph_step(m->f, i)};
     gl_jnode policies = gl_manifest_object(m, node->n, "policies");
 
     read_kind(m, node);
-    gl_manifest_agent(m, node, a);
-    read_template_type(m, node, a);
-    gl_manifest_process(m, node, a, gl_flow_graph_step(m->f, i));
-    (void)gl_manifest_text(m, node->n, "role", &a->role);
-    if (!gl_manifest_text(m, node->n, "alias", &a->alias)) {
-        (void)gl_manifest_text(m, node->n, "display_name", &a->alias);
-    }
+    gl_manifest_agent(m, node, &c);
+    read_template_type(m, node, &c.agent);
+    gl_manifest_process(m, &c);
+    *a = c.agent;
+    gl_manifest_read(m, GL_TABLE_NODE, node->n, a);
+    gl_manifest_read(m, GL_TABLE_RESOURCES, gl_manifest_object(m, node->n, "resources"), m);
     if (gl_manifest_is_set(gl_manifest_get(m, policies, "restart")) ||
         gl_manifest_get(m, policies, "max_agent_restart_attempts") != NULL) {
         a->has_restart = true;
@@ -295,24 +231,23 @@ static void compile_node(struct gl_manifest *m, size_t i)
     if (m->b->policies.recovery_mode == GL_RECOVERY_MANUAL_RECOVER) {
         a->restart.attempts = 0;
     }
-    refuse_of_node(m, node->n);
 }
 
 /* What agents ask for and nothing measures. */
 static void note_resources(struct gl_manifest *m)
 {
-    static const struct {
-        const char *field, *what;
-    } idle[GL_MANIFEST_IDLE_RESOURCES] = {
-        {"cpu_cores", "processor time"}, {"memory_mb", "memory"}, {"disk_mb", "disk space"}};
+    const struct gl_manifest_table *t = &gl_manifest_tables[GL_TABLE_RESOURCES];
 
-    for (size_t i = 0; i < GL_COUNT(idle); i++) {
-        if (m->idle_resources[i] > 0) {
+    for (size_t i = 0; i < t->n; i++) {
+        uint32_t n = t->rows[i].how == GL_READ_COUNTED
+                         ? *(const uint32_t *)((const char *)m + t->rows[i].at)
+                         : 0;
+
+        if (n > 0) {
             gl_manifest_note(m,
                              "resources.%s of %u agent%s has no effect: %s is neither limited nor "
                              "reserved",
-                             idle[i].field, m->idle_resources[i],
-                             m->idle_resources[i] == 1 ? "" : "s", idle[i].what);
+                             t->rows[i].name, n, n == 1 ? "" : "s", t->rows[i].what);
         }
     }
 }

@@ -4,23 +4,16 @@
 
 enum { MINUTE_MS = 60000 };
 
-static const char *const mode_words[] = {"fail", "delay", NULL};
-
 /* A table like `restart` or `reschedule`; absent fields stay as they are. */
 static void read_restart(struct gl_manifest *m, gl_jnode n, struct gl_restart *r)
 {
-    uint8_t mode = r->waits ? 1 : 0;
+    gl_ms longest = r->max_delay_ms;
 
-    (void)gl_manifest_u32(m, n, "attempts", 0, GL_ATTEMPTS_MAX, &r->attempts);
-    (void)gl_manifest_ms(m, n, "interval_ms", 0, &r->interval_ms);
-    (void)gl_manifest_ms(m, n, "delay_ms", 0, &r->delay_ms);
-    (void)gl_manifest_word(m, n, "delay_function", gl_delay_words, &r->delay_function);
-    if (!gl_manifest_ms(m, n, "max_delay_ms", 0, &r->max_delay_ms) &&
-        r->max_delay_ms < r->delay_ms) {
-        r->max_delay_ms = r->delay_ms;
+    r->max_delay_ms = -1;
+    gl_manifest_read(m, GL_TABLE_RESTART, n, r);
+    if (r->max_delay_ms < 0) { /* not written */
+        r->max_delay_ms = longest > r->delay_ms ? longest : r->delay_ms;
     }
-    (void)gl_manifest_word(m, n, "mode", mode_words, &mode);
-    r->waits = mode == 1;
 }
 
 /* Work moves to another machine with its job, and when its node is lost: nothing to limit. */
@@ -43,11 +36,12 @@ static void check_reschedule(struct gl_manifest *m, gl_jnode policies)
 void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r)
 {
     gl_jnode n = gl_manifest_object(m, policies, "restart");
+    int64_t attempts;
 
     read_restart(m, n, r);
-    if (gl_manifest_get(m, n, "attempts") == NULL) {
-        (void)gl_manifest_u32(m, policies, "max_agent_restart_attempts", 0, GL_ATTEMPTS_MAX,
-                              &r->attempts);
+    if (gl_manifest_get(m, n, "attempts") == NULL &&
+        gl_manifest_int(m, policies, "max_agent_restart_attempts", 0, GL_ATTEMPTS_MAX, &attempts)) {
+        r->attempts = (uint32_t)attempts;
     }
     check_reschedule(m, policies);
 }
@@ -66,8 +60,9 @@ static void usual_restart(const struct gl_policies *p, struct gl_restart *r)
     };
 }
 
-static void read_type(struct gl_manifest *m, gl_jnode obj, const char *key, uint8_t *ret)
+void gl_manifest_job_type(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
+    struct gl_policies *p = into;
     gl_jnode n = gl_manifest_get(m, obj, key);
     gl_str word = gl_json_str(m->r.j, n, m->r.a);
 
@@ -79,26 +74,16 @@ static void read_type(struct gl_manifest *m, gl_jnode obj, const char *key, uint
             GL_STR_ARG(word));
         return;
     }
-    (void)gl_manifest_word(m, obj, key, gl_job_type_words, ret);
+    (void)gl_manifest_word(m, obj, key, gl_job_type_words, &p->job_type);
 }
 
+/* The job type of the root has been read: that of the table comes before it. */
 void gl_manifest_policies(struct gl_manifest *m)
 {
-    static const char *const strategies[] = {"binpack", "spread", NULL};
     gl_jnode n = gl_manifest_object(m, m->root, "policies");
     struct gl_policies *p = &m->b->policies;
-    uint8_t strategy;
-    bool is_daemon = false;
 
-    (void)gl_manifest_bool(m, m->root, "daemon", &is_daemon);
-    p->job_type = is_daemon ? GL_TYPE_SERVICE : GL_TYPE_BATCH;
-    read_type(m, m->root, "type", &p->job_type);
-    read_type(m, m->root, "job_type", &p->job_type);
-    read_type(m, n, "job_type", &p->job_type);
-    (void)gl_manifest_word(m, n, "recovery_mode", gl_recovery_words, &p->recovery_mode);
-    if (gl_manifest_word(m, n, "strategy", strategies, &strategy)) {
-        gl_manifest_note(m, "policies.strategy has no effect: nodes with free slots take jobs");
-    }
+    gl_manifest_read(m, GL_TABLE_POLICIES, n, p);
     usual_restart(p, &p->restart);
     gl_manifest_restart(m, n, &p->restart);
     if (p->recovery_mode == GL_RECOVERY_MANUAL_RECOVER) {

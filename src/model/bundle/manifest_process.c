@@ -20,36 +20,31 @@ static gl_str last_part(gl_str s)
     return part;
 }
 
-static void refuse_runner(struct gl_manifest *m, gl_jnode config, gl_str name, const char *what)
+static void refuse_runner(struct gl_manifest *m, const struct gl_manifest_config *c,
+                          const char *what)
 {
-    gl_manifest_error(m, config, "runner_module", GL_REASON_UNSUPPORTED,
+    gl_manifest_error(m, c->node->config, "runner_module", GL_REASON_UNSUPPORTED,
                       "this release does not support %s (%.*s); "
                       "use MirrorNeuron.Runner.HostLocal, a process of the node",
-                      what, GL_STR_ARG(gl_flow_read_clip(name)));
+                      what, GL_STR_ARG(gl_flow_read_clip(c->runner)));
 }
 
-static void read_runner(struct gl_manifest *m, const struct gl_manifest_node *node,
-                        struct gl_agent_spec *a)
+static void pick_runner(struct gl_manifest *m, struct gl_manifest_config *c)
 {
-    gl_str name = {0}, part;
+    gl_str part = last_part(c->runner);
 
-    if (!gl_manifest_text(m, node->config, "runner_module", &name)) {
-        if (gl_manifest_get(m, node->config, "runner_module") == NULL) {
-            m->unnamed_runner = m->unnamed_runners_n++ == 0 ? node->id : m->unnamed_runner;
-        }
-        return;
-    }
-    part = last_part(name);
-    if (gl_str_is(part, "HostLocal") || gl_str_is(part, "host_local")) {
-        a->runner = GL_S("host_local");
+    if (c->runner.n == 0) {
+        m->unnamed_runner = m->unnamed_runners_n++ == 0 ? c->node->id : m->unnamed_runner;
+    } else if (gl_str_is(part, "HostLocal") || gl_str_is(part, "host_local")) {
+        c->agent.runner = GL_S("host_local");
     } else if (gl_str_is(part, "DockerWorker") || gl_str_is(part, "docker_worker")) {
-        refuse_runner(m, node->config, name, "a container");
+        refuse_runner(m, c, "a container");
     } else if (gl_str_is(part, "OpenShell") || gl_str_is(part, "openshell")) {
-        refuse_runner(m, node->config, name, "a sandbox");
+        refuse_runner(m, c, "a sandbox");
     } else {
-        gl_manifest_error(m, node->config, "runner_module", GL_REASON_UNKNOWN_RUNNER,
+        gl_manifest_error(m, c->node->config, "runner_module", GL_REASON_UNKNOWN_RUNNER,
                           "unknown runner `%.*s`; use MirrorNeuron.Runner.HostLocal",
-                          GL_STR_ARG(gl_flow_read_clip(name)));
+                          GL_STR_ARG(gl_flow_read_clip(c->runner)));
     }
 }
 
@@ -74,10 +69,10 @@ static bool read_argument(struct gl_manifest *m, gl_jnode n, gl_str *ret)
     return true;
 }
 
-static void read_command(struct gl_manifest *m, const struct gl_manifest_node *node,
-                         struct gl_step_spec *u)
+void gl_manifest_command(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
-    gl_jnode n = gl_manifest_get(m, node->config, "command");
+    struct gl_step_spec *u = ((struct gl_manifest_config *)into)->unit;
+    gl_jnode n = gl_manifest_get(m, obj, key);
     gl_str *argv = GL_NEW_ARRAY(m->r.a, gl_str, gl_json_is(n, GL_JSON_ARRAY) ? n->count + 1 : 3);
     size_t i = 0;
 
@@ -152,10 +147,12 @@ static bool add_skills(struct gl_manifest *m, gl_str *entry)
     return true;
 }
 
-static void read_env(struct gl_manifest *m, const struct gl_manifest_node *node,
-                     struct gl_step_spec *u)
+/* After the command: the two have a limit together. */
+void gl_manifest_environment(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
-    gl_jnode n = gl_manifest_object(m, node->config, "environment");
+    const struct gl_manifest_node *node = ((struct gl_manifest_config *)into)->node;
+    struct gl_step_spec *u = ((struct gl_manifest_config *)into)->unit;
+    gl_jnode n = gl_manifest_object(m, obj, key);
     gl_str *env = GL_NEW_ARRAY(m->r.a, gl_str, (n != NULL ? n->count : 0) + 1);
     bool has_skills = m->skills_path.n == 0;
     size_t i = 0;
@@ -204,26 +201,24 @@ static bool is_below(gl_str path, gl_str root, gl_str *ret)
     return ret->n == 0 || ret->p[0] == '/';
 }
 
-static void read_workdir(struct gl_manifest *m, const struct gl_manifest_node *node,
-                         struct gl_step_spec *u)
+static void place_workdir(struct gl_manifest *m, const struct gl_manifest_config *c)
 {
-    gl_str root = GL_S(workspace_default), path = {0}, below;
+    gl_str root = c->workspace, path = without_slash(c->workdir), below;
+    struct gl_step_spec *u = c->unit;
 
     u->cwd = GL_S(GL_MANIFEST_WORK);
-    (void)gl_manifest_text(m, node->config, "sandbox_upload_path", &root);
-    if (!gl_manifest_text(m, node->config, "workdir", &path)) {
+    if (path.n == 0) {
         return;
     }
-    path = without_slash(path);
     if (path.p[0] != '/' || path.n >= 4000 || !gl_manifest_is_program_text(path)) {
-        gl_manifest_error(m, node->config, "workdir", GL_REASON_NOT_ABSOLUTE,
+        gl_manifest_error(m, c->node->config, "workdir", GL_REASON_NOT_ABSOLUTE,
                           "expected an absolute path: %.*s and what is below it are the workspace",
                           GL_STR_ARG(gl_flow_read_clip(root)));
     } else if (!is_below(path, without_slash(root), &below)) {
         u->cwd = path;
     } else if (below.n > 0 &&
                !gl_flow_check_file_path((gl_str){.p = below.p + 1, .n = below.n - 1})) {
-        gl_manifest_error(m, node->config, "workdir", GL_REASON_LEADS_OUT,
+        gl_manifest_error(m, c->node->config, "workdir", GL_REASON_LEADS_OUT,
                           "it is outside the workspace");
     } else {
         u->cwd = gl_str_fmt(m->r.a, GL_MANIFEST_WORK "%.*s", GL_STR_ARG(below));
@@ -261,76 +256,56 @@ static bool is_external(struct gl_manifest *m, gl_jnode n)
     return found;
 }
 
-static uint8_t read_safety(struct gl_manifest *m, const struct gl_manifest_node *node)
+void gl_manifest_side_effects(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
-    static const char *const unsafe[] = {"manual_review_on_recovery", "requires_approval",
-                                         "unsafe"};
-    static const char *const safe[] = {"safe_to_retry", "idempotent"};
-    static const char *const keys[] = {"idempotency_key", "recovery_idempotency_key"};
-    gl_jnode c = node->config;
-    bool is_safe = false, is_unsafe = is_external(m, gl_manifest_get(m, c, "side_effect")) ||
-                                      is_external(m, gl_manifest_get(m, c, "side_effects"));
+    struct gl_manifest_config *c = into;
 
-    for (size_t i = 0; i < GL_COUNT(unsafe); i++) {
-        bool mark = false;
-
-        (void)gl_manifest_bool(m, c, unsafe[i], &mark);
-        is_unsafe = is_unsafe || mark;
+    if (is_external(m, gl_manifest_get(m, obj, key))) {
+        c->marks |= GL_MARKED_UNSAFE;
     }
-    for (size_t i = 0; i < GL_COUNT(safe); i++) {
-        bool mark = false;
-
-        if (gl_manifest_bool(m, c, safe[i], &mark)) {
-            is_safe = is_safe || mark;
-            is_unsafe = is_unsafe || !mark;
-        }
-    }
-    for (size_t i = 0; i < GL_COUNT(keys); i++) {
-        gl_str key;
-
-        is_safe = gl_manifest_text(m, c, keys[i], &key) || is_safe;
-    }
-    return is_safe && !is_unsafe ? GL_SAFETY_IDEMPOTENT : GL_SAFETY_UNSAFE;
 }
 
-static void read_pool(struct gl_manifest *m, const struct gl_manifest_node *node,
-                      struct gl_step_spec *u)
+static void name_pool(struct gl_manifest *m, const struct gl_manifest_config *c)
 {
-    gl_str pool = GL_S("default");
-
-    (void)gl_manifest_text(m, node->config, "pool", &pool);
-    u->pool = gl_str_fmt(m->r.a, "executor.%.*s", GL_STR_ARG(pool));
-    if (!gl_str_is_id(u->pool)) {
-        gl_manifest_error(m, node->config, "pool", GL_REASON_NAME_INVALID,
+    c->unit->pool = gl_str_fmt(m->r.a, "executor.%.*s", GL_STR_ARG(c->pool));
+    if (!gl_str_is_id(c->unit->pool)) {
+        gl_manifest_error(m, c->node->config, "pool", GL_REASON_NAME_INVALID,
                           "a pool's name has letters, digits, _ . and -, not more than %d",
                           GL_ID_BYTES_MAX - 9);
     }
-    (void)gl_manifest_u32(m, node->config, "pool_slots", 1, GL_SLOTS_MAX, &u->slots);
 }
 
-void gl_manifest_process(struct gl_manifest *m, const struct gl_manifest_node *node,
-                         struct gl_agent_spec *agent, struct gl_step_spec *ret)
+static void compile_worker(struct gl_manifest *m, struct gl_manifest_config *c)
 {
-    bool is_worker = node->kind == GL_AGENT_EXECUTOR;
+    c->workspace = GL_S(workspace_default);
+    c->pool = GL_S("default");
+    c->slots = 1;
+    gl_manifest_read(m, GL_TABLE_EXECUTOR, c->node->config, c);
+    pick_runner(m, c);
+    place_workdir(m, c);
+    name_pool(m, c);
+    gl_manifest_uploads(m, c->node, &c->agent);
+    c->marks |= c->idempotency_key.n > 0 ? GL_MARKED_SAFE : 0;
+    c->unit->safety = c->marks == GL_MARKED_SAFE ? GL_SAFETY_IDEMPOTENT : GL_SAFETY_UNSAFE;
+    c->unit->timeout_ms = c->timeout_ms;
+    c->unit->slots = c->slots;
+}
 
-    ret->id = gl_str_fmt(m->r.a, "@%.*s", GL_STR_ARG(node->id));
-    ret->driver = is_worker                       ? GL_S("worker")
-                  : node->kind == GL_AGENT_MODULE ? GL_S("module")
-                                                  : GL_S("relay");
-    ret->pool = GL_S("default");
-    ret->slots = 1;
-    ret->grace_ms = GL_GRACE_MS;
-    ret->retry = GL_FLOW_RETRY_DEFAULT;
-    ret->safety = GL_SAFETY_IDEMPOTENT;
-    agent->pass_env = gl_manifest_texts(m, node->config, "pass_env");
-    if (is_worker) {
-        read_runner(m, node, agent);
-        read_command(m, node, ret);
-        read_env(m, node, ret);
-        read_workdir(m, node, ret);
-        read_pool(m, node, ret);
-        gl_manifest_uploads(m, node, agent);
-        ret->safety = read_safety(m, node);
-        ret->timeout_ms = node->timeout_ms;
+void gl_manifest_process(struct gl_manifest *m, struct gl_manifest_config *c)
+{
+    struct gl_step_spec *unit = c->unit;
+    uint8_t kind = c->node->kind;
+
+    unit->id = gl_str_fmt(m->r.a, "@%.*s", GL_STR_ARG(c->node->id));
+    unit->driver = kind == GL_AGENT_EXECUTOR ? GL_S("worker")
+                   : kind == GL_AGENT_MODULE ? GL_S("module")
+                                             : GL_S("relay");
+    unit->pool = GL_S("default");
+    unit->slots = 1;
+    unit->grace_ms = GL_GRACE_MS;
+    unit->retry = GL_FLOW_RETRY_DEFAULT;
+    unit->safety = GL_SAFETY_IDEMPOTENT;
+    if (kind == GL_AGENT_EXECUTOR) {
+        compile_worker(m, c);
     }
 }

@@ -131,6 +131,36 @@ const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *k
     return gl_flow_read_suggestion(&m->r, &near);
 }
 
+void gl_manifest_unknown(struct gl_manifest *m, gl_jnode n, enum gl_reason reason, const char *what,
+                         const struct gl_map *known, gl_str word)
+{
+    gl_manifest_error(m, n, NULL, reason, "there is no %s `%.*s`%s", what,
+                      GL_STR_ARG(gl_flow_read_clip(word)), gl_manifest_suggestion(m, known, word));
+}
+
+bool gl_manifest_check_step_id(struct gl_manifest *m, gl_jnode n, gl_str id)
+{
+    if (id.n == 0 || id.p[0] == '@' || !gl_str_is_step_id(id)) {
+        gl_manifest_error(
+            m, n, "id", GL_REASON_NAME_INVALID,
+            "an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins with a "
+            "letter, a digit or _");
+        return false;
+    }
+    return true;
+}
+
+bool gl_manifest_expect(struct gl_manifest *m, gl_jnode n, enum gl_json_type type, const char *what)
+{
+    bool ret = gl_json_is(n, type);
+
+    if (!ret) {
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected %s, not %s", what,
+                          gl_json_type_name(n));
+    }
+    return ret;
+}
+
 /* Values. */
 
 gl_jnode gl_manifest_get(struct gl_manifest *m, gl_jnode obj, const char *key)
@@ -219,24 +249,7 @@ bool gl_manifest_int(struct gl_manifest *m, gl_jnode obj, const char *key, int64
     return true;
 }
 
-bool gl_manifest_u32(struct gl_manifest *m, gl_jnode obj, const char *key, uint32_t lo, uint32_t hi,
-                     uint32_t *ret)
-{
-    int64_t v;
-
-    if (!gl_manifest_int(m, obj, key, lo, hi, &v)) {
-        return false;
-    }
-    *ret = (uint32_t)v;
-    return true;
-}
-
-bool gl_manifest_ms(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo, gl_ms *ret)
-{
-    return gl_manifest_int(m, obj, key, lo, GL_MANIFEST_SPAN_MS_MAX, ret);
-}
-
-bool gl_manifest_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo, gl_ms *ret)
+static bool read_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo, gl_ms *ret)
 {
     gl_jnode n = gl_manifest_get(m, obj, key);
     gl_ms v;
@@ -272,6 +285,17 @@ bool gl_manifest_bool(struct gl_manifest *m, gl_jnode obj, const char *key, bool
     return true;
 }
 
+const char *gl_manifest_near(struct gl_manifest *m, const char *const *words, gl_str word)
+{
+    struct gl_suggest near;
+
+    gl_suggest_init(&near, word);
+    for (size_t i = 0; words[i] != NULL; i++) {
+        gl_suggest_offer(&near, gl_str_of(words[i]));
+    }
+    return gl_flow_read_suggestion(&m->r, &near);
+}
+
 bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
                       const char *const *words, uint8_t *ret)
 {
@@ -279,7 +303,6 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
     gl_str word = gl_json_str(m->r.j, n, m->r.a);
     int found = gl_schema_word(words, word);
     struct gl_buf list = {0};
-    struct gl_suggest near;
 
     if (n == NULL) {
         return false;
@@ -292,14 +315,12 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
         wrong_type(m, n, "a word");
         return false;
     }
-    gl_suggest_init(&near, word);
     for (size_t i = 0; words[i] != NULL; i++) {
-        gl_suggest_offer(&near, gl_str_of(words[i]));
         gl_buf_fmt(&list, "%s%s", i > 0 ? ", " : "", words[i]);
     }
     gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_WORD, "`%.*s` is not %s%.*s%s",
                       GL_STR_ARG(gl_flow_read_clip(word)), words[1] != NULL ? "one of " : "",
-                      GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_suggestion(&m->r, &near));
+                      GL_STR_ARG(gl_buf_view(&list)), gl_manifest_near(m, words, word));
     gl_buf_done(&list);
     return false;
 }
@@ -402,4 +423,138 @@ bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes)
     }
     m->expansion_bytes = GL_FLOW_BYTES_MAX + 1;
     return false;
+}
+
+/* Fields, by the rows of manifest_fields.c. */
+
+static void read_idle(struct gl_manifest *m, gl_jnode n, const struct gl_manifest_field *f,
+                      uint32_t *count)
+{
+    gl_str number = gl_json_raw(m->r.j, n);
+
+    if (!gl_json_is(n, GL_JSON_NUMBER) || number.p[0] == '-') {
+        gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE, "expected a number of at least 0");
+    } else if (f->how == GL_READ_COUNTED) {
+        ++*count;
+    } else if (!gl_str_is(number, "0") && !gl_str_is(number, "0.0")) {
+        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED, "this release does not support %s",
+                          f->what);
+    }
+}
+
+static void refuse(struct gl_manifest *m, gl_jnode obj, gl_jnode n, const char *what)
+{
+    if (gl_manifest_is_set(n)) {
+        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED, "this release does not support %s%s",
+                          what, obj == m->root ? ": the bundle cannot run as intended" : "");
+    }
+}
+
+static void read_reference(struct gl_manifest *m, gl_jnode n, enum gl_reason reason,
+                           const char *what, const struct gl_map *known, gl_str *ret)
+{
+    gl_str id = gl_json_str(m->r.j, n, m->r.a);
+
+    if (gl_map_find(known, id) != NULL) {
+        *ret = id;
+    } else {
+        gl_manifest_unknown(m, n, reason, what, known, id);
+    }
+}
+
+/* False: it is absent, or wrong. */
+static bool read_field(struct gl_manifest *m, const struct gl_manifest_field *f, gl_jnode obj,
+                       const char *key, void *into)
+{
+    void *at = (char *)into + f->at;
+    gl_jnode n = gl_manifest_get(m, obj, key);
+    int64_t number;
+    uint8_t word;
+    bool value;
+
+    if (f->how == GL_READ_BY_HAND) { /* it may look at a null */
+        f->read(m, obj, key, into);
+        return true;
+    }
+    if (n == NULL) {
+        return false;
+    }
+    switch (f->how) {
+    case GL_READ_NOT:
+    case GL_READ_BY_HAND:
+    case GL_READ_SEEN:
+        break;
+    case GL_READ_TEXT:
+        return gl_manifest_text(m, obj, key, at);
+    case GL_READ_AGENT:
+        read_reference(m, n, GL_REASON_UNKNOWN_AGENT, "agent", &m->by_id, at);
+        break;
+    case GL_READ_STEP:
+        read_reference(m, n, GL_REASON_UNKNOWN_STEP, "step", &m->steps_by, at);
+        break;
+    case GL_READ_TEXTS:
+        *(struct gl_strs *)at = gl_manifest_texts(m, obj, key);
+        break;
+    case GL_READ_FLAGS:
+        if (!gl_manifest_bool(m, obj, key, &value)) {
+            return false;
+        }
+        *(uint8_t *)at |= (uint8_t)(value ? f->min : f->max);
+        break;
+    case GL_READ_U32:
+        if (!gl_manifest_int(m, obj, key, f->min, f->max, &number)) {
+            return false;
+        }
+        *(uint32_t *)at = (uint32_t)number;
+        break;
+    case GL_READ_MS:
+        return gl_manifest_int(m, obj, key, f->min, f->max, at);
+    case GL_READ_SECONDS:
+        return read_seconds(m, obj, key, f->min, at);
+    case GL_READ_WORD:
+        return gl_manifest_word(m, obj, key, f->words, at);
+    case GL_READ_CHECKED:
+        return gl_manifest_word(m, obj, key, f->words, &word);
+    case GL_READ_COUNTED:
+    case GL_READ_ZERO:
+        read_idle(m, n, f, at);
+        break;
+    case GL_READ_REFUSED:
+        refuse(m, obj, n, f->what);
+        break;
+    }
+    return true;
+}
+
+static void note_field(struct gl_manifest *m, gl_jnode obj, const struct gl_manifest_field *f)
+{
+    gl_str path;
+
+    if (gl_manifest_is_set(gl_manifest_get(m, obj, f->name)) && gl_manifest_note_has_room(m)) {
+        path = gl_manifest_path(m, obj);
+        gl_manifest_note(m, "%.*s%s%s %s", GL_STR_ARG(path), path.n > 0 ? "." : "", f->name,
+                         f->note);
+    }
+}
+
+void gl_manifest_read(struct gl_manifest *m, enum gl_manifest_table_id of, gl_jnode obj, void *into)
+{
+    for (size_t i = 0; i < gl_manifest_tables[of].n; i++) {
+        const struct gl_manifest_field *f = &gl_manifest_tables[of].rows[i];
+        bool is_there;
+
+        if (f->how == GL_READ_NOT) {
+            continue;
+        }
+        is_there = read_field(m, f, obj, f->name, into) ||
+                   (f->missing != NULL && gl_manifest_get(m, obj, f->name) != NULL) ||
+                   (f->alias != NULL && (read_field(m, f, obj, f->alias, into) ||
+                                         gl_manifest_get(m, obj, f->alias) != NULL));
+        if (!is_there && f->missing != NULL) {
+            gl_manifest_error(m, obj, f->name, GL_REASON_MISSING, "it is missing: %s", f->missing);
+        }
+        if (f->note != NULL) {
+            note_field(m, obj, f);
+        }
+    }
 }

@@ -32,6 +32,28 @@ struct gl_manifest_node {
     uint32_t max_attempts;
 };
 
+enum gl_manifest_mark { GL_MARKED_SAFE = 1, GL_MARKED_UNSAFE = 2 };
+
+/* What the config of a node says, while it is compiled. */
+struct gl_manifest_config {
+    const struct gl_manifest_node *node;
+    struct gl_agent_spec agent;
+    gl_ms timeout_ms;
+    /* Of an executor only. */
+    struct gl_step_spec *unit;
+    gl_str runner, pool, workspace, workdir, idempotency_key; /* as written */
+    uint32_t slots;
+    uint8_t marks; /* what it says of running twice: enum gl_manifest_mark */
+};
+
+/* What the control of a step says; 0 and -1: nothing. */
+struct gl_manifest_control_fields {
+    uint8_t failure_policy;
+    bool is_optional;
+    gl_ms timeout_ms, beacon_timeout_ms, backoff_ms;
+    uint32_t max_attempts;
+};
+
 struct gl_manifest_step {
     gl_jnode n;
     gl_str id;
@@ -83,6 +105,9 @@ struct gl_manifest {
 /* `key`: of a field of `n` that is missing or wrong as a whole; NULL: `n` itself. */
 void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum gl_reason reason,
                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Read `obj` (NULL: absent) by the rows of `of` into the struct they belong to. */
+void gl_manifest_read(struct gl_manifest *m, enum gl_manifest_table_id of, gl_jnode obj,
+                      void *into);
 /* Record a note: something is accepted, but has another effect than it says. */
 void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -91,6 +116,14 @@ bool gl_manifest_note_has_room(const struct gl_manifest *m); /* will the next no
 gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n);
 /* "; did you mean `x`?" out of a map's keys, or nothing. */
 const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *known, gl_str word);
+/* The error that there is no `what` with that name, with a suggestion. */
+void gl_manifest_unknown(struct gl_manifest *m, gl_jnode n, enum gl_reason reason, const char *what,
+                         const struct gl_map *known, gl_str word);
+/* False with an error: `id`, of `n`, is not what a step may be called. */
+bool gl_manifest_check_step_id(struct gl_manifest *m, gl_jnode n, gl_str id);
+/* False with an error: it is not of that type. */
+bool gl_manifest_expect(struct gl_manifest *m, gl_jnode n, enum gl_json_type type,
+                        const char *what);
 
 gl_jnode gl_manifest_get(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* The first of two names that is there. */
@@ -103,14 +136,11 @@ bool gl_manifest_is_set(gl_jnode n);
 bool gl_manifest_text(struct gl_manifest *m, gl_jnode obj, const char *key, gl_str *ret);
 bool gl_manifest_int(struct gl_manifest *m, gl_jnode obj, const char *key, int64_t lo, int64_t hi,
                      int64_t *ret);
-bool gl_manifest_u32(struct gl_manifest *m, gl_jnode obj, const char *key, uint32_t lo, uint32_t hi,
-                     uint32_t *ret);
-bool gl_manifest_ms(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo, gl_ms *ret);
-bool gl_manifest_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, gl_ms lo,
-                         gl_ms *ret);
 bool gl_manifest_bool(struct gl_manifest *m, gl_jnode obj, const char *key, bool *ret);
 bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
                       const char *const *words, uint8_t *ret);
+/* "; did you mean `x`?" out of `words`, or nothing. */
+const char *gl_manifest_near(struct gl_manifest *m, const char *const *words, gl_str word);
 gl_jnode gl_manifest_object(struct gl_manifest *m, gl_jnode obj, const char *key);
 gl_jnode gl_manifest_list(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* A list of texts; one text is a list of one. */
@@ -130,8 +160,7 @@ void gl_manifest_merge(const struct gl_json *ju, gl_jnode under, const struct gl
                        gl_jnode over, struct gl_buf *out);
 
 /* The parts, in this order. */
-bool gl_manifest_find_form(struct gl_manifest *m);          /* the form, and where its parts are */
-void gl_manifest_refuse_unsupported(struct gl_manifest *m); /* errors for unsupported features */
+bool gl_manifest_find_form(struct gl_manifest *m); /* the form, and where its parts are */
 void gl_manifest_policies(struct gl_manifest *m);
 void gl_manifest_nodes(struct gl_manifest *m);
 void gl_manifest_edges(struct gl_manifest *m);
@@ -144,9 +173,8 @@ void gl_manifest_seeds(struct gl_manifest *m);
 void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r);
 /* Of manifest_agent.c and manifest_process.c: what a node's config says. */
 void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
-                       struct gl_agent_spec *ret);
-void gl_manifest_process(struct gl_manifest *m, const struct gl_manifest_node *node,
-                         struct gl_agent_spec *agent, struct gl_step_spec *ret);
+                       struct gl_manifest_config *c);
+void gl_manifest_process(struct gl_manifest *m, struct gl_manifest_config *c);
 /* Of manifest_lint.c: notes about fields that look mistyped. Call it after all other parts. */
 void gl_manifest_lint(struct gl_manifest *m);
 /* A field of `obj` that is not read and nearly called `key`, which is missing; none: empty. */
@@ -165,6 +193,14 @@ void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
                       struct gl_step_spec *ret);
 /* The agents of a step or template; none: an error was noted. */
 struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_str id);
+/* The readers that rows of manifest_fields.c name: `key` of `obj` goes into the struct of its
+ * table.
+ */
+typedef void gl_manifest_reader(struct gl_manifest *m, gl_jnode obj, const char *key, void *into);
+gl_manifest_reader gl_manifest_job_type, gl_manifest_runtime_driver, gl_manifest_output,
+    gl_manifest_module, gl_manifest_python, gl_manifest_command, gl_manifest_environment,
+    gl_manifest_side_effects, gl_manifest_conditions, gl_manifest_multiplier, gl_manifest_accepts;
+
 /* Of manifest_forms.c: the id of a worker of a binding, and its kind. */
 gl_str gl_manifest_worker_id(struct gl_manifest *m, gl_jnode worker);
 uint8_t gl_manifest_worker_kind(struct gl_manifest *m, gl_jnode worker);

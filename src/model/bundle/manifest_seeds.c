@@ -232,10 +232,8 @@ static void seed_named(struct seeder *s, struct gl_strs named, struct gl_map *do
         if (node == NULL) {
             gl_jnode at = m->entrypoints_at != NULL ? m->entrypoints_at : m->bindings_at;
 
-            gl_manifest_error(m, gl_manifest_element(m, at, i), NULL, GL_REASON_UNKNOWN_AGENT,
-                              "there is no agent `%.*s`%s",
-                              GL_STR_ARG(gl_flow_read_clip(named.items[i])),
-                              gl_manifest_suggestion(m, &m->by_id, named.items[i]));
+            gl_manifest_unknown(m, gl_manifest_element(m, at, i), GL_REASON_UNKNOWN_AGENT, "agent",
+                                &m->by_id, named.items[i]);
         } else if (gl_map_find(done, node->id) == NULL) {
             gl_map_add(done, node->id, node);
             seed_agent(s, node->id);

@@ -83,10 +83,8 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
         if (gl_map_find(&m->by_id, all.items[i]) == NULL) {
             gl_jnode list = gl_manifest_get(m, step, "agent_ids");
 
-            gl_manifest_error(m, gl_manifest_element(m, list, i), NULL, GL_REASON_UNKNOWN_AGENT,
-                              "there is no agent `%.*s`%s",
-                              GL_STR_ARG(gl_flow_read_clip(all.items[i])),
-                              gl_manifest_suggestion(m, &m->by_id, all.items[i]));
+            gl_manifest_unknown(m, gl_manifest_element(m, list, i), GL_REASON_UNKNOWN_AGENT,
+                                "agent", &m->by_id, all.items[i]);
             return (struct gl_strs){0};
         }
     }
@@ -111,9 +109,7 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
 
 static bool read_id(struct gl_manifest *m, struct gl_manifest_step *s)
 {
-    if (!gl_json_is(s->n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, s->n, NULL, GL_REASON_WRONG_TYPE, "expected a step, not %s",
-                          gl_json_type_name(s->n));
+    if (!gl_manifest_expect(m, s->n, GL_JSON_OBJECT, "a step")) {
         return false;
     }
     if (gl_manifest_get(m, s->n, "id") == NULL) {
@@ -123,11 +119,7 @@ static bool read_id(struct gl_manifest *m, struct gl_manifest_step *s)
     if (!gl_manifest_text(m, s->n, "id", &s->id)) {
         return false;
     }
-    if (s->id.p[0] == '@' || !gl_str_is_step_id(s->id)) {
-        gl_manifest_error(
-            m, s->n, "id", GL_REASON_NAME_INVALID,
-            "an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins with a "
-            "letter, a digit or _");
+    if (!gl_manifest_check_step_id(m, s->n, s->id)) {
         return false;
     }
     if (gl_map_find(&m->steps_by, s->id) != NULL) {
@@ -142,9 +134,7 @@ static gl_jnode step_list(struct gl_manifest *m)
 {
     gl_jnode n = m->steps_at;
 
-    if (n != NULL && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected a list of steps, not %s",
-                          gl_json_type_name(n));
+    if (n != NULL && !gl_manifest_expect(m, n, GL_JSON_ARRAY, "a list of steps")) {
         return NULL;
     }
     if (n != NULL && n->count + m->nodes_n > GL_STEPS_MAX) {
@@ -176,29 +166,26 @@ void gl_manifest_steps(struct gl_manifest *m)
 
 /* Edges. */
 
-static uint32_t read_accepts(struct gl_manifest *m, gl_jnode edge)
+void gl_manifest_accepts(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
     static const char *const words[] = {"done", "completed", "partial", "skipped", "failed", NULL};
     static const uint8_t bits[] = {GL_ACCEPT_DONE, GL_ACCEPT_DONE, GL_ACCEPT_PARTIAL,
                                    GL_ACCEPT_SKIPPED, GL_ACCEPT_FAILED};
-    struct gl_strs accepts = gl_manifest_texts(m, edge, "accepts");
-    uint32_t ret = 0;
+    struct gl_strs accepts = gl_manifest_texts(m, obj, key);
+    struct gl_manifest_edge *edge = into;
 
-    if (gl_manifest_get(m, edge, "accepts") == NULL) {
-        return GL_ACCEPT_DONE;
-    }
+    edge->accepts = gl_manifest_get(m, obj, key) == NULL ? GL_ACCEPT_DONE : 0;
     for (size_t i = 0; i < accepts.n; i++) {
         int word = gl_schema_word(words, accepts.items[i]);
 
         if (word >= 0) {
-            ret |= bits[word];
+            edge->accepts |= bits[word];
         } else if (gl_manifest_note_has_room(m)) {
             gl_manifest_note(m, "%.*s: no step ever ends as `%.*s`",
-                             GL_STR_ARG(gl_manifest_path(m, edge)),
+                             GL_STR_ARG(gl_manifest_path(m, obj)),
                              GL_STR_ARG(gl_flow_read_clip(accepts.items[i])));
         }
     }
-    return ret;
 }
 
 static struct gl_manifest_step *edge_end(struct gl_manifest *m, gl_jnode edge, const char *key)
@@ -215,9 +202,8 @@ static struct gl_manifest_step *edge_end(struct gl_manifest *m, gl_jnode edge, c
     }
     s = gl_map_find(&m->steps_by, id);
     if (s == NULL) {
-        gl_manifest_error(m, gl_manifest_get(m, edge, key), NULL, GL_REASON_UNKNOWN_STEP,
-                          "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
-                          gl_manifest_suggestion(m, &m->steps_by, id));
+        gl_manifest_unknown(m, gl_manifest_get(m, edge, key), GL_REASON_UNKNOWN_STEP, "step",
+                            &m->steps_by, id);
     }
     return s;
 }
@@ -226,9 +212,7 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_manifest_edge
 {
     struct gl_manifest_step *from, *to;
 
-    if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an edge, not %s",
-                          gl_json_type_name(n));
+    if (!gl_manifest_expect(m, n, GL_JSON_OBJECT, "an edge")) {
         return false;
     }
     from = edge_end(m, n, "from");
@@ -241,11 +225,10 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_manifest_edge
                           "the edge leads from step `%.*s` to itself", GL_STR_ARG(from->id));
         return false;
     }
-    *ret = (struct gl_manifest_edge){.n = n,
-                                     .from = (uint32_t)(from - m->steps),
-                                     .to = (uint32_t)(to - m->steps),
-                                     .accepts = read_accepts(m, n)};
-    if (!gl_manifest_text(m, n, "id", &ret->id) && !gl_manifest_text(m, n, "edge_id", &ret->id)) {
+    *ret = (struct gl_manifest_edge){
+        .n = n, .from = (uint32_t)(from - m->steps), .to = (uint32_t)(to - m->steps)};
+    gl_manifest_read(m, GL_TABLE_STEP_EDGE, n, ret);
+    if (ret->id.n == 0) {
         ret->id = gl_str_fmt(m->r.a, "%.*s->%.*s", GL_STR_ARG(from->id), GL_STR_ARG(to->id));
     }
     return true;
@@ -260,9 +243,7 @@ static size_t read_edges(struct gl_manifest *m, struct gl_manifest_edge **ret)
     if (list == NULL) {
         return 0;
     }
-    if (!gl_json_is(list, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, list, NULL, GL_REASON_WRONG_TYPE, "expected a list of edges, not %s",
-                          gl_json_type_name(list));
+    if (!gl_manifest_expect(m, list, GL_JSON_ARRAY, "a list of edges")) {
         return 0;
     }
     *ret = GL_NEW_ARRAY(m->r.a, struct gl_manifest_edge, list->count);

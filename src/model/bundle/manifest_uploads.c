@@ -156,9 +156,7 @@ static bool read_listed(struct gl_manifest *m, gl_jnode e, struct gl_upload *ret
         ret->target = base_name(tidy_path(ret->source));
         return check_upload(m, e, ret);
     }
-    if (!gl_json_is(e, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, e, NULL, GL_REASON_WRONG_TYPE, "expected {source, target}, not %s",
-                          gl_json_type_name(e));
+    if (!gl_manifest_expect(m, e, GL_JSON_OBJECT, "{source, target}")) {
         return false;
     }
     if (gl_manifest_get(m, e, "source") == NULL) {
