@@ -42,17 +42,6 @@ static void read_identity(struct gl_manifest *m)
     m->f->name = name;
 }
 
-/* What needs no form: the versions and types, and what is refused by name, never ignored. */
-static void read_root(struct gl_manifest *m)
-{
-    struct gl_policies *p = &m->b->policies;
-    bool is_daemon = false;
-
-    (void)gl_manifest_bool(m, m->root, "daemon", &is_daemon);
-    p->job_type = is_daemon ? GL_TYPE_SERVICE : GL_TYPE_BATCH;
-    gl_manifest_read(m, GL_TABLE_MANIFEST, m->root, p);
-}
-
 /* The graph as a whole. */
 
 static void report_cycle(struct gl_manifest *m)
@@ -204,7 +193,7 @@ static void take_given(struct gl_manifest *m)
 
 static void compile(struct gl_manifest *m)
 {
-    read_root(m);
+    gl_manifest_read(m, GL_TABLE_MANIFEST, m->root, &m->b->policies);
     read_identity(m);
     gl_manifest_policies(m);
     gl_manifest_skills(m);

@@ -142,23 +142,10 @@ void gl_manifest_module(struct gl_manifest *m, gl_jnode obj, const char *key, vo
     }
 }
 
-/* What the ledger falls back to. */
-static void note_wishes(struct gl_manifest *m, struct gl_manifest_node *node,
-                        const struct gl_manifest_config *c)
-{
-    bool has_backoff = gl_manifest_get(m, node->config, "retry_backoff_ms") != NULL;
-    bool has_beacon = gl_manifest_get(m, node->config, "beacon_timeout_ms") != NULL;
-
-    node->timeout_ms = c->timeout_ms;
-    node->max_attempts = c->agent.tries;
-    node->retry_backoff_ms = has_backoff ? c->agent.try_backoff_ms : -1;
-    node->beacon_timeout_ms = has_beacon ? c->agent.beacon_timeout_ms : 0;
-}
-
 void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
                        struct gl_manifest_config *c)
 {
-    struct gl_agent_spec *a = &c->agent;
+    struct gl_agent_spec *a = &c->agent, usual;
 
     a->id = node->id;
     a->kind = node->kind;
@@ -167,8 +154,16 @@ void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
     if (node->config != NULL) {
         refuse_old_names(m, node->config);
     }
+    usual = *a;
+    a->try_backoff_ms = a->beacon_timeout_ms = -1; /* not written */
     gl_manifest_read(m, GL_TABLE_CONFIG, node->config, c);
-    note_wishes(m, node, c);
+    node->timeout_ms = c->timeout_ms;
+    node->max_attempts = a->tries;
+    node->retry_backoff_ms = a->try_backoff_ms;
+    node->beacon_timeout_ms = a->beacon_timeout_ms;
+    a->try_backoff_ms = a->try_backoff_ms < 0 ? usual.try_backoff_ms : a->try_backoff_ms;
+    a->beacon_timeout_ms =
+        a->beacon_timeout_ms < 0 ? usual.beacon_timeout_ms : a->beacon_timeout_ms;
     check_completion(m, node->config, a);
     read_backpressure(m, node->config, a);
     a->config = keep_config(m, node);

@@ -166,5 +166,4 @@ void gl_manifest_control(struct gl_manifest *m, gl_jnode step, const struct gl_m
     if (r->attempts > 1 || r->backoff_ms > r->backoff_max_ms) {
         r->backoff_max_ms = GL_MANIFEST_SPAN_MS_MAX;
     }
-    (void)gl_manifest_text(m, step, "label", &ret->label);
 }

@@ -95,6 +95,7 @@ static bool read_template(struct gl_manifest *m, gl_jnode e, struct gl_map *know
         return false;
     }
     ret->agent = agents.items[0];
+    gl_manifest_read(m, GL_TABLE_TEMPLATE, n, &s);
     gl_manifest_control(m, n, gl_map_find(&m->by_id, ret->agent), &s);
     gl_manifest_rule(m, n, UINT32_MAX, &s);
     if (s.rule == GL_RULE_QUORUM) {
@@ -262,10 +263,9 @@ static bool is_dynamic(struct gl_manifest *m, gl_jnode dynamic)
 {
     static const char *const modes[] = {"static_dag", "dynamic_dag", NULL};
     static const char *const times[] = {"between_steps", NULL};
+    bool enabled = m->b->dynamic.enabled;
     uint8_t mode = 0, time = 0;
-    bool enabled = false;
 
-    (void)gl_manifest_bool(m, dynamic, "enabled", &enabled);
     if (!gl_manifest_word(m, m->graph, "mode", modes, &mode) &&
         gl_manifest_get(m, m->graph, "mode") != NULL) {
         return false;
@@ -295,10 +295,10 @@ void gl_manifest_dynamic(struct gl_manifest *m)
     gl_jnode dynamic = gl_manifest_object(m, m->graph, "dynamic");
     bool has_fanout;
 
+    gl_manifest_read(m, GL_TABLE_DYNAMIC, dynamic, &m->b->dynamic);
     if (m->graph == NULL || !is_dynamic(m, dynamic)) {
         return;
     }
-    m->b->dynamic.enabled = true;
     read_templates(m, dynamic, &m->templates_by);
     has_fanout = read_regions(m, dynamic, &m->templates_by);
     read_limits(m, dynamic, has_fanout);

@@ -1,9 +1,11 @@
 /* The fields of a manifest, table by table: how each is read, and its row in
- * docs/bundle-manifest.md, which a test compares. */
+ * docs/bundle-manifest.md. A test compares the two. Fields without a doc are read, too. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
 enum { PATCHES_CAP = 100000, ACTIVE_CAP = 1000, OPERATIONS_CAP = 256 };
+
+static_assert(GL_TYPE_BATCH == 0, "a job is a batch unless it says otherwise");
 
 static const char unread[] = "is not read by this release";
 static const char an_agent[] = "the id of an agent";
@@ -15,15 +17,15 @@ static const char *const restart_modes[] = {"fail", "delay", NULL};
 static const char *const failure_policies[] = {"fail_workflow", "continue_partial", "continue",
                                                "skip", NULL};
 
-/* Where the value goes. The comparison is never made: it does not compile for another type. */
+/* Where the value goes. Does not compile unless the member is of that type. */
 #define AT(of, member, ctype) \
     .at = offsetof(struct of, member) + 0 * sizeof((ctype *)NULL == &((struct of *)NULL)->member)
 
 #define CONFIG gl_manifest_config
 #define CONTROL gl_manifest_control_fields
 
-/* How a value is read. The type comes last, so that the text and the default follow it in a row.
- * TYPE: by other code, if at all. TABLE: so too; it holds the rows of that table. */
+/* How a value is read. `type` comes last, so that the doc and the default follow it in a row.
+ * TYPE and TABLE: by other code, if at all; a TABLE's own fields are the rows of that table. */
 #define TYPE(text) .type = text
 #define TABLE(name) .table = GL_TABLE_##name, .type = "table"
 #define BY_HAND(text, function) .how = GL_READ_BY_HAND, .read = function, .type = text
@@ -77,8 +79,9 @@ static const struct gl_manifest_field manifest_fields[] = {
      "The first messages: by agent, or a list that each entrypoint gets.", "`{}` for each"},
     {"runtime", TYPE("table"), "Bindings and first messages in the catalog's form."},
     {"policies", TYPE("table"), "Recovery and restarts."},
+    {"daemon", MARK(gl_policies, job_type, GL_TYPE_SERVICE, GL_TYPE_BATCH),
+     "Older form: true means `service`.", "false"},
     {"type", BY_HAND("word", gl_manifest_job_type), "`batch` or `service`.", "batch"},
-    {"daemon", TYPE("true or false"), "Older form: true means `service`.", "false"},
     {"skill_dependencies", TYPE("list"), "Python packages that the bundle ships: see below."},
     {"services", REFUSED("list", "services in a registry"),
      "Refused: services are not in this release."},
@@ -354,7 +357,7 @@ static const struct gl_manifest_field step_fields[] = {
     {"join", TYPE("word or table"),
      "Another place for `trigger_rule`: `trigger_rule`, `rule` or `mode`."},
     {"control", TABLE(CONTROL), "Times, tries, failure."},
-    {"label", TYPE("text"), "For people."},
+    {"label", TEXT("text", gl_step_spec, label), "For people."},
     {"goal", TYPE("text"), "Not read."},
     {"kind", TYPE("text"), "Not read."},
     {"action", TYPE("text"), "Not read."},
@@ -399,7 +402,7 @@ static const struct gl_manifest_field step_edge_fields[] = {
 };
 
 static const struct gl_manifest_field dynamic_fields[] = {
-    {"enabled", TYPE("true or false"), "Whether the flow may change.", "false"},
+    {"enabled", BOOL(gl_dynamic, enabled), "Whether the flow may change.", "false"},
     {"apply_at", TYPE("word"), "`between_steps`.", "required"},
     {"templates", TYPE("list or map"), "Steps that can be added.", "required"},
     {"regions", TYPE("list or map"), "Where.", "required"},
@@ -410,7 +413,7 @@ static const struct gl_manifest_field template_fields[] = {
     {"id", TYPE("id"), "Name of the template; not that of a step.", "required",
      .alias = "template_id"},
     {"agent_id", TYPE("agent"), "The agent of its steps.", "`run`, `id`"},
-    {"label", TYPE("text"), "For people."},
+    {"label", TEXT("text", gl_step_spec, label), "For people."},
     {"control", TABLE(CONTROL), "As of a step."},
     {"agent_ids", TYPE("list of agents")},
 };
@@ -476,17 +479,3 @@ static const struct gl_manifest_field restart_fields[] = {
     [GL_TABLE_##name] = {rows##_fields, GL_COUNT(rows##_fields), GL_TABLE_##more},
 const struct gl_manifest_table gl_manifest_tables[GL_TABLE_COUNT] = {GL_MANIFEST_TABLES(X)};
 #undef X
-
-const struct gl_manifest_field *gl_manifest_field(enum gl_manifest_table_id of, gl_str name)
-{
-    for (enum gl_manifest_table_id t = of; t != GL_TABLE_NONE; t = gl_manifest_tables[t].more) {
-        for (size_t i = 0; i < gl_manifest_tables[t].n; i++) {
-            const struct gl_manifest_field *f = &gl_manifest_tables[t].rows[i];
-
-            if (gl_str_is(name, f->name) || (f->alias != NULL && gl_str_is(name, f->alias))) {
-                return f;
-            }
-        }
-    }
-    return NULL;
-}

@@ -43,7 +43,7 @@ struct gl_manifest_config {
     struct gl_step_spec *unit;
     gl_str runner, pool, workspace, workdir, idempotency_key; /* as written */
     uint32_t slots;
-    uint8_t marks; /* what it says of running twice: enum gl_manifest_mark */
+    uint8_t marks; /* enum gl_manifest_mark: may it run twice? */
 };
 
 /* What the control of a step says; 0 and -1: nothing. */

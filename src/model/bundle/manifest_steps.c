@@ -336,6 +336,7 @@ static void compile_step(struct gl_manifest *m, uint32_t number)
     if (s->agent_ids.n > 0) {
         node = gl_map_find(&m->by_id, s->agent_ids.items[0]);
     }
+    gl_manifest_read(m, GL_TABLE_STEP, source->n, s);
     gl_manifest_control(m, source->n, node, s);
     gl_manifest_rule(m, source->n, s->needs_n, s);
     if (s->needs_n == 0 && gl_manifest_is_set(gl_manifest_get(m, source->n, "needs"))) {
