@@ -31,11 +31,14 @@ static void refuse_runner(struct gl_manifest *m, const struct gl_manifest_config
 
 static void pick_runner(struct gl_manifest *m, struct gl_manifest_config *c)
 {
-    gl_str part = last_part(c->runner);
+    gl_str part;
 
     if (c->runner.n == 0) {
         m->unnamed_runner = m->unnamed_runners_n++ == 0 ? c->node->id : m->unnamed_runner;
-    } else if (gl_str_is(part, "HostLocal") || gl_str_is(part, "host_local")) {
+        return;
+    }
+    part = last_part(c->runner);
+    if (gl_str_is(part, "HostLocal") || gl_str_is(part, "host_local")) {
         c->agent.runner = GL_S("host_local");
     } else if (gl_str_is(part, "DockerWorker") || gl_str_is(part, "docker_worker")) {
         refuse_runner(m, c, "a container");
