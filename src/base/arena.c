@@ -1,3 +1,5 @@
+/* arena.c - a chain of blocks that double in size up to a maximum. Allocating moves a pointer in
+ * the newest block. */
 #include "base/arena.h"
 
 #include <string.h>
@@ -14,7 +16,7 @@ enum {
 
 struct gl_arena_block {
     struct gl_arena_block *next;
-    size_t bytes; /* behind this head */
+    size_t bytes; /* after this header */
 };
 
 _Static_assert(sizeof(struct gl_arena_block) % ALIGN == 0, "the first piece of a block is aligned");
@@ -55,7 +57,7 @@ void gl_arena_done(struct gl_arena *a)
 
 void gl_arena_reset(struct gl_arena *a)
 {
-    /* Keep the largest of ordinary size: one outsized document must not stay in memory for good. */
+    /* Keep the largest block of ordinary size: one oversized document must not keep its memory. */
     struct gl_arena_block *keep = NULL;
     for (struct gl_arena_block *b = a->blocks; b; b = b->next) {
         if (b->bytes <= BLOCK_BYTES_MAX && (!keep || b->bytes > keep->bytes)) {
@@ -77,11 +79,11 @@ void gl_arena_reset(struct gl_arena *a)
     }
 }
 
-/* A piece that the newest block cannot hold. */
+/* Allocate a piece that does not fit into the newest block. */
 static char *take_slow(struct gl_arena *a, size_t bytes)
 {
     if (bytes > BLOCK_BYTES_MAX / 2 && a->blocks) {
-        /* Its own block, behind the newest, whose free part stays in use. */
+        /* Its own block, inserted after the newest, whose free part stays in use. */
         struct gl_arena_block *b = block_new(bytes);
         b->next = a->blocks->next;
         a->blocks->next = b;
@@ -102,7 +104,7 @@ static char *take_slow(struct gl_arena *a, size_t bytes)
     return block_start(b);
 }
 
-/* `bytes` of memory as it is. */
+/* Allocate `bytes` of uninitialized memory. */
 static char *take(struct gl_arena *a, size_t bytes)
 {
     GL_ASSERT(bytes < SIZE_MAX / 2);

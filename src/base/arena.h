@@ -1,4 +1,8 @@
-/* arena.h - memory that dies together: one core step, one transaction, one parsed document. */
+/* arena.h - memory with one lifetime: a core step, a transaction, a parsed document.
+ *
+ * Order of calls: init (or zero the struct), alloc any number of times, then reset to reuse the
+ * memory or done to free it. Nothing is freed individually, and pointers must not outlive a reset.
+ */
 #ifndef GL_BASE_ARENA_H
 #define GL_BASE_ARENA_H
 
@@ -13,10 +17,11 @@ struct gl_arena {
     size_t used_bytes;
 };
 
-/* An all-zero arena is a valid empty one: no block is taken before the first allocation. */
+/* An all-zero arena is valid and empty: no block is taken before the first allocation. */
 void gl_arena_init(struct gl_arena *a);
 void gl_arena_done(struct gl_arena *a);
-/* Forget everything but keep one block, so that a per-step arena does not visit the heap. */
+/* Discard everything but keep one block, so that a per-step arena does not use the heap in each
+ * step. */
 void gl_arena_reset(struct gl_arena *a);
 
 void *gl_arena_alloc(struct gl_arena *a, size_t bytes); /* zeroed, aligned to 16 */

@@ -1,9 +1,9 @@
-/* banned.h - names that would break determinism or memory safety, turned into a compile error.
+/* banned.h - turns names that would break determinism or memory safety into compile errors.
  *
- * The build includes this file before every source of the pure rooms. It only improves the message:
- * what counts is that tools/tidy looks at the symbols those objects import. The system headers come
- * first, so that their own declarations stay whole. base/mem.c, the one file that may visit the
- * heap, takes the four names it needs back with #undef. */
+ * The build includes this file before every source of the pure rooms. It only improves the error
+ * message: tools/tidy enforces the rule by checking the symbols that the objects import. The system
+ * headers come first, so that their own declarations stay intact. base/mem.c, the only file that
+ * may use the heap, takes the four names it needs back with #undef. */
 #ifndef GL_BASE_BANNED_H
 #define GL_BASE_BANNED_H
 
@@ -43,7 +43,7 @@
 #undef nanosleep
 #define nanosleep(...) GL_BANNED(nanosleep)
 
-/* Chance: base/rng.h, or the entropy port. */
+/* Randomness: base/rng.h, or the entropy port. */
 #undef rand
 #define rand(...) GL_BANNED(rand)
 #undef srand
@@ -55,7 +55,7 @@
 #undef drand48
 #define drand48(...) GL_BANNED(drand48)
 
-/* The world outside: configuration is an argument. */
+/* The environment: configuration is an argument. */
 #undef getenv
 #define getenv(...) GL_BANNED(getenv)
 #undef setenv
@@ -83,7 +83,7 @@
 #undef asprintf
 #define asprintf(...) GL_BANNED(asprintf)
 
-/* Unbounded or locale-bound text: base/str.h. */
+/* Unbounded or locale-dependent text: base/str.h. */
 #undef sprintf
 #define sprintf(...) GL_BANNED(sprintf)
 #undef vsprintf

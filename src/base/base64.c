@@ -1,3 +1,5 @@
+/* base64.c - see base64.h. Decoding is strict about padding and leftover bits, so that one text has
+ * one encoding. */
 #include "base/base64.h"
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -53,7 +55,7 @@ bool gl_base64_decode(gl_str text, struct gl_buf *out)
     size_t digits = 0, pads = 0;
     uint32_t bits = 0;
 
-    (void)gl_buf_reserve(out, text.n / 4 * 3 + 3); /* once */
+    (void)gl_buf_reserve(out, text.n / 4 * 3 + 3); /* grow the buffer once */
     for (size_t i = 0; i < text.n; i++) {
         int v = value_of(text.p[i]);
 
@@ -72,7 +74,7 @@ bool gl_base64_decode(gl_str text, struct gl_buf *out)
             gl_buf_char(out, (char)(bits >> (6 - 2 * ((digits + 3) % 4)) & 255));
         }
     }
-    /* What is left of the last letter must be empty, and padding, if there is any, complete. */
+    /* The unused bits of the last letter must be zero and padding, if present, complete. */
     if (digits % 4 == 1 || (pads > 0 && (digits % 4 == 0 || (digits + pads) % 4 != 0))) {
         return false;
     }

@@ -1,3 +1,4 @@
+/* check.c - the only place of the pure rooms that prints and aborts. */
 #include "base/check.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* check.h - assertions, kept on in release builds.
+/* check.h - assertions, enabled in release builds, and small macros.
  *
- * Programmer errors abort; operating errors return. Never assert on bytes from outside. */
+ * Programmer errors abort; operating errors return. Never assert on bytes from outside. One
+ * condition per assertion. */
 #ifndef GL_BASE_CHECK_H
 #define GL_BASE_CHECK_H
 
@@ -17,8 +18,8 @@
 
 _Noreturn void gl_check_failed(const char *what, const char *file, int line);
 
-/* The system refuses memory. No defect, and the sentence does not look like one: what is committed
- * is safe, and the next process goes on. */
+/* Abort because the system refused memory. This is no defect, and the message does not look like
+ * one: committed work is safe, and the next process continues. */
 _Noreturn void gl_check_out_of_memory(size_t bytes);
 
 #endif

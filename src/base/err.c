@@ -1,3 +1,5 @@
+/* err.c - the tables behind err.h. A reasoned code (GL_R_*) packs both numbers into one int: code -
+ * reason * GL_REASON_STEP. */
 #include "base/err.h"
 
 #include <stdio.h>
@@ -150,7 +152,7 @@ int gl_why(struct gl_why *why, int code, const char *fmt, ...)
     why->needs_help = false;
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(why->text, sizeof(why->text), fmt, args); /* truncation is the contract */
+    (void)vsnprintf(why->text, sizeof(why->text), fmt, args); /* may truncate, by contract */
     va_end(args);
     return why->code;
 }

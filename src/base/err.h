@@ -1,14 +1,13 @@
-/* err.h - error codes, stable reasons, and the sentence for people that travels with them.
+/* err.h - error codes, stable reasons, and the sentence for people that accompanies them.
  *
- * A function returns 0 or a negative GL_E_*. The sentence goes into a `struct gl_why`
- * the caller may pass (or NULL): it names what is wrong and, where known, what to do.
- * Foreign codes (errno, SQLite, libevent, ...) are translated once, by the adapter that
- * met them.
+ * A function returns 0 or a negative GL_E_*. The sentence goes into a `struct gl_why` that the
+ * caller may pass (or NULL): it names what is wrong and, where known, what to do. Foreign codes
+ * (errno, SQLite, libevent, ...) are translated once, by the adapter that received them.
  *
- * A code says what kind of failure it is, and programs act on it. A reason (reasons.def) says which
- * one: it belongs to one code, and its word never changes, whatever becomes of the sentence. Where
- * gl_why() and its kin take a code they also take a reason, GL_R_*, which stands for both; what
- * they return, and what is in `code`, is always the plain code. */
+ * A code is the kind of failure, and programs act on it. A reason (reasons.def) is the exact
+ * failure: it belongs to one code, and its word never changes, whatever becomes of the sentence.
+ * Where gl_why() and its relatives take a code they also take a reason, GL_R_*, which stands for
+ * both; what they return, and what they store in `code`, is always the plain code. */
 #ifndef GL_BASE_ERR_H
 #define GL_BASE_ERR_H
 
@@ -48,7 +47,7 @@ enum gl_reason {
     GL_REASON_COUNT
 };
 
-/* Why a job or a step is in its state: beside the sentences of api/reason.h. */
+/* Why a job or a step is in its state; accompanies the sentences of api/reason.h. */
 enum gl_why_code {
     GL_BECAUSE_NONE = 0,
 #define WHY_CODE(name, word, meaning) GL_BECAUSE_##name,
@@ -58,7 +57,7 @@ enum gl_why_code {
 
 enum { GL_REASON_STEP = 1 << 12 }; /* codes are smaller */
 
-/* A reason together with its code. */
+/* A reason combined with its code. */
 enum gl_reasoned {
     GL_R_NONE = 0,
 #define REASON(name, code, word, meaning) \
@@ -70,45 +69,45 @@ enum { GL_WHY_BYTES = 1024 };
 
 struct gl_why {
     int code;
-    enum gl_reason reason; /* GL_REASON_NONE: it has none of its own */
-    bool needs_help; /* asking again does not help before somebody has done something, as making
-                        room on a disk; gl_why() says no, the adapter that knows it says yes */
+    enum gl_reason reason; /* GL_REASON_NONE: only a code */
+    bool needs_help; /* a retry does not help until somebody has done something, such as freeing
+                        disk space; gl_why() clears it, the adapter that knows sets it */
     char text[GL_WHY_BYTES];
 };
 
 /* The short stable word of a code ("conflict"), as used in JSON. "ok" for 0. */
 const char *gl_err_word(int code);
 
-/* What a code means in general, for people. */
+/* The general meaning of a code, for people. */
 const char *gl_err_text(int code);
 
 /* The code of a word; GL_E_UNKNOWN if there is none. */
 int gl_err_from_word(const char *word);
 
-/* The two halves of what gl_why() takes, and the whole. */
+/* The two halves of what gl_why() takes, and their combination. */
 int gl_err_code(int code);
 enum gl_reason gl_err_reason(int code);
 int gl_err_join(int code, enum gl_reason reason);
 
-/* The word of a reason ("no_such_job"), its code, and what it means; "" and 0 for none. */
+/* The word of a reason ("no_such_job"), its code, and its meaning; "" and 0 for none. */
 const char *gl_reason_word(enum gl_reason reason);
 int gl_reason_code(enum gl_reason reason);
 const char *gl_reason_meaning(enum gl_reason reason);
-enum gl_reason gl_reason_from_word(const char *word); /* GL_REASON_NONE: there is no such word */
+enum gl_reason gl_reason_from_word(const char *word); /* GL_REASON_NONE: unknown word */
 
-/* The word of a code ("waits_for_steps"), and what it means; "" for none. */
+/* The word of a why code ("waits_for_steps"), and its meaning; "" for none. */
 const char *gl_why_code_word(enum gl_why_code code);
 const char *gl_why_code_meaning(enum gl_why_code code);
 
-/* Write the sentence (if `why` is given) and return the plain code, so that a failing function
- * can `return gl_why(why, GL_R_NO_SUCH_JOB, "...")`. Truncates, never fails. */
+/* Write the sentence (if `why` is given) and return the plain code, so that a failing function can
+ * `return gl_why(why, GL_R_NO_SUCH_JOB, "...")`. Truncates; never fails. */
 int gl_why(struct gl_why *why, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Its code and its reason together, for whoever passes the sentence on as text. */
+/* The code and reason in `why`, combined, for code that passes the sentence on as text. */
 int gl_why_whole(const struct gl_why *why);
 
-/* Put "prefix: " before the sentence; returns the code in it. */
+/* Prepend "prefix: " to the sentence; returns its code. */
 int gl_why_prefix(struct gl_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,14 +1,16 @@
+/* gzip.c - zlib in memory, with our allocator. Unpacking checks the limit after each piece, so a
+ * small file that expands enormously is stopped early. */
 #include "base/gzip.h"
 
 #include <limits.h>
-#define ZLIB_CONST /* it does not change what it reads */
+#define ZLIB_CONST /* declares input as const */
 #include <zlib.h>
 
 #include "base/check.h"
 #include "base/mem.h"
 
 enum {
-    WINDOW_GZIP = 15 + 16, /* the largest window, and gzip's frame around it */
+    WINDOW_GZIP = 15 + 16, /* the largest window, with gzip's framing */
     MEMORY_LEVEL = 8,
     PIECE_BYTES = 64 << 10,
 };
@@ -25,7 +27,7 @@ static void give(void *owner, void *p)
     gl_mem_free(p);
 }
 
-/* zlib counts in `unsigned`: a long text goes in by pieces. */
+/* zlib counts in `unsigned`: a long text is fed in pieces. */
 static void feed(z_stream *z, gl_str *rest)
 {
     if (z->avail_in == 0 && rest->n > 0) {
@@ -50,7 +52,7 @@ void gl_gzip_pack(gl_str bytes, struct gl_buf *out)
     int rc = deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_GZIP, MEMORY_LEVEL,
                           Z_DEFAULT_STRATEGY);
 
-    GL_ASSERT(rc == Z_OK); /* memory is the only thing that could be missing */
+    GL_ASSERT(rc == Z_OK); /* can only fail for lack of memory, which aborts */
     do {
         feed(&z, &bytes);
         drain_into(&z, out);
@@ -58,7 +60,7 @@ void gl_gzip_pack(gl_str bytes, struct gl_buf *out)
         GL_ASSERT(rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR);
         out->n += PIECE_BYTES - z.avail_out;
     } while (rc != Z_STREAM_END);
-    (void)deflateEnd(&z); /* nothing is left in it */
+    (void)deflateEnd(&z); /* nothing is left to lose */
 }
 
 bool gl_gzip_is(gl_str bytes)
@@ -78,11 +80,11 @@ static int unpack(z_stream *z, gl_str rest, size_t bytes_max, struct gl_buf *out
         rc = inflate(z, Z_NO_FLUSH);
         out->n += PIECE_BYTES - z->avail_out;
         if (out->n - before > bytes_max) {
-            return gl_why(why, GL_E_LIMIT, "unpacked it has more than %zu bytes", bytes_max);
+            return gl_why(why, GL_E_LIMIT, "it expands to more than %zu bytes", bytes_max);
         }
     } while (rc == Z_OK);
     if (rc != Z_STREAM_END || z->avail_in > 0 || rest.n > 0) {
-        return gl_why(why, GL_E_INVALID, "this is no gzip, or it is damaged");
+        return gl_why(why, GL_E_INVALID, "this is not gzip data, or it is damaged");
     }
     return 0;
 }
@@ -94,6 +96,6 @@ int gl_gzip_unpack(gl_str bytes, size_t bytes_max, struct gl_buf *out, struct gl
 
     GL_ASSERT(rc == Z_OK);
     rc = unpack(&z, bytes, bytes_max, out, reterr_why);
-    (void)inflateEnd(&z); /* whatever it says, its memory is free */
+    (void)inflateEnd(&z); /* only frees memory */
     return rc;
 }

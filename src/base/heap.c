@@ -1,3 +1,5 @@
+/* heap.c - a binary heap. Every move of an item updates its `place`, which is what makes removal by
+ * item possible. */
 #include "base/heap.h"
 
 #include "base/check.h"
@@ -52,7 +54,7 @@ static void sift_down(struct gl_heap *h, size_t i, struct gl_heap_item *it)
     put(h, i, it);
 }
 
-/* Bring the item at `i` to where it belongs. */
+/* Move the item at `i` up or down to where it belongs. */
 static void settle(struct gl_heap *h, size_t i, struct gl_heap_item *it)
 {
     if (i > 0 && h->before(it, h->items[(i - 1) / 2])) {
@@ -102,7 +104,7 @@ struct gl_heap_item *gl_heap_top(const struct gl_heap *h)
     return h->n ? h->items[0] : NULL;
 }
 
-/* Below an item that does not come before it there is none that does. */
+/* If an item does not come before `it`, none of its descendants does. */
 static size_t ahead_from(const struct gl_heap *h, size_t i, const struct gl_heap_item *it,
                          size_t max)
 {
@@ -117,6 +119,6 @@ static size_t ahead_from(const struct gl_heap *h, size_t i, const struct gl_heap
 
 size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it, size_t max)
 {
-    (void)index_of(h, it); /* it is in this heap: asserted there */
+    (void)index_of(h, it); /* asserts that it is in this heap */
     return ahead_from(h, 0, it, max);
 }

@@ -1,6 +1,6 @@
-/* heap.h - a priority queue of elements that know their own place in it, so that any of them can
- * be removed or moved in O(log n). Ties must be broken by `before` (by sequence, never by address).
- */
+/* heap.h - a priority queue of items that know their own position, so that any item can be removed
+ * or moved in O(log n). `before` must break ties, by sequence and never by address, so that the
+ * order is deterministic. */
 #ifndef GL_BASE_HEAP_H
 #define GL_BASE_HEAP_H
 
@@ -24,9 +24,9 @@ void gl_heap_init(struct gl_heap *h, gl_heap_before *before);
 void gl_heap_done(struct gl_heap *h);                          /* frees the array, not the items */
 void gl_heap_push(struct gl_heap *h, struct gl_heap_item *it); /* must not be in a heap */
 void gl_heap_remove(struct gl_heap *h, struct gl_heap_item *it); /* must be in this heap */
-void gl_heap_moved(struct gl_heap *h, struct gl_heap_item *it);  /* its key has changed */
-struct gl_heap_item *gl_heap_top(const struct gl_heap *h);       /* NULL if empty */
-/* How many items come before this one. Counting stops at `max`, which bounds the cost. */
+void gl_heap_moved(struct gl_heap *h, struct gl_heap_item *it); /* call after its key has changed */
+struct gl_heap_item *gl_heap_top(const struct gl_heap *h);      /* NULL if empty */
+/* The number of items that come before this one. Counting stops at `max`, which bounds the cost. */
 size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it, size_t max);
 
 static inline bool gl_heap_has(const struct gl_heap_item *it)

@@ -1,3 +1,5 @@
+/* histogram.c - the bounds are part of the metrics that nodes export: changing them breaks
+ * dashboards. */
 #include "base/histogram.h"
 
 const gl_ms gl_histogram_bounds[GL_HISTOGRAM_BUCKETS] = {

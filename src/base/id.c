@@ -1,3 +1,5 @@
+/* id.c - ULIDs in Crockford's base 32. The first character is at most '7', because 26 characters
+ * hold 130 bits and only 128 are used. */
 #include "base/id.h"
 
 #include "base/check.h"

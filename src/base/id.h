@@ -1,5 +1,5 @@
-/* id.h - ULIDs: 48 bits of time, 80 of chance, 26 characters, sorting by time.
- * The chance comes from the caller (entropy port, or a seeded source in the simulator). */
+/* id.h - ULIDs: 48 bits of time and 80 random bits, as 26 characters that sort by time. The random
+ * bits come from the caller (the entropy port, or a seeded source in the simulator). */
 #ifndef GL_BASE_ID_H
 #define GL_BASE_ID_H
 

@@ -1,3 +1,5 @@
+/* json.c - access to a parsed document. The parser has validated everything, so nothing here can
+ * fail on malformed text. */
 #include "base/json.h"
 
 #include "base/check.h"
@@ -8,7 +10,8 @@ void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *re
     if (at > source.n) {
         at = source.n;
     }
-    size_t mark = gl_str_starts(source, GL_S("\xef\xbb\xbf")) ? 3 : 0; /* nobody sees it */
+    size_t mark =
+        gl_str_starts(source, GL_S("\xef\xbb\xbf")) ? 3 : 0; /* a byte order mark is invisible */
     for (size_t i = mark; i < at; i++) {
         unsigned char c = (unsigned char)source.p[i];
         if (c == '\n') {
@@ -22,7 +25,7 @@ void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *re
     *ret_column = column;
 }
 
-/* Four hex digits, known to be some. */
+/* The value of four hex digits, already validated. */
 static uint32_t hex4(const char *p)
 {
     uint32_t v = 0;
@@ -33,8 +36,7 @@ static uint32_t hex4(const char *p)
     return v;
 }
 
-/* Write the character that the escape at *p stands for as UTF-8; advance *p. The escape is valid.
- */
+/* Write the character of the (valid) escape at *p as UTF-8, and advance *p. */
 static size_t unescape(const char **p, char out[static 4])
 {
     const char *e = *p;
@@ -98,6 +100,7 @@ const char *gl_json_type_name(gl_jnode n)
     return n ? names[n->type] : "nothing";
 }
 
+/* Compare without decoding into memory: most keys have no escapes. */
 static bool key_is(const struct gl_json *j, gl_jnode key, gl_str name)
 {
     gl_str raw = {j->text.p + key->start + 1, key->end - key->start - 2};

@@ -1,15 +1,15 @@
-/* json.h - a strict JSON reader that leaves the text where it is, and a writer.
+/* json.h - a strict JSON reader that does not copy the text, and a writer.
  *
- * The reader makes a tape: one node per value (and one per object key, directly before its value),
- * in document order. A node knows the slice of JSON text it covers, so a value can be copied on
- * without being encoded again, and where in the source it stands, so an error can point at it.
- * For a YAML source (model/text/yaml.h) the text is JSON made from it, and `at` points into the
+ * The reader produces a tape: one node per value (and one per object key, directly before its
+ * value), in document order. A node knows its slice of the JSON text, so a value can be passed on
+ * without being encoded again, and its position in the source, so an error can point at it. For a
+ * YAML source (model/text/yaml.h) the text is JSON generated from it, and `at` points into the
  * YAML.
  *
  * Strict (RFC 8259): no comments, trailing commas, NaN, leading zeros, lone surrogates, duplicate
- * keys, control characters in strings, or bytes after the document; depth, size and node count are
- * limited. Errors give line, column and byte offset.
- * Numbers must be finite as a double; integers are exact within 64 bits. */
+ * keys, control characters in strings, or bytes after the document. Depth, size and node count are
+ * limited. Errors give line, column and byte offset. Numbers must be finite as a double; integers
+ * are exact within 64 bits. */
 #ifndef GL_BASE_JSON_H
 #define GL_BASE_JSON_H
 
@@ -37,24 +37,24 @@ struct gl_json_node {
 };
 
 struct gl_json {
-    gl_str text;   /* JSON; borrowed */
-    gl_str source; /* what the user wrote: the same as `text` unless it came from YAML; borrowed */
-    const char *name;                 /* of the source, for errors; NULL: none */
+    gl_str text;      /* JSON; borrowed */
+    gl_str source;    /* what the user wrote: same as `text` unless it is YAML; borrowed */
+    const char *name; /* name of the source, for errors; NULL: none */
     const struct gl_json_node *nodes; /* nodes[0] is the document */
     size_t nodes_n;
-    unsigned depth; /* of nesting: 0 for a scalar. A value that will be wrapped into a record must
-                     * leave room for that: GL_VALUE_DEPTH_MAX */
+    unsigned depth; /* nesting: 0 for a scalar. A value that will be wrapped into a record must
+                       leave room for that: GL_VALUE_DEPTH_MAX */
 };
 
-typedef const struct gl_json_node *gl_jnode; /* NULL means "not there" everywhere below */
+typedef const struct gl_json_node *gl_jnode; /* NULL means "absent" everywhere below */
 
 /* Parse one document of at most `bytes_max` bytes. Nodes live in `a`; the text is borrowed.
  * On failure *ret is untouched and the sentence reads "line 3, column 7 (byte 41): ...". */
 int gl_json_parse(struct gl_json *ret, gl_str text, size_t bytes_max, struct gl_arena *a,
                   struct gl_why *reterr_why);
 
-/* The same for JSON that was made from something else (YAML): node k stands at byte places[k] of
- * `source`, and errors speak of that place. */
+/* The same for JSON generated from something else (YAML): node k corresponds to byte places[k] of
+ * `source`, and errors refer to that position. */
 int gl_json_parse_made(struct gl_json *ret, gl_str text, gl_str source, const uint32_t *places,
                        size_t places_n, struct gl_arena *a, struct gl_why *reterr_why);
 
@@ -65,7 +65,7 @@ static inline gl_jnode gl_json_root(const struct gl_json *j)
 
 bool gl_json_is(gl_jnode n, enum gl_json_type type); /* false for NULL */
 const char *gl_json_type_name(gl_jnode n);           /* "an object", "a number", ... */
-/* The member of an object; NULL if absent, or if `obj` is no object (or NULL). */
+/* The member of an object; NULL if absent, or if `obj` is not an object (or NULL). */
 gl_jnode gl_json_get(const struct gl_json *j, gl_jnode obj, const char *key);
 /* Iterate: for (gl_jnode e = gl_json_first(j, arr); e; e = gl_json_after(j, arr, e)). In an object
  * the iteration visits keys, and gl_json_value(key) is the value of that key. */
@@ -79,18 +79,19 @@ gl_str gl_json_raw(const struct gl_json *j, gl_jnode n); /* the JSON text of the
 gl_str gl_json_str(const struct gl_json *j, gl_jnode n, struct gl_arena *a);
 /* The same for a valid slice without its quotes. */
 gl_str gl_json_unescape(gl_str raw, struct gl_arena *a);
-/* false: no integer as written (1.0 and 1e3 are not), or out of range */
+/* False: not written as an integer (1.0 and 1e3 are not), or out of range. */
 bool gl_json_i64(const struct gl_json *j, gl_jnode n, int64_t *ret);
 bool gl_json_u64(const struct gl_json *j, gl_jnode n, uint64_t *ret);
 bool gl_json_bool(gl_jnode n, bool *ret);
 
-/* Where a node (or a byte) stands in the source, counted from 1; columns count code points. */
+/* The position of a node (or byte) in the source, counted from 1; columns count code points. */
 void gl_json_place(const struct gl_json *j, gl_jnode n, unsigned *ret_line, unsigned *ret_column);
 void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *ret_column);
 
-/* The writer: commas and escaping are its business, nesting is the caller's (asserted at done).
+/* The writer adds commas and escapes; nesting is up to the caller (asserted at the end).
  *   struct gl_jw w; gl_jw_init(&w, &buf);
- *   gl_jw_object(&w); gl_jw_put_str(&w, "id", id); gl_jw_end(&w); */
+ *   gl_jw_object(&w); gl_jw_put_str(&w, "id", id); gl_jw_end(&w);
+ */
 struct gl_jw {
     struct gl_buf *out;
     uint64_t has_items; /* bit per depth: a comma is due */
@@ -106,7 +107,7 @@ void gl_jw_end(struct gl_jw *w); /* closes the innermost object or array */
 void gl_jw_key(struct gl_jw *w, const char *key);
 void gl_jw_key_str(struct gl_jw *w, gl_str key);
 void gl_jw_name(struct gl_jw *w, const char *name); /* a key of letters, digits and _ */
-void gl_jw_str(struct gl_jw *w, gl_str s);          /* bytes that are no UTF-8 become U+FFFD */
+void gl_jw_str(struct gl_jw *w, gl_str s);          /* invalid UTF-8 becomes U+FFFD */
 void gl_jw_c(struct gl_jw *w, const char *s);
 void gl_jw_i64(struct gl_jw *w, int64_t v);
 void gl_jw_u64(struct gl_jw *w, uint64_t v);
@@ -114,7 +115,7 @@ void gl_jw_bool(struct gl_jw *w, bool v);
 void gl_jw_null(struct gl_jw *w);
 void gl_jw_raw(struct gl_jw *w, gl_str json); /* a value that is JSON already */
 
-/* A member of an object: its key, and its value or what begins it. */
+/* A member of an object: its key, and its value or what begins the value. */
 void gl_jw_put_str(struct gl_jw *w, const char *key, gl_str value);
 void gl_jw_put_c(struct gl_jw *w, const char *key, const char *value);
 void gl_jw_put_i64(struct gl_jw *w, const char *key, int64_t value);

@@ -1,3 +1,6 @@
+/* json_parse.c - the parser: one loop over a small state machine (enum expect), without recursion,
+ * so that nesting cannot exhaust the stack. Nodes are collected in a temporary array and copied to
+ * the arena at the end. */
 #include "base/json.h"
 
 #include <stdio.h>
@@ -7,7 +10,7 @@
 #include "base/mem.h"
 
 enum {
-    NODES_AT_HAND = 64, /* most records fit, so that reading one does not visit the heap */
+    NODES_AT_HAND = 64, /* enough for most records: reading one does not use the heap */
     KEYS_DIRECT_MAX = 32,
 };
 
@@ -17,7 +20,7 @@ struct reader {
     gl_str source;
     const uint32_t *places; /* NULL: the source is the text */
     size_t places_n;
-    struct gl_json_node *nodes; /* `at_hand`, or heap */
+    struct gl_json_node *nodes; /* `at_hand`, or on the heap */
     size_t nodes_n, nodes_cap;
     uint32_t open[GL_JSON_DEPTH_MAX]; /* the containers around the current value */
     unsigned depth, depth_seen;
@@ -35,7 +38,7 @@ enum expect {
     EXPECT_NOTHING,
 };
 
-/* The error at byte `at` of the text, which belongs to node number `node`. */
+/* An error at byte `at` of the text, which belongs to node number `node`. */
 static int fail(const struct reader *r, int code, size_t at, size_t node, const char *text)
 {
     if (r->places && r->places_n) {
@@ -51,7 +54,7 @@ static int fail_here(const struct reader *r, const char *text)
     return fail(r, GL_E_INVALID, r->at, r->nodes_n, text);
 }
 
-/* Add a node for the value that starts here. NULL if there are too many. */
+/* Add a node for the value that starts here; NULL: too many. */
 static struct gl_json_node *node_add(struct reader *r, enum gl_json_type type)
 {
     if (r->nodes_n == r->nodes_cap) {
@@ -105,7 +108,7 @@ static bool is_special(uint64_t w)
 
 static bool is_plain(char c)
 {
-    return (signed char)c >= 0x20 && c != '"' && c != '\\'; /* signed: not ASCII is negative */
+    return (signed char)c >= 0x20 && c != '"' && c != '\\'; /* signed: non-ASCII is negative */
 }
 
 static int hex_digit(char c)
@@ -117,7 +120,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four hex digits at `p`; -1 if they are none. */
+/* The value of four hex digits at `p`; -1 if they are not hex digits. */
 static int32_t hex4(const char *p, size_t left)
 {
     int32_t v = 0;
@@ -134,7 +137,7 @@ static int32_t hex4(const char *p, size_t left)
     return v;
 }
 
-/* The escape at r->at (a backslash). Advances over it. */
+/* Validate the escape at r->at (a backslash), and skip it. */
 static int scan_escape(struct reader *r)
 {
     const char *p = r->text + r->at;
@@ -166,7 +169,7 @@ static int scan_escape(struct reader *r)
     return 0;
 }
 
-/* A byte of a string that is not plain ASCII text. Advances over it. */
+/* Handle a byte of a string that is not plain ASCII text, and skip it. */
 static int scan_special(struct reader *r, bool *escaped)
 {
     unsigned char c = (unsigned char)r->text[r->at];
@@ -222,14 +225,14 @@ static int read_string(struct reader *r, bool is_key)
 
 /* Numbers and words. */
 
-/* Would the number be infinite as a double? `digits` are its significant digits without leading
- * zeros, `magnitude` is the power of ten of the first. */
+/* Would the number overflow a double? `magnitude` is the power of ten of its first significant
+ * digit. */
 static bool is_infinite(gl_str number, int64_t magnitude)
 {
     if (magnitude != 308) {
         return magnitude > 308;
     }
-    /* The smallest number that rounds up to infinity starts like this. */
+    /* The smallest number that rounds to infinity starts with these digits. */
     static const char bound[] = "179769313486231580793728971405303415";
     size_t k = 0;
     bool started = false;
@@ -247,7 +250,7 @@ static bool is_infinite(gl_str number, int64_t magnitude)
     return false; /* fewer digits, all equal: below the bound */
 }
 
-/* Skip digits; false if there is none. */
+/* Skip digits; false if there are none. */
 static bool skip_digits(struct reader *r)
 {
     size_t from = r->at;
@@ -257,7 +260,7 @@ static bool skip_digits(struct reader *r)
     return r->at > from;
 }
 
-/* The power of ten of the first significant digit of `number`; INT64_MIN for zero. */
+/* The power of ten of the first significant digit; INT64_MIN for zero. */
 static int64_t magnitude_of(gl_str number)
 {
     int64_t before = 0, zeros = 0, exponent = 0;
@@ -353,13 +356,13 @@ static int read_word(struct reader *r)
     }
     switch (rest.p[0]) {
     case '\'':
-        return fail_here(r, "text stands in double quotes in JSON, not in single ones");
+        return fail_here(r, "JSON text must be in double quotes, not single quotes");
     case '/':
     case '#':
         return fail_here(r, "JSON has no comments");
     case ']':
     case '}':
-        return fail_here(r, "a value is missing here (a comma too many?)");
+        return fail_here(r, "a value is missing here (an extra comma?)");
     default:
         return fail_here(r,
                          "expected a value: an object, an array, text in double quotes, a number, "
@@ -378,12 +381,12 @@ static gl_str key_text(const struct reader *r, const struct gl_json_node *key, s
 static int duplicate_key(const struct reader *r, const struct gl_json_node *again, gl_str key)
 {
     char text[160];
-    (void)snprintf(text, sizeof(text), "the key \"%.*s\" stands twice in this object",
+    (void)snprintf(text, sizeof(text), "the key \"%.*s\" appears twice in this object",
                    (int)(key.n < 100 ? key.n : 100), key.p);
     return fail(r, GL_E_INVALID, again->start, (size_t)(again - r->nodes), text);
 }
 
-/* Few keys: compare each with those before it, but only if a one-byte summary has been seen. */
+/* Few keys: compare each with those before it, but only if its one-byte summary has been seen. */
 static int check_keys_direct(const struct reader *r, const struct gl_json_node *object,
                              struct gl_arena *scratch)
 {
@@ -421,8 +424,8 @@ static bool sorts_before(const struct sort_key *a, const struct sort_key *b)
     return c ? c < 0 : a->node < b->node;
 }
 
-/* A merge sort from the bottom up: n log n whatever the keys are, so that nobody can choose keys
- * that collide. Returns whichever of the two arrays holds the result. */
+/* A bottom-up merge sort: n log n for any input, so that nobody can choose keys that collide.
+ * Returns the array that holds the result. */
 static struct sort_key *sort_keys(struct sort_key *from, struct sort_key *to, size_t n)
 {
     for (size_t width = 1; width < n; width *= 2) {
@@ -453,7 +456,7 @@ static int check_keys_sorted(const struct reader *r, const struct gl_json_node *
         keys[i] = (struct sort_key){gl_str_hash(text), text, (uint32_t)(key - r->nodes)};
     }
     keys = sort_keys(keys, spare, n);
-    const struct sort_key *first = NULL; /* the earliest repetition in the text */
+    const struct sort_key *first = NULL; /* the first repetition in the text */
     for (size_t i = 1; i < n; i++) {
         bool same = keys[i].hash == keys[i - 1].hash && gl_str_eq(keys[i].text, keys[i - 1].text);
         if (same && (!first || keys[i].node < first->node)) {
@@ -517,7 +520,7 @@ static int read_value(struct reader *r, enum expect *ret_expect)
 static int read_key(struct reader *r, enum expect *ret_expect)
 {
     if (r->text[r->at] != '"') {
-        return fail_here(r, r->text[r->at] == '}' ? "a key is missing here (a comma too many?)"
+        return fail_here(r, r->text[r->at] == '}' ? "a key is missing here (an extra comma?)"
                                                   : "expected a key: text in double quotes");
     }
     r->nodes[r->open[r->depth - 1]].count++;
@@ -585,7 +588,7 @@ int gl_json_parse_made(struct gl_json *ret, gl_str text, gl_str source, const ui
                        size_t places_n, struct gl_arena *a, struct gl_why *reterr_why)
 {
     GL_ASSERT(text.n < UINT32_MAX);
-    struct reader r; /* not zeroed: the nodes at hand are large */
+    struct reader r; /* not zeroed: `at_hand` is large */
     r.text = text.p;
     r.n = text.n;
     r.at = 0;

@@ -1,3 +1,5 @@
+/* json_writer.c - the writer of json.h. Bits per nesting level replace a stack. Strings are copied
+ * eight bytes at a time as long as nothing needs an escape. */
 #include "base/check.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -12,7 +14,7 @@ static uint64_t level_bit(const struct gl_jw *w)
     return (uint64_t)1 << (w->depth - 1);
 }
 
-/* Everything that stands before a value: a comma where one is due. */
+/* What comes before a value: a comma, if one is due. */
 static void before_value(struct gl_jw *w)
 {
     if (w->after_key) {
@@ -59,7 +61,7 @@ void gl_jw_end(struct gl_jw *w)
     w->depth--;
 }
 
-/* Does any of these eight bytes need more than copying? */
+/* Does any of these eight bytes need an escape or a UTF-8 check? */
 static bool is_special(uint64_t w)
 {
     const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
@@ -68,7 +70,7 @@ static bool is_special(uint64_t w)
     return (hit & highs) != 0;
 }
 
-/* How many bytes at the front can be copied as they are. */
+/* The number of bytes at the front that can be copied unchanged. */
 static size_t clean_prefix(gl_str s)
 {
     size_t i = 0;
@@ -76,14 +78,14 @@ static size_t clean_prefix(gl_str s)
     while (s.n - i >= 8 && (memcpy(&word, s.p + i, 8), !is_special(word))) {
         i += 8;
     }
-    /* signed: what is not ASCII is negative */
+    /* signed: non-ASCII is negative */
     while (i < s.n && (signed char)s.p[i] >= 0x20 && s.p[i] != '"' && s.p[i] != '\\') {
         i++;
     }
     return i;
 }
 
-/* Write the one character at the front that needs care; returns its bytes. */
+/* Write the character at the front, which needs an escape or a check; returns its size. */
 static size_t put_special(struct gl_buf *out, gl_str s)
 {
     unsigned char c = (unsigned char)s.p[0];

@@ -1,7 +1,7 @@
 /* limits.h - every limit of the system in one place, with the arithmetic asserted.
  *
- * Reaching a limit is an error message, never a crash. A number that a user can
- * run into is named in docs/limits.md. */
+ * Reaching a limit causes an error message, never a crash. Limits that a user can reach are
+ * documented in docs/limits.md. */
 #ifndef GL_BASE_LIMITS_H
 #define GL_BASE_LIMITS_H
 
@@ -9,13 +9,14 @@
 
 enum {
     /* Names. */
-    GL_SESSION_TTL_MS = 10000,      /* a node that does not renew so long is taken for dead */
-    GL_ORPHAN_GRACE_MS = 60000,     /* a keeper whose node is silent so long ends its steps */
-    GL_ORPHAN_GRACE_MS_OLD = 10000, /* the default of releases that do not write theirs down */
-    GL_ABOUT_BYTES_MAX = 64 << 10,  /* what a node tells of itself with its session */
-    GL_SESSIONS_LISTED = 1000,      /* sessions in one listing of them */
-    /* Each opening forgets so many that have been dead for so long. A store of one's own, which has
-     * no clock of its own either, forgets all but the last so many. */
+    GL_SESSION_TTL_MS = 10000,      /* a node without a renewal for this long is considered dead */
+    GL_ORPHAN_GRACE_MS = 60000,     /* a keeper whose node is silent for this long ends its steps */
+    GL_ORPHAN_GRACE_MS_OLD = 10000, /* assumed for releases that do not record theirs */
+    GL_ABOUT_BYTES_MAX = 64 << 10,  /* what a node publishes in its session */
+    GL_SESSIONS_LISTED = 1000,      /* sessions in one listing */
+    /* Opening a session deletes up to this many sessions that have been dead for this long. An
+     * engine that is not shared, which has no clock of its own, keeps only the last
+     * GL_SESSIONS_KEPT. */
     GL_SESSIONS_KEPT_MS = 24 * 60 * 60 * 1000,
     GL_SESSIONS_KEPT = 100,
     GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
@@ -27,7 +28,7 @@ enum {
 
     /* Documents. */
     GL_JSON_DEPTH_MAX = 64,  /* nesting of any document */
-    GL_VALUE_DEPTH_MAX = 48, /* nesting of a value that is kept inside another document */
+    GL_VALUE_DEPTH_MAX = 48, /* nesting of a value embedded in another document */
     GL_JSON_NODES_MAX = 8 << 20,
     GL_FLOW_BYTES_MAX = 32 << 20,   /* a flow file, and its compiled form */
     GL_YAML_ALIASES_MAX = 1000,     /* alias expansions in one file */
@@ -49,12 +50,12 @@ enum {
     GL_HUMAN_RUNS_MAX = 100000,     /* runs with a file of requests to people, on one node */
     GL_POOLS_MAX = 64,
     GL_INPUTS_MAX = 256,             /* inputs of one flow */
-    GL_INPUTS_BYTES_MAX = 1 << 20,   /* what a job is given, all together */
-    GL_ITEMS_MAX = 10000,            /* of one foreach; `max_items` may allow less */
-    GL_JOB_ITEMS_MAX = 1000000,      /* of one job, all foreach together */
+    GL_INPUTS_BYTES_MAX = 1 << 20,   /* all inputs of a job together */
+    GL_ITEMS_MAX = 10000,            /* of one foreach; `max_items` may set a lower limit */
+    GL_JOB_ITEMS_MAX = 1000000,      /* of one job, all its foreach together */
     GL_ITEMS_DEFAULT = 1000,         /* `max_items` */
     GL_SIGNAL_BYTES_MAX = 256 << 10, /* data of one signal */
-    GL_SIGNALS_MAX = 1000,           /* signals of one job that nobody waits for yet */
+    GL_SIGNALS_MAX = 1000,           /* unconsumed signals of one job */
     GL_COND_BYTES_MAX = 16 << 10,    /* a condition */
     GL_COND_DEPTH_MAX = 32,          /* its nesting */
     GL_LIMITS_MAX = 10000,           /* concurrency and rate keys in use on one node */
@@ -63,38 +64,38 @@ enum {
     GL_MANIFEST_BYTES_MAX = 64 << 20,
     GL_AGENTS_MAX = 100000,             /* of one bundle */
     GL_PAYLOADS_MAX = 10000,            /* files of one bundle */
-    GL_BODY_BYTES_MAX = 256 << 10,      /* of a message: a larger one is not in it, ... */
-    GL_BODY_BYTES_MIN = 4 << 10,        /* ... unless a node is set otherwise, to no less, ... */
-    GL_BODY_PIECE_BYTES = 1 << 20,      /* ... but in pieces */
+    GL_BODY_BYTES_MAX = 256 << 10,      /* of a message: a larger body is stored outside, ... */
+    GL_BODY_BYTES_MIN = 4 << 10,        /* ... (a node may be configured down to this) ... */
+    GL_BODY_PIECE_BYTES = 1 << 20,      /* ... in pieces of this size */
     GL_HEADERS_BYTES_MAX = 64 << 10,    /* ... its headers; `stream` */
-    GL_ARTIFACTS_BYTES_MAX = 256 << 10, /* ... what it names of artifacts */
+    GL_ARTIFACTS_BYTES_MAX = 256 << 10, /* ... its list of artifacts */
     GL_WORD_BYTES_MAX = 512,            /* ... each text of its envelope */
     GL_MESSAGE_BYTES_MAX = 16 << 20,    /* a whole message */
-    GL_LETTER_BYTES_MAX = 2 << 10,      /* a message that is kept in memory while it waits */
-    GL_INBOX_MAX = 10000,               /* messages that wait for one agent */
+    GL_LETTER_BYTES_MAX = 2 << 10,      /* a waiting message kept in memory */
+    GL_INBOX_MAX = 10000,               /* messages waiting for one agent */
     GL_JOB_LETTERS_MAX = 100000,        /* ... for all agents of a job */
-    GL_DEAD_LETTERS_MAX = 10000,        /* of one job: one more, and it fails */
-    GL_EMITS_MAX = 10000,               /* messages that one message may cause */
+    GL_DEAD_LETTERS_MAX = 10000,        /* of one job: one more fails it */
+    GL_EMITS_MAX = 10000,               /* messages sent in response to one message */
     GL_STATE_BYTES_MAX = 1 << 20,       /* an agent's state */
-    GL_STDOUT_BYTES = 1 << 20,          /* of a worker, unless it is configured */
+    GL_STDOUT_BYTES = 1 << 20,          /* kept of a worker's stdout by default */
     GL_STDOUT_BYTES_MAX = 8 << 20,
-    GL_IDLE_AGENTS_MAX = 10000,           /* agents without work that stay in memory */
+    GL_IDLE_AGENTS_MAX = 10000,           /* idle agents kept in memory */
     GL_MODULES_MAX = 1000,                /* native modules in one folder */
-    GL_MODULE_INSTANCES_MAX = 1024,       /* instances of one module that are kept */
-    GL_MODULE_FRAME_BYTES_MAX = 20 << 20, /* one call of a module, and what comes of it */
+    GL_MODULE_INSTANCES_MAX = 1024,       /* instances kept of one module */
+    GL_MODULE_FRAME_BYTES_MAX = 20 << 20, /* one call of a module, and its result */
 
     /* The core. */
-    GL_AGEING_MS = 10000,         /* a step that waits this long gains a point of priority */
-    GL_HOT_JOBS_MAX = 4096,       /* jobs held in memory; others are loaded on demand */
-    GL_WAITING_MAX = 2 << 20,     /* steps queued for slots on one node */
-    GL_SPREAD_MAX = 256,          /* steps one transaction may touch: the rest goes into the next */
-    GL_LOSSES_MAX = 3,            /* lost attempts forgiven ... */
+    GL_AGEING_MS = 10000,     /* a waiting step gains a point of priority per this time */
+    GL_HOT_JOBS_MAX = 4096,   /* jobs in memory; others are loaded on demand */
+    GL_WAITING_MAX = 2 << 20, /* steps queued for slots on one node */
+    GL_SPREAD_MAX = 256,      /* steps touched by one transaction: the rest follow in the next */
+    GL_LOSSES_MAX = 3,        /* lost attempts forgiven ... */
     GL_LOSSES_WINDOW_MS = 600000, /* ... within this time */
     GL_PARKED_MAX = 4096,         /* events waiting for one cold job */
-    GL_AHEAD_MAX = 1000,          /* places in a queue are counted up to here, for people */
+    GL_AHEAD_MAX = 1000,          /* queue positions are counted up to this number, for people */
 
     /* Claims. */
-    GL_LEASE_MS_MIN = 1000, /* how long a claim is held without a word */
+    GL_LEASE_MS_MIN = 1000, /* how long a claim is held without a renewal */
     GL_LEASE_MS_DEFAULT = 60000,
     GL_LEASE_MS_MAX = 86400000,
     GL_CLAIM_DETAIL_BYTES_MAX = 4096, /* why a claim failed */
@@ -103,25 +104,25 @@ enum {
     GL_LOG_BYTES_MAX = 10 << 20, /* output kept per attempt: head and tail */
     GL_GRACE_MS = 10000,         /* SIGTERM to SIGKILL */
     GL_SECRETS_MAX = 256,        /* secrets of one step */
-    GL_SECRET_BYTES_MIN = 4,     /* less could not be kept out of a log */
+    GL_SECRET_BYTES_MIN = 4,     /* shorter values cannot be redacted from a log */
     GL_SECRET_BYTES_MAX = 64 << 10,
     GL_SECRETS_BYTES_MAX = 256 << 10, /* of one step, all together */
     GL_INPUT_BYTES_MAX = 2 << 20,     /* the input document of one attempt: its parents' outputs */
     GL_FRAME_BYTES_MAX = 16 << 20,    /* one frame of the keeper's protocol */
     GL_WORKER_FILES_MAX = GL_PAYLOADS_MAX + 16, /* files of one worker */
-    GL_TEXTS_BYTES_MAX = 4 << 20,        /* of these, what is no payload: message, context, ... */
-    GL_STDERR_BYTES_MAX = 64 << 10,      /* the end of a worker's stderr that is kept */
+    GL_TEXTS_BYTES_MAX = 4 << 20, /* of these, everything except payloads: message, context, ... */
+    GL_STDERR_BYTES_MAX = 64 << 10,      /* the end of a worker's stderr */
     GL_SAID_BYTES_MAX = 64 << 10,        /* a line of a worker for the runtime */
-    GL_SAID_WAITING_MAX = 1000,          /* such lines of one attempt that wait for the node ... */
+    GL_SAID_WAITING_MAX = 1000,          /* such lines of one attempt waiting for the node ... */
     GL_SAID_WAITING_BYTES_MAX = 1 << 20, /* ... and their bytes */
 
     /* HTTP. */
     GL_HTTP_BODY_BYTES_MAX = 72 << 20,
-    GL_HTTP_CONNECTIONS_MAX = 4096,    /* of one listener; a peer can have three quarters of them */
-    GL_HTTP_BATCH_MAX = 10000,         /* submissions in one request */
-    GL_PAGE_MAX = 1000,                /* rows of one page of any listing, steps of one status */
-    GL_STATUS_OUTPUT_BYTES = 64 << 10, /* an output above this is not in a status, ... */
-    GL_STATUS_BYTES = 4 << 20,         /* ... nor is one when those before it reach this */
+    GL_HTTP_CONNECTIONS_MAX = 4096, /* of one listener; one peer may have three quarters of them */
+    GL_HTTP_BATCH_MAX = 10000,      /* submissions in one request */
+    GL_PAGE_MAX = 1000,             /* rows of one page of any listing, steps of one status */
+    GL_STATUS_OUTPUT_BYTES = 64 << 10, /* a larger output is left out of a status, ... */
+    GL_STATUS_BYTES = 4 << 20,         /* ... as are all after the outputs reach this size */
 };
 
 static_assert(GL_FLOW_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX,

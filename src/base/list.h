@@ -1,4 +1,5 @@
-/* list.h - the one intrusive doubly linked list. A head is a link that points to itself. */
+/* list.h - an intrusive doubly linked list. A head is a link that points to itself when the list is
+ * empty. */
 #ifndef GL_BASE_LIST_H
 #define GL_BASE_LIST_H
 
@@ -30,7 +31,7 @@ static inline void gl_list_push(struct gl_link *head, struct gl_link *x)
     head->prev = x;
 }
 
-/* Take `x` out of whatever list it is in; it then stands alone. Fine on a lone link. */
+/* Remove `x` from its list, if any; it then points to itself. */
 static inline void gl_list_remove(struct gl_link *x)
 {
     x->prev->next = x->next;
@@ -38,8 +39,8 @@ static inline void gl_list_remove(struct gl_link *x)
     gl_list_init(x);
 }
 
-/* All that stand in `from` into `to`, which is no list yet; `from` is empty then. For a walk during
- * which others may come. */
+/* Move all links of `from` to `to`, which need not be initialized; `from` is then empty. For a walk
+ * during which others may be added. */
 static inline void gl_list_take_all(struct gl_link *to, struct gl_link *from)
 {
     gl_list_init(to);

@@ -1,3 +1,5 @@
+/* map.c - entries in an array in insertion order, and a table of slots that index it. Removing
+ * leaves a hole in the array; a rebuild closes the holes. */
 #include "base/map.h"
 
 #include "base/check.h"
@@ -22,8 +24,8 @@ size_t gl_map_count(const struct gl_map *m)
     return m->live_n;
 }
 
-/* The slot that holds `key`, or the free one where it would go. There is always a free one: slots
- * are at least twice the entries. */
+/* The slot of `key`, or the free slot where it would go. There is always a free one: there are at
+ * least twice as many slots as entries. */
 static size_t slot_of(const struct gl_map *m, gl_str key, uint64_t hash)
 {
     size_t mask = m->slots_n - 1;
@@ -47,7 +49,7 @@ void *gl_map_find(const struct gl_map *m, gl_str key)
     return number ? m->entries[number - 1].value : NULL;
 }
 
-/* Close the holes, in order, and fill the slots anew. */
+/* Close the holes, keeping the order, and refill the slots. */
 static void rebuild(struct gl_map *m)
 {
     size_t n = 0;
@@ -74,8 +76,8 @@ static void make_room(struct gl_map *m)
     if (m->entries_n < m->entries_cap) {
         return;
     }
-    /* Mostly holes: reuse them. Otherwise a map with a steady coming and going would grow forever.
-     */
+    /* If many entries are holes, reuse them instead of growing: otherwise a map with steady
+     * insertions and removals would grow forever. */
     if (m->live_n > m->entries_cap / 4 * 3 || m->entries_cap == 0) {
         size_t cap = m->entries_cap ? m->entries_cap * 2 : ENTRIES_MIN;
         GL_ASSERT(cap < UINT32_MAX / 4);
@@ -99,7 +101,8 @@ void gl_map_add(struct gl_map *m, gl_str key, void *value)
     m->live_n++;
 }
 
-/* Free a slot and move back what had to pass over it, so that no search stops too early. */
+/* Free a slot, and move later entries of the probe sequence back, so that no search stops too
+ * early. */
 static void slot_remove(struct gl_map *m, size_t hole)
 {
     size_t mask = m->slots_n - 1;

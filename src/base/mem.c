@@ -1,3 +1,4 @@
+/* mem.c - the heap and the pools. The only file of the pure rooms that calls malloc and free. */
 #include "base/mem.h"
 
 #include <assert.h>
@@ -7,7 +8,7 @@
 #include "base/asan.h"
 #include "base/check.h"
 
-/* The one file that may visit the heap (see base/banned.h). */
+/* See base/banned.h. */
 #undef malloc
 #undef calloc
 #undef realloc
@@ -52,7 +53,7 @@ struct free_piece {
     struct free_piece *next;
 };
 
-/* Stands before a piece that is too large for a class; 16 bytes keep the piece aligned. */
+/* Precedes a piece that is too large for a class; 16 bytes keep the piece aligned. */
 struct large {
     struct large *prev, *next;
 };
@@ -60,7 +61,7 @@ struct large {
 static_assert(sizeof(struct large) == 16, "a large piece stays aligned to 16");
 static_assert(sizeof(struct slab) <= SLAB_HEAD, "the first piece of a slab stays aligned to 16");
 
-/* The smallest class that holds `bytes`; GL_POOL_CLASSES if none does. */
+/* The smallest class that holds `bytes`; GL_POOL_CLASSES if there is none. */
 static unsigned class_of(size_t bytes)
 {
     unsigned c = 0;
@@ -119,7 +120,7 @@ static void large_free(struct gl_pool *p, void *ptr, size_t bytes)
 
 static void slab_add(struct gl_pool *p)
 {
-    /* The rest of the old slab is left unused: less than one piece of the largest class. */
+    /* The rest of the old slab stays unused: less than one piece of the largest class. */
     struct slab *s = gl_mem_realloc(NULL, SLAB_BYTES);
     s->next = p->slabs;
     p->slabs = s;

@@ -1,3 +1,5 @@
+/* rng.c - xoshiro256**. The sequence is part of what a seed means: changing it invalidates every
+ * recorded seed of the simulator. */
 #include "base/rng.h"
 
 #include <string.h>
@@ -5,7 +7,7 @@
 #include "base/check.h"
 #include "base/str.h"
 
-/* splitmix64, as the authors of xoshiro advise for filling its state from one number. */
+/* splitmix64, which the authors of xoshiro recommend for filling the state from one number. */
 static uint64_t splitmix(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -48,7 +50,8 @@ uint64_t gl_rng_u64(struct gl_rng *r)
 uint64_t gl_rng_below(struct gl_rng *r, uint64_t n)
 {
     GL_ASSERT(n > 0);
-    uint64_t skip = (0 - n) % n; /* 2^64 mod n: draws below it would favour small results */
+    uint64_t skip =
+        (0 - n) % n; /* 2^64 mod n: accepting draws below it would favour small results */
     uint64_t v;
     do {
         v = gl_rng_u64(r);

@@ -1,3 +1,4 @@
+/* sha256.c - straightforward SHA-256, without CPU-specific code. */
 #include "base/sha256.h"
 
 /* FIPS 180-4, section 4.2.2. */
@@ -87,7 +88,7 @@ void gl_sha256_done(struct gl_sha256 *s, uint8_t ret[static GL_SHA256_BYTES])
     uint64_t bits = s->total * 8;
     uint8_t tail[72] = {0x80};
     size_t held = (size_t)(s->total % 64);
-    size_t zeros = (held < 56 ? 56 : 120) - held; /* with the 0x80 in front */
+    size_t zeros = (held < 56 ? 56 : 120) - held; /* including the leading 0x80 */
     for (unsigned i = 0; i < 8; i++) {
         tail[zeros + i] = (uint8_t)(bits >> (56 - 8 * i));
     }

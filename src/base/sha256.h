@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4), for naming content. */
+/* sha256.h - SHA-256 (FIPS 180-4), for content addressing. init, add any number of times, done. */
 #ifndef GL_BASE_SHA256_H
 #define GL_BASE_SHA256_H
 

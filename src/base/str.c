@@ -1,3 +1,4 @@
+/* str.c - see str.h. Numbers are parsed strictly and without the locale. */
 #include "base/str.h"
 
 #include <stdarg.h>
@@ -207,7 +208,7 @@ static uint64_t load_le(const unsigned char *p, size_t n)
     return v;
 }
 
-/* Multiply-and-fold over words read as little endian, so that every machine gives the same number.
+/* Multiply and fold over words read as little endian, so that every machine computes the same hash.
  */
 uint64_t gl_str_hash(gl_str s)
 {

@@ -1,3 +1,5 @@
+/* suggest.c - optimal string alignment distance (edit distance with swaps of neighbours), limited
+ * to a band. */
 #include "base/suggest.h"
 
 #include "base/check.h"
@@ -17,8 +19,7 @@ unsigned gl_suggest_distance(gl_str a, gl_str b, unsigned max)
     if (difference > max || a.n > WORD_BYTES_MAX || b.n > WORD_BYTES_MAX) {
         return gl_str_eq(a, b) ? 0 : max + 1;
     }
-    /* Three rows of the matrix of the optimal string alignment; outside the band it is "too many".
-     */
+    /* Three rows of the matrix; cells outside the band count as "too many". */
     unsigned rows[3][WORD_BYTES_MAX + 1];
     for (size_t k = 0; k <= b.n; k++) {
         rows[0][k] = least((unsigned)k, max + 1);
@@ -46,7 +47,7 @@ unsigned gl_suggest_distance(gl_str a, gl_str b, unsigned max)
 
 void gl_suggest_init(struct gl_suggest *n, gl_str wanted)
 {
-    /* One more than what is accepted: of short words nearly everything is two letters away. */
+    /* One more than accepted. Among short words nearly everything is two letters away. */
     *n = (struct gl_suggest){.wanted = wanted, .distance = wanted.n <= 3 ? 2 : 3};
 }
 

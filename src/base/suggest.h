@@ -1,19 +1,20 @@
-/* suggest.h - "did you mean": which known word someone may have wanted to write. */
+/* suggest.h - "did you mean": finds the known word that is closest to an unknown one.
+ *
+ * Order of calls: init, offer each candidate, then read `best`. */
 #ifndef GL_BASE_SUGGEST_H
 #define GL_BASE_SUGGEST_H
 
 #include "base/str.h"
 
-/* How many letters must be added, dropped, changed or swapped with their neighbour to make `b` of
- * `a`; `max` + 1 if more than `max` (which is at most 3). Cheap: looks only at a narrow band around
- * the diagonal. */
+/* The number of letters to add, drop, change or swap with a neighbour to turn `a` into `b`; `max` +
+ * 1 if it exceeds `max` (at most 3). Cheap: examines only a narrow band around the diagonal. */
 unsigned gl_suggest_distance(gl_str a, gl_str b, unsigned max);
 
-/* Collects the best candidate: near enough to be a slip (two letters; one in words of up to three).
- */
+/* The best candidate so far, if close enough to be a typo: two letters, one in words of up to
+ * three. */
 struct gl_suggest {
     gl_str wanted;
-    gl_str best; /* empty: nothing is near */
+    gl_str best; /* empty: nothing is close enough */
     unsigned distance;
 };
 

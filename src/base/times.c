@@ -1,3 +1,5 @@
+/* times.c - see times.h. The calendar is computed here: the C library's functions read the
+ * environment. */
 #include "base/times.h"
 
 #include <stdio.h>
@@ -19,8 +21,8 @@ struct date {
     unsigned month, day;
 };
 
-/* Days since 1970-01-01 and back, in the proleptic Gregorian calendar. Years are counted from
- * March, so that the leap day is the last one, in eras of 400 years. */
+/* Days since 1970-01-01 and back, in the proleptic Gregorian calendar. Years begin in March, so
+ * that the leap day is the last one, and are grouped in eras of 400 years. */
 static int64_t days_of(struct date d)
 {
     int64_t y = d.month <= 2 ? d.year - 1 : d.year;
@@ -68,7 +70,7 @@ gl_str gl_times_format(gl_ms t, char buf[static GL_TIMES_BYTES])
     return (gl_str){.p = buf, .n = GL_TIMES_BYTES - 1};
 }
 
-/* Read `width` digits from the front of *s. */
+/* Consume `width` digits from the front of *s. */
 static bool eat_digits(gl_str *s, unsigned width, unsigned *ret)
 {
     uint64_t v;
@@ -104,7 +106,7 @@ static bool eat_date(gl_str *s, struct date *ret)
         return false;
     }
     *ret = (struct date){.year = year, .month = month, .day = day};
-    struct date same = date_of(days_of(*ret)); /* the 30th of February comes back as another day */
+    struct date same = date_of(days_of(*ret)); /* February 30 comes back as another day */
     return same.month == month && same.day == day;
 }
 
@@ -127,7 +129,7 @@ static bool eat_clock(gl_str *s, gl_ms *ret)
     if (s->n == 0 || s->p[0] < '0' || s->p[0] > '9') {
         return false;
     }
-    while (eat_digits(s, 1, &digit)) { /* beyond milliseconds it is cut off */
+    while (eat_digits(s, 1, &digit)) { /* digits beyond milliseconds are dropped */
         *ret += digit * scale;
         scale /= 10;
     }
@@ -172,7 +174,7 @@ static const struct unit {
     gl_ms ms;
 } units[] = {{"d", DAY_MS}, {"h", HOUR_MS}, {"m", MINUTE_MS}, {"s", SECOND_MS}, {"ms", 1}};
 
-/* The number before a unit, in billionths so that no rounding creeps in. */
+/* The number before a unit; the fraction is kept in billionths, to avoid rounding. */
 struct amount {
     uint64_t whole, billionths;
 };
@@ -205,7 +207,8 @@ static bool eat_amount(gl_str *s, struct amount *ret)
     return true;
 }
 
-/* The index of the unit at the front of *s; an empty rest means seconds when `bare` is allowed. */
+/* Consume the unit at the front of *s and return its index. An empty rest means seconds if `bare`
+ * is allowed. */
 static int eat_unit(gl_str *s, bool bare)
 {
     size_t n = 0;
@@ -237,7 +240,7 @@ bool gl_times_parse_span(gl_str s, gl_ms *ret)
             return false;
         }
         int unit = eat_unit(&s, last < 0);
-        if (unit <= last) { /* also -1: units go from large to small, each once */
+        if (unit <= last) { /* also catches -1: units must descend, each at most once */
             return false;
         }
         last = unit;

@@ -1,3 +1,4 @@
+/* trace.c - passes records to the sink, and formats them for those who want text. */
 #include "base/trace.h"
 
 #include <stdarg.h>
@@ -6,7 +7,7 @@
 #include "base/check.h"
 
 #ifdef GL_WITH_PLANTS
-int gl_planted; /* the one global: it exists only in builds that are wrong on purpose */
+int gl_planted; /* the only global: it exists only in builds that are wrong on purpose */
 #endif
 
 static const char *const kind_words[GL_TR_COUNT] = {

@@ -1,9 +1,8 @@
-/* trace.h - the typed trace: one stream, read by the log, the tests, the simulator's hash and its
- * marks.
+/* trace.h - the typed trace: one stream of records, read by the log, the tests, the simulator's
+ * hash and its marks.
  *
- * The pure rooms say what they decided, in records, to a sink they were given; nobody formats text
- * there. GL_MARK names a rare branch: a test or the swarm names the marks that must have been hit.
- */
+ * The pure rooms report their decisions as records to a sink they were given; they format no text.
+ * GL_MARK names a rare branch: tests and the swarm list the marks that must be reached. */
 #ifndef GL_BASE_TRACE_H
 #define GL_BASE_TRACE_H
 
@@ -28,17 +27,17 @@ enum gl_trace_kind {
 
 struct gl_trace_record {
     gl_ms now;
-    const char *node; /* which node speaks; may be NULL */
+    const char *node; /* the reporting node; may be NULL */
     enum gl_trace_kind kind;
-    gl_str job, step;      /* empty: not about one */
+    gl_str job, step;      /* empty: not applicable */
     uint64_t token;        /* 0: none */
-    int64_t number;        /* attempt, slots, revision: by kind */
+    int64_t number;        /* attempt, slots, revision: depends on the kind */
     const char *what;      /* a static word: "taken", "started", a mark's name */
     const char *from, *to; /* a state change; static words or NULL */
 };
 
 struct gl_trace {
-    void (*write)(struct gl_trace *t, const struct gl_trace_record *r); /* NULL: nobody listens */
+    void (*write)(struct gl_trace *t, const struct gl_trace_record *r); /* NULL: no sink */
     const char *node;
     gl_ms now; /* set by the driver at each step */
 };
@@ -51,8 +50,8 @@ size_t gl_trace_format(const struct gl_trace_record *r, char *buf, size_t bytes)
     gl_trace_write((t), (struct gl_trace_record){.kind = GL_TR_##k, __VA_ARGS__})
 #define GL_MARK(t, name) GL_TRACE(t, MARK, .what = (name))
 
-/* A planted bug: compiled only with -Dplant=true, chosen at run time by glia-sim --plant N. In
- * every other build it is the constant false and leaves nothing behind. */
+/* A planted bug: compiled in only with -Dplant=true, selected at run time by glia-sim --plant N. In
+ * every other build it is the constant false and has no cost. */
 #ifdef GL_WITH_PLANTS
 extern int gl_planted;
 #define GL_PLANT(n) (gl_planted == (n))

@@ -1,8 +1,8 @@
 #include "port/checksum.h"
 
-/* CRC-32C, the reflected Castagnoli polynomial, eight bytes at a time, because every record that is
- * written or read is summed. slices[k][b] is the sum of byte b with k zero bytes behind it. Sums
- * are linear, so each entry is made of those of its bits, which is all that stands here. */
+/* CRC-32C (reflected Castagnoli polynomial), eight bytes at a time, because every record written or
+ * read is summed. slices[k][b] is the checksum of byte b followed by k zero bytes. Checksums are
+ * linear, so the macros compute each entry from the entries of its bits. */
 enum { SLICES = 8 };
 
 #define ENTRY(n, a, b, c, d, e, f, g, h)                                        \
@@ -78,7 +78,7 @@ static uint32_t add_number(uint32_t sum, uint64_t number)
     return gl_checksum_bytes(sum, (gl_str){.p = bytes, .n = sizeof(bytes)});
 }
 
-/* With its length, so that no byte can change sides. */
+/* With its length, so that no byte can move between neighbouring texts unnoticed. */
 static uint32_t add_text(uint32_t sum, gl_str text)
 {
     return gl_checksum_bytes(add_number(sum, text.n), text);
@@ -91,5 +91,6 @@ uint32_t gl_checksum_record(const struct gl_record *r)
     sum = add_text(add_number(sum, r->rev), r->owner);
     sum = add_number(add_number(sum, r->token), r->live ? 1 : 0);
     sum = add_text(sum, r->value);
+    /* 0 means "no checksum stored". */
     return sum != 0 ? sum : 1;
 }

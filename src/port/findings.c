@@ -1,3 +1,4 @@
+/* findings.c - see findings.h. */
 #include "port/findings.h"
 
 #include <stdarg.h>
@@ -11,7 +12,7 @@ void gl_findings_add(struct gl_findings *f, struct gl_arena *a, enum gl_finding_
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a longer sentence is truncated */
     va_end(args);
     if (f->n == f->cap) {
         struct gl_finding *more = GL_NEW_ARRAY(a, struct gl_finding, f->cap * 2 + 8);

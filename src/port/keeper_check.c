@@ -1,11 +1,13 @@
-/* What may be asked of a keeper. */
+/* keeper_check.c - validates the requests a keeper receives: names that become paths, sizes,
+ * secrets. The node runs the same checks first; the keeper repeats them because it trusts nobody.
+ */
 #include "port/keeper_protocol.h"
 
 enum {
     FILE_NAMES_BYTES_MAX = 768 << 10,
     WORKER_NAMES_BYTES_MAX = 4 << 20,
-    SMALL_BYTES_MAX = 128 << 10, /* of a start, besides its command, its files and its input: names,
-                                    numbers, and the lengths of its texts */
+    SMALL_BYTES_MAX = 128 << 10, /* of a start, apart from its command, its files and its input:
+                                    names, numbers, and the lengths of its texts */
     WORK_PLACES_MAX = 4096,
     PATH_BYTES_MAX = 4095,
 };
@@ -13,10 +15,10 @@ enum {
 static_assert(GL_COMMAND_BYTES_MAX + WORKER_NAMES_BYTES_MAX + GL_TEXTS_BYTES_MAX +
                       GL_INPUT_BYTES_MAX + SMALL_BYTES_MAX <=
                   GL_FRAME_BYTES_MAX,
-              "every start that is allowed fits a frame");
+              "every valid start fits a frame");
 static_assert(GL_COMMAND_BYTES_MAX + FILE_NAMES_BYTES_MAX + GL_INPUT_BYTES_MAX + SMALL_BYTES_MAX <=
                   GL_KEEPER_FRAME_BYTES_OLD,
-              "... and of a step one of the releases before");
+              "... and that of a step fits a frame of earlier releases");
 static_assert(4 * (GL_ARGS_MAX + GL_ENVS_MAX + GL_SECRETS_MAX) < SMALL_BYTES_MAX / 2,
               "the lengths of its texts are small");
 
@@ -25,7 +27,7 @@ static bool is_attempt_id(gl_str s)
     if (s.n > GL_ATTEMPT_ID_BYTES_MAX) {
         return false;
     }
-    if (s.n > 0 && s.p[0] == '@') { /* of an agent's unit */
+    if (s.n > 0 && s.p[0] == '@') { /* the step of an agent */
         s = (gl_str){.p = s.p + 1, .n = s.n - 1};
     }
     if (s.n == 0 || s.p[0] == '.' || s.p[0] == '-') {
@@ -42,15 +44,15 @@ static bool is_attempt_id(gl_str s)
 int gl_keeper_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why)
 {
     if (!gl_str_is_id(key->context)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the name of a context",
+        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is not a valid context name",
                       GL_STR_ARG(key->context));
     }
     if (!gl_str_is_id(key->job)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the id of a job",
+        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is not a valid job id",
                       GL_STR_ARG(key->job));
     }
     if (!is_attempt_id(key->attempt)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the id of an attempt",
+        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is not a valid attempt id",
                       GL_STR_ARG(key->attempt));
     }
     return 0;
@@ -66,8 +68,8 @@ int gl_keeper_check_file(gl_str name, struct gl_why *reterr_why)
         good = part.n > 0 && part.n <= 255 && !gl_str_is(part, ".") && !gl_str_is(part, "..");
     }
     if (!good) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is no file name inside the working folder",
-                      GL_STR_ARG(name));
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "'%.*s' is not a file name inside the working folder", GL_STR_ARG(name));
     }
     return 0;
 }
@@ -77,7 +79,7 @@ static bool has_nul(gl_str s)
     return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
 }
 
-/* As they travel: "NAME=value". No sentence contains a value. */
+/* Secrets as they are sent: "NAME=value". No message contains a value. */
 static int check_secrets(const struct gl_exec_start *s, size_t *bytes, struct gl_why *why)
 {
     size_t total = 0;
@@ -88,11 +90,11 @@ static int check_secrets(const struct gl_exec_start *s, size_t *bytes, struct gl
         gl_str value = {0};
         gl_str name = gl_str_cut(s->secrets[i], '=', &value);
         if (name.n == 0 || name.n > GL_ID_BYTES_MAX || has_nul(name) || value.n == 0) {
-            return gl_why(why, GL_E_INVALID, "a secret is no NAME=value");
+            return gl_why(why, GL_E_INVALID, "a secret is not of the form NAME=value");
         }
-        if (gl_str_starts(name,
-                          GL_S("GLIA_"))) { /* those must be true: leftovers are known by them */
-            return gl_why(why, GL_E_INVALID, "secret %.*s: names with GLIA_ are not free",
+        if (gl_str_starts(
+                name, GL_S("GLIA_"))) { /* reserved: the keeper identifies its processes by them */
+            return gl_why(why, GL_E_INVALID, "secret %.*s: names beginning with GLIA_ are reserved",
                           GL_STR_ARG(name));
         }
         int r = gl_keeper_check_secret(name, value, why);
@@ -133,7 +135,7 @@ static int check_command(const struct gl_exec_start *s, struct gl_why *why)
 {
     size_t bytes = 0;
     if (s->argv_n == 0 || s->argv[0].n == 0) {
-        return gl_why(why, GL_E_INVALID, "there is no command");
+        return gl_why(why, GL_E_INVALID, "the command is empty");
     }
     size_t files_max = s->is_worker ? GL_WORKER_FILES_MAX : GL_FILES_MAX;
     if (s->argv_n > GL_ARGS_MAX || s->env_n > GL_ENVS_MAX || s->files_n > files_max) {
@@ -151,8 +153,8 @@ static int check_command(const struct gl_exec_start *s, struct gl_why *why)
         gl_str e = s->env[i];
         bytes += e.n + 1;
         if (has_nul(e) || e.n == 0 || e.p[0] == '=' || memchr(e.p, '=', e.n) == NULL) {
-            return gl_why(why, GL_E_INVALID, "'%.*s' is no NAME=value", e.n > 80 ? 80 : (int)e.n,
-                          e.p ? e.p : "");
+            return gl_why(why, GL_E_INVALID, "'%.*s' is not of the form NAME=value",
+                          e.n > 80 ? 80 : (int)e.n, e.p ? e.p : "");
         }
     }
     int r = check_secrets(s, &bytes, why);
@@ -179,6 +181,8 @@ static bool is_hash(gl_str s)
     return true;
 }
 
+/* Each name is counted with its hash and lengths. Only a worker's files may have their text in the
+ * start. */
 static int check_files(const struct gl_exec_start *s, struct gl_why *why)
 {
     size_t bytes = 0, texts = 0;
@@ -193,7 +197,7 @@ static int check_files(const struct gl_exec_start *s, struct gl_why *why)
         }
         bool is_text = s->is_worker && f->blob.n == 0;
         if (!is_text && (!is_hash(f->blob) || f->text.n > 0)) {
-            return gl_why(why, GL_E_INVALID, "'%.*s': its content is not named by a SHA-256",
+            return gl_why(why, GL_E_INVALID, "'%.*s': its content is not identified by a SHA-256",
                           GL_STR_ARG(f->name));
         }
         bytes += f->name.n + 128;
@@ -218,7 +222,8 @@ static size_t count_work(gl_str s)
     return n;
 }
 
-/* Each place where the working folder is named grows when it is put in. */
+/* Each mention of the working folder grows when it is replaced by the path, so their number is
+ * limited. */
 static int check_work(const struct gl_exec_start *s, struct gl_why *why)
 {
     size_t n = 0;
@@ -239,7 +244,7 @@ static bool is_absolute(gl_str path)
     return path.n > 0 && path.n <= PATH_BYTES_MAX && path.p[0] == '/' && !has_nul(path);
 }
 
-/* The folder to run in: another one, or a worker's own or one below it. */
+/* The folder to run in: an absolute path, or a worker's own folder or one below it. */
 static int check_cwd(const struct gl_exec_start *s, struct gl_why *why)
 {
     if (s->cwd.n == 0 || is_absolute(s->cwd)) {
@@ -269,7 +274,7 @@ static int check_worker(const struct gl_exec_start *s, struct gl_why *why)
         return 0;
     }
     if (s->stdout_max > GL_STDOUT_BYTES_MAX) {
-        return gl_why(why, GL_E_LIMIT, "stdout cannot be kept up to %u bytes (at most %d)",
+        return gl_why(why, GL_E_LIMIT, "the limit for stdout is %u bytes (at most %d)",
                       s->stdout_max, GL_STDOUT_BYTES_MAX);
     }
     return check_work(s, why);
@@ -298,7 +303,7 @@ int gl_keeper_check_start(const struct gl_exec_start *s, struct gl_why *reterr_w
                       GL_INPUT_BYTES_MAX);
     }
     if (s->timeout_ms < 0 || s->grace_ms < 0 || s->beacon_ms < 0) {
-        return gl_why(reterr_why, GL_E_INVALID, "a span of time is negative");
+        return gl_why(reterr_why, GL_E_INVALID, "a duration is negative");
     }
     return 0;
 }

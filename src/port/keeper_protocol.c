@@ -1,3 +1,7 @@
+/* keeper_protocol.c - encoding and decoding, driven by one table of fields.
+ *
+ * The table maps each tag to a member of struct gl_keeper_msg. Encoding skips zero and empty
+ * members; decoding skips unknown tags. Adding a field means adding a row with a new tag. */
 #include "port/keeper_protocol.h"
 
 #include "base/check.h"
@@ -12,7 +16,7 @@ enum field_kind {
     F_STR,
     F_TEXTS, /* const gl_str * and, at `count`, its size_t */
     F_FILES,
-    F_FILE_TEXTS, /* of the files read before it */
+    F_FILE_TEXTS, /* texts of the files read before */
 };
 
 struct field {
@@ -20,12 +24,13 @@ struct field {
     uint8_t kind;
     uint16_t at;    /* offset in struct gl_keeper_msg */
     uint16_t count; /* offset of the number of elements */
-    uint32_t max;   /* bytes of a text, elements of a list */
+    uint32_t max;   /* limit: bytes of a text, elements of a list */
 };
 
 #define AT(member) (uint16_t) offsetof(struct gl_keeper_msg, member)
 
-/* Tags are for ever: a tag that is no longer used is not given to another field. */
+/* Tags are permanent: the tag of a removed field is never reused, because old peers and old
+ * journals contain it. */
 static const struct field fields[] = {
     {1, F_U64, AT(req), 0, 0},
     {2, F_U64, AT(version_min), 0, 0},
@@ -128,7 +133,7 @@ static void add_text(struct gl_buf *out, gl_str s)
     gl_buf_str(out, s);
 }
 
-/* The header of a field whose content follows. */
+/* The header of a field; its content follows. */
 static void add_field(struct gl_buf *out, uint8_t tag, size_t bytes)
 {
     gl_buf_char(out, (char)tag);
@@ -146,7 +151,7 @@ static void add_number(struct gl_buf *out, uint8_t tag, uint64_t v)
     gl_buf_add(out, bytes, sizeof(bytes));
 }
 
-/* A list is one field; its length is filled in afterwards. */
+/* A list is one field, whose length is filled in afterwards. */
 static size_t open_list(struct gl_buf *out, uint8_t tag)
 {
     add_field(out, tag, 0);
@@ -184,7 +189,7 @@ static void add_files(struct gl_buf *out, uint8_t tag, const struct gl_exec_file
     close_list(out, begin);
 }
 
-/* Files whose content is a blob have none; only starts of workers have any. */
+/* Files whose content is a blob have no text; only starts of workers have texts at all. */
 static void add_file_texts(struct gl_buf *out, uint8_t tag, const struct gl_exec_file *files,
                            size_t n)
 {
@@ -259,6 +264,7 @@ void gl_keeper_encode(const struct gl_keeper_msg *m, struct gl_buf *out)
     close_list(out, begin);
 }
 
+/* The header needs the checksum of what follows, so its space is filled in last. */
 void gl_keeper_add_record(const struct gl_keeper_msg *m, struct gl_buf *out)
 {
     static const char space[GL_KEEPER_RECORD_BYTES] = {0};
@@ -302,8 +308,8 @@ static bool take_file(gl_str *rest, struct gl_exec_file *ret)
     return true;
 }
 
-/* How many elements does a list hold? Counted first, so that memory is taken once and only for what
- * is there. */
+/* The number of elements of a list. Counted before allocating, so that memory is taken once and
+ * only for what was really sent. */
 static int count_elements(gl_str list, bool files, size_t max, size_t *ret, struct gl_why *why)
 {
     struct gl_exec_file file;
@@ -311,12 +317,12 @@ static int count_elements(gl_str list, bool files, size_t max, size_t *ret, stru
     size_t n = 0;
     while (list.n > 0) {
         if (files ? !take_file(&list, &file) : !take_text(&list, &text)) {
-            return gl_why(why, GL_E_INVALID, "a list ends in the middle of an element");
+            return gl_why(why, GL_E_INVALID, "a list ends inside an element");
         }
         n++;
     }
     if (n > max) {
-        return gl_why(why, GL_E_LIMIT, "a list of %zu elements (at most %zu)", n, max);
+        return gl_why(why, GL_E_LIMIT, "a list has %zu elements (at most %zu)", n, max);
     }
     *ret = n;
     return 0;
@@ -332,7 +338,7 @@ static int read_texts(gl_str list, const struct field *f, struct gl_keeper_msg *
     }
     gl_str *texts = GL_NEW_ARRAY(a, gl_str, n);
     for (size_t i = 0; i < n; i++) {
-        (void)take_text(&list, &texts[i]); /* counted above: it is whole */
+        (void)take_text(&list, &texts[i]); /* cannot fail: counted above */
     }
     *(const gl_str **)(void *)((char *)m + f->at) = texts;
     *(size_t *)(void *)((char *)m + f->count) = n;
@@ -349,14 +355,14 @@ static int read_files(gl_str list, const struct field *f, struct gl_keeper_msg *
     }
     struct gl_exec_file *files = GL_NEW_ARRAY(a, struct gl_exec_file, n);
     for (size_t i = 0; i < n; i++) {
-        (void)take_file(&list, &files[i]); /* counted above: it is whole */
+        (void)take_file(&list, &files[i]); /* cannot fail: counted above */
     }
     *(const struct gl_exec_file **)(void *)((char *)m + f->at) = files;
     *(size_t *)(void *)((char *)m + f->count) = n;
     return 0;
 }
 
-/* They follow the list of files; each is one of theirs. */
+/* The texts of the files in the preceding list, one each. */
 static int read_file_texts(gl_str list, const struct field *f, struct gl_keeper_msg *m,
                            struct gl_arena *a, struct gl_why *why)
 {
@@ -371,7 +377,7 @@ static int read_file_texts(gl_str list, const struct field *f, struct gl_keeper_
     struct gl_exec_file *files = GL_NEW_ARRAY(a, struct gl_exec_file, n);
     for (size_t i = 0; i < n; i++) {
         files[i] = m->start.files[i];
-        (void)take_text(&list, &files[i].text); /* counted above: it is whole */
+        (void)take_text(&list, &files[i].text); /* cannot fail: counted above */
     }
     m->start.files = files;
     return 0;
@@ -381,7 +387,7 @@ static int read_number(gl_str value, const struct field *f, struct gl_keeper_msg
                        struct gl_why *why)
 {
     if (value.n != 8) {
-        return gl_why(why, GL_E_INVALID, "field %u: a number of %zu bytes", f->tag, value.n);
+        return gl_why(why, GL_E_INVALID, "field %u: a number has %zu bytes", f->tag, value.n);
     }
     uint64_t v = get_u64(value.p);
     char *at = (char *)m + f->at;
@@ -398,7 +404,7 @@ static int read_number(gl_str value, const struct field *f, struct gl_keeper_msg
         return 0;
     }
     if (f->kind == F_U32 || (int64_t)v < INT32_MIN || (int64_t)v > INT32_MAX) {
-        return gl_why(why, GL_E_INVALID, "field %u: a number out of range", f->tag);
+        return gl_why(why, GL_E_INVALID, "field %u: a number is out of range", f->tag);
     }
     *(int *)(void *)at = (int)(int64_t)v;
     return 0;
@@ -452,17 +458,17 @@ static bool is_type(uint8_t byte)
     }
 }
 
-/* Numbers that stand for words must be words this release knows. */
+/* Enum values must be known to this release: they index tables. */
 static int check_enums(const struct gl_keeper_msg *m, struct gl_why *why)
 {
     if (m->state < 0 || m->state >= GL_EXEC_STATE_COUNT) {
         return gl_why(why, GL_E_INVALID, "unknown state %d", m->state);
     }
     if ((int)m->result.end < 0 || (int)m->result.end >= GL_EXEC_END_COUNT) {
-        return gl_why(why, GL_E_INVALID, "unknown kind of end %d", (int)m->result.end);
+        return gl_why(why, GL_E_INVALID, "unknown end %d", (int)m->result.end);
     }
     if (m->output_source < 0 || m->output_source > GL_KEEPER_FROM_WORKER) {
-        return gl_why(why, GL_E_INVALID, "unknown source of output %d", m->output_source);
+        return gl_why(why, GL_E_INVALID, "unknown output source %d", m->output_source);
     }
     if (m->status > 0) {
         return gl_why(why, GL_E_INVALID, "unknown status %d", m->status);
@@ -475,13 +481,13 @@ int gl_keeper_decode(struct gl_keeper_msg *ret, gl_str message, struct gl_arena 
 {
     gl_str head, value;
     if (!take_bytes(&message, 1, &head) || !is_type((uint8_t)head.p[0])) {
-        return gl_why(reterr_why, GL_E_INVALID, "unknown type of message");
+        return gl_why(reterr_why, GL_E_INVALID, "unknown message type");
     }
     struct gl_keeper_msg m = {.type = (enum gl_keeper_type)(uint8_t)head.p[0]};
     while (message.n > 0) {
         if (!take_bytes(&message, FIELD_BYTES, &head) ||
             !take_bytes(&message, get_u32(head.p + 1), &value)) {
-            return gl_why(reterr_why, GL_E_INVALID, "a message ends in the middle of a field");
+            return gl_why(reterr_why, GL_E_INVALID, "a message ends inside a field");
         }
         const struct field *f = find_field((uint8_t)head.p[0]);
         int r = f ? read_member(value, f, &m, a, reterr_why) : 0;
@@ -505,7 +511,7 @@ int gl_keeper_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct 
     }
     size_t n = get_u32(bytes.p);
     if (n == 0 || n > GL_FRAME_BYTES_MAX) {
-        return gl_why(reterr_why, GL_E_INVALID, "a frame of %zu bytes (1 to %d are possible)", n,
+        return gl_why(reterr_why, GL_E_INVALID, "a frame has %zu bytes (1 to %d are allowed)", n,
                       GL_FRAME_BYTES_MAX);
     }
     if (bytes.n < GL_KEEPER_PREFIX_BYTES + n) {

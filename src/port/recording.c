@@ -1,3 +1,5 @@
+/* recording.c - writes and verifies the checks in a recording. The recorder and the replay share
+ * it, so both agree on what a damaged recording is. */
 #include "port/recording.h"
 
 enum { HEX_BYTES = 16 };
@@ -40,6 +42,7 @@ static bool take(gl_str *text, gl_str word)
     return true;
 }
 
+/* The hash of a piece, combined with the check before it if there is one. */
 static uint64_t sum_of(gl_str piece, uint64_t after)
 {
     char both[2 * HEX_BYTES];
@@ -55,7 +58,7 @@ static uint64_t sum_of(gl_str piece, uint64_t after)
 
 void gl_recording_put_check(struct gl_recording_chain *c, gl_str piece, struct gl_buf *out)
 {
-    uint64_t sum = sum_of(piece, c->last); /* first: the piece may stand in `out` */
+    uint64_t sum = sum_of(piece, c->last); /* first: the piece may be in `out` */
 
     gl_buf_fmt(out, "{\"check\":\"%016llx\"", (unsigned long long)sum);
     if (c->last != 0) {
@@ -65,6 +68,8 @@ void gl_recording_put_check(struct gl_recording_chain *c, gl_str piece, struct g
     c->last = sum;
 }
 
+/* Within a segment a check must name its predecessor. At the start of a segment a wrong predecessor
+ * means that the end of the previous segment is missing. */
 enum gl_recording_result gl_recording_check(struct gl_recording_chain *c, gl_str line, gl_str piece)
 {
     struct gl_recording_chain before = *c;

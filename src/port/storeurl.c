@@ -1,3 +1,5 @@
+/* storeurl.c - looks at store URLs without parsing them completely: a URL that is wrong must still
+ * be printable without its password. */
 #include "port/storeurl.h"
 
 #include "base/check.h"
@@ -46,7 +48,7 @@ bool gl_storeurl_is_shared(gl_str url)
 
 /* ---- passwords ---- */
 
-/* The place of `word` in `s`; s.n: it is not there. */
+/* The position of `word` in `s`; s.n: not found. */
 static size_t find(gl_str s, const char *word)
 {
     gl_str w = gl_str_of(word);
@@ -64,8 +66,8 @@ static gl_str from(gl_str s, size_t at)
     return (gl_str){.p = s.p + at, .n = s.n - at};
 }
 
-/* Where "user:password" ends. A password somebody forgot to escape may hold an '@' or a '/', so the
- * last '@' counts: rather too much is hidden than too little. s.n: there is none. */
+/* The end of "user:password". An unescaped password may contain '@' or '/', so the last '@' counts:
+ * better to hide too much than too little. s.n: there is none. */
 static size_t userinfo_end(gl_str s)
 {
     for (size_t i = s.n; i > 0; i--) {
@@ -76,7 +78,7 @@ static size_t userinfo_end(gl_str s)
     return s.n;
 }
 
-/* Options like "password=x", "sslpassword=x", "sentinel_password=x". */
+/* Mask options such as "password=x", "sslpassword=x", "sentinel_password=x". */
 static void hide_options(struct gl_buf *out, gl_str query)
 {
     while (query.n > 0) {
@@ -120,7 +122,7 @@ gl_str gl_storeurl_safe(struct gl_arena *a, gl_str url)
 
 /* ---- the same place ---- */
 
-/* "redis host:6379/0": the engine, the server, the database. */
+/* "redis host:6379/0": engine, server, database, with defaults filled in. */
 static gl_str place_of(struct gl_arena *a, gl_str url)
 {
     enum gl_storeurl_kind kind = GL_STOREURL_SQLITE;
@@ -128,7 +130,7 @@ static gl_str place_of(struct gl_arena *a, gl_str url)
     gl_str rest, options, host, path;
     bool is_sentinel = find(url, "+sentinel://") < url.n;
 
-    (void)gl_storeurl_kind(url, &kind, NULL); /* of nothing else */
+    (void)gl_storeurl_kind(url, &kind, NULL); /* an invalid URL is treated as SQLite */
     if (kind == GL_STOREURL_SQLITE) {
         return gl_str_starts(url, GL_S("sqlite:")) ? url : GL_S("sqlite:");
     }

@@ -156,11 +156,11 @@ def test_a_secret_goes_before_a_variable_of_the_same_name(place):
 @pytest.mark.parametrize("secret,sentence", [
     ("PIN=123", "secret PIN: its value has 3 bytes; with less than 4 it could not be kept out of "
                 "the log"),
-    ("PIN=", "a secret is no NAME=value"),
-    ("=1234", "a secret is no NAME=value"),
+    ("PIN=", "a secret is not of the form NAME=value"),
+    ("=1234", "a secret is not of the form NAME=value"),
     ("PIN=12\x0034", "secret PIN: its value contains a NUL byte"),
     ("BIG=" + "x" * 65537, "secret BIG: its value has more than 64 KiB"),
-    ("GLIA_JOB_ID=abcd", "secret GLIA_JOB_ID: names with GLIA_ are not free"),
+    ("GLIA_JOB_ID=abcd", "secret GLIA_JOB_ID: names beginning with GLIA_ are reserved"),
 ])
 def test_a_secret_that_cannot_be_kept_is_refused(place, secret, sentence):
     r = place.link.start(["true"], secrets=[secret])

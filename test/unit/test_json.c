@@ -282,7 +282,7 @@ static void duplicate_keys_are_found_in_small_and_large_objects(void **state)
         }
         gl_buf_fmt(&text, "\"%s\":0}", twin ? "k\\u003777" : "last");
         assert_int_equal(parse_n(text.p, text.n, &j), twin ? GL_E_INVALID : 0);
-        assert_true(!twin || strstr(why.text, "\"k777\" stands twice"));
+        assert_true(!twin || strstr(why.text, "\"k777\" appears twice"));
         gl_buf_done(&text);
     }
 }
