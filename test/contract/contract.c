@@ -5,13 +5,13 @@
 
 #include "base/mem.h"
 
-/* A new maker is one line here. */
+/* All makers; a new one is one line here. */
 static const struct contract_maker *const makers[] = {
     &contract_maker_memory, &contract_maker_memory_shared, &contract_maker_sqlite,
     &contract_maker_redis,  &contract_maker_sentinel,      &contract_maker_postgres,
 };
 
-/* ---- what the store tells by itself ---- */
+/* ---- events of the store ---- */
 
 static void on_woken(void *owner, gl_str context, gl_str word)
 {
@@ -112,7 +112,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A test may be begun for one maker only, by a person who works on it. */
+/* GLIA_CONTRACT_MAKER restricts a run to one maker, for work on that maker. */
 static bool is_wanted(const struct contract_maker *maker)
 {
     const char *only = getenv("GLIA_CONTRACT_MAKER");

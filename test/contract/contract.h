@@ -1,7 +1,7 @@
-/* contract.h - what every store must do, whoever made it: the kit for the tests of port/store.h.
- *
- * A maker is one file that fills a struct contract_maker, and one line in contract.c. Each test of
- * the contract_store_*.c programs runs once per maker, on a store of its own. */
+/* contract.h - the contract of port/store.h, which every engine must keep: the kit for its tests. A
+ * maker creates stores of one engine: one file that fills a struct contract_maker, and one line in
+ * contract.c. Each test of the contract_store_*.c programs runs once per maker, on a store of its
+ * own. */
 #ifndef GL_TEST_CONTRACT_H
 #define GL_TEST_CONTRACT_H
 
@@ -11,25 +11,26 @@
 
 struct contract_maker {
     const char *name;
-    bool rare; /* only if GLIA_CONTRACT_MAKER names it, or with GLIA_CONTRACT_FULL */
-    /* Once per program, before its first test and after its last: a server, say. Or NULL. */
+    bool rare; /* runs only if GLIA_CONTRACT_MAKER names it, or with GLIA_CONTRACT_FULL */
+    /* Run once per program, before its first test and after its last, for example to start a
+     * server. May be NULL. */
     void (*start)(void);
     void (*stop)(void);
-    /* A fresh, empty store; several may be open at once. No request has been made of it, so that
-     * the kit can listen. `world` is the maker's own, given to every other call. */
+    /* A new, empty store; several may be open at once. The maker has made no request of it, so that
+     * the kit can listen first. `world` is the maker's own data, passed to every other call. */
     struct gl_store *(*open)(void **ret_world);
     /* Run completions until *flag is true. */
     void (*pump_until)(void *world, const bool *flag);
-    /* Close the store, and open again what it has left. */
+    /* Close the store and reopen what it left behind. */
     struct gl_store *(*reopen)(void *world);
-    /* Close it, with its other clients, and remove everything. */
+    /* Close it and its other clients, and remove everything. */
     void (*close)(void *world);
-    /* A further client of the same store, with connections of its own; pump_until() serves it,
-     * too. NULL: there can be only one, and the kit takes the same one again. */
+    /* Another client of the same store, with connections of its own; pump_until() serves it, too.
+     * NULL: only one client is possible, and the kit uses the same one again. */
     struct gl_store *(*open_other)(void *world);
-    /* Let the store's clock go on. NULL: it does so by itself, and the kit waits for it. */
+    /* Advance the store's clock. NULL: it advances by itself, and the kit waits for it. */
     void (*advance)(void *world, gl_ms ms);
-    /* Change a byte in the value of a record of "default", behind the store's back. */
+    /* Change a byte in the value of a record of "default" without going through the store. */
     void (*damage)(void *world, const char *kind, const char *id);
 };
 
@@ -40,17 +41,17 @@ struct contract { /* one client of a store */
     const struct contract_maker *maker;
     void *world;
     struct gl_store *store;
-    struct gl_arena arena;   /* of the test: results are copied here */
-    uint64_t tx_id;          /* of the last transaction */
+    struct gl_arena arena;   /* lives as long as the test; results are copied here */
+    uint64_t tx_id;          /* id of the last transaction */
     gl_str session;          /* "" before contract_session() */
     size_t done_n;           /* completions so far */
     struct contract *others; /* clients of the same store, by contract_other(); a list */
     struct contract *next;
-    struct gl_buf words; /* what it was told: "context/word " for each wake-up */
+    struct gl_buf words; /* wake-ups received: "context/word " for each */
     size_t met_n, changed_n;
 };
 
-/* A call under way or done; results are copied, so they may be looked at after `done`. */
+/* A pending or completed call; results are copied, so they remain valid after `done`. */
 struct contract_call {
     struct gl_store_req req;
     struct contract *c;
@@ -72,11 +73,13 @@ void contract_begin(struct contract *c, const struct contract_maker *maker);
 void contract_adopt(struct contract *c, const struct contract_maker *maker, void *world,
                     struct gl_store *store);
 void contract_end(struct contract *c);
-void contract_forget(struct contract *c); /* the same without the world, which the test closes */
+void contract_forget(
+    struct contract *c); /* the same without the world, which the test closes itself */
 void contract_reopen(struct contract *c);
-/* A further client; ended with `c`. It has no session. Where there is only one, both are it. */
+/* Another client, closed together with `c`. It has no session. If only one client is possible, this
+ * is `c` itself. */
 struct contract *contract_other(struct contract *c);
-/* Run completions until the store's clock has gone on by `ms`. */
+/* Run completions until the store's clock has advanced by `ms`. */
 void contract_advance(struct contract *c, gl_ms ms);
 
 /* ---- guards and writes ---- */
@@ -120,16 +123,17 @@ struct contract_call *contract_start_in(struct contract *c, const char *context,
                                         const struct gl_guard *guards, size_t guards_n,
                                         const struct gl_write *writes, size_t writes_n);
 void contract_wait(struct contract_call *call);
-/* Start, wait, and give the status. */
+/* Start the transaction, wait, and return its status. */
 int contract_commit(struct contract *c, const struct gl_guard *guards, size_t guards_n,
                     const struct gl_write *writes, size_t writes_n);
 int contract_commit_in(struct contract *c, const char *context, const struct gl_guard *guards,
                        size_t guards_n, const struct gl_write *writes, size_t writes_n);
-/* A fresh call, for what is not covered here: fill its arguments, then contract_wait(). */
+/* A new call, for operations not covered here: fill in its arguments, then contract_wait(). */
 struct contract_call *contract_call_new(struct contract *c);
 
-gl_str contract_session(struct contract *c, const char *node); /* opened, and used from now on */
-/* The same, with a deadline and what it tells of itself. */
+gl_str contract_session(struct contract *c,
+                        const char *node); /* opens a session and uses it from now on */
+/* The same, with a deadline and a published text. */
 gl_str contract_session_for(struct contract *c, const char *node, gl_ms ttl_ms, const char *about);
 int contract_renew(struct contract *c, gl_str session);
 int contract_renew_for(struct contract *c, gl_str session, gl_ms ttl_ms, const char *about);
@@ -155,7 +159,7 @@ const struct gl_store_req *contract_export(struct contract *c, gl_str after, siz
 
 void check_value(struct contract *c, const char *kind, const char *id, const char *value);
 void check_absent(struct contract *c, const char *kind, const char *id);
-/* The ids (or "score:id", or "seq:value") of a result, joined by blanks. */
+/* The ids (or "score:id", or "seq:value") of a result, separated by spaces. */
 void check_ids(const struct gl_store_req *req, const char *want);
 void check_entries(const struct gl_store_req *req, const char *want);
 void check_log(const struct gl_store_req *req, const char *want);

@@ -289,7 +289,7 @@ void contract_advance(struct contract *c, gl_ms ms)
     }
     gl_ms until = contract_time(c) + ms;
     while (contract_time(c) <= until) {
-        (void)poll(NULL, 0, 2); /* its clock is what is waited for */
+        (void)poll(NULL, 0, 2); /* polls the store's clock */
     }
 }
 
@@ -299,7 +299,7 @@ void check_value(struct contract *c, const char *kind, const char *id, const cha
 {
     struct gl_record r = contract_get(c, kind, id);
     assert_int_not_equal(r.rev, 0);
-    assert_string_equal(r.value.p, value); /* contract.c's copies end in NUL */
+    assert_string_equal(r.value.p, value); /* the kit's copies end in NUL */
 }
 
 void check_absent(struct contract *c, const char *kind, const char *id)

@@ -1,5 +1,5 @@
-/* The promises of port/exec.h, kept by every executor: the same suite runs against the keeper (a
- * real one), against the in-process noop executor, and against both behind the multiplexer. */
+/* The contract of port/exec.h: the same suite runs against every executor: a real keeper, the
+ * in-process noop executor, and both behind the multiplexer. */
 #include <stdio.h>
 
 #include "base/check.h"

@@ -1,4 +1,4 @@
-/* Workers that mean no good, or know no better: the keeper must not care. */
+/* Hostile or careless workers: the keeper must survive all of them. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,14 @@ enum {
     SMALL_DISK_MIB = 24,
     GIVEN_BACK_TRIES = 500,
 #ifdef GL_ASAN
-    GROWTH_KIB_MAX = 400 << 10, /* freed memory stays in its quarantine for a while */
+    GROWTH_KIB_MAX =
+        400 << 10, /* AddressSanitizer keeps freed memory in its quarantine for a while */
 #else
     GROWTH_KIB_MAX = 48 << 10,
 #endif
 };
 
-/* The most memory the keeper ever had, in KiB. */
+/* The keeper's peak memory, in KiB. */
 static uint64_t keeper_peak(struct exec_world *w)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -124,7 +125,7 @@ static void one_that_never_reads_its_input_is_fine(void **state)
     assert_true(gl_str_eq(e.said.stdout_text, GL_S("262144\n"))); /* stdin was empty */
 }
 
-/* It needs a moment before it ignores anything: the more of them, the busier the machine is. */
+/* The worker needs a moment until it ignores the signal; more of them on a busy machine. */
 static void one_that_ignores_everything_is_killed_at_its_deadline(void **state)
 {
     struct exec_world *w = *state;
@@ -155,7 +156,7 @@ static void one_that_removes_or_replaces_its_folder_changes_nothing_else(void **
     assert_true(gl_str_eq(gl_buf_view(&text), GL_S("mine")));
 }
 
-/* ---- a disk that is full ---- */
+/* ---- a full disk ---- */
 
 static int open_small_world(void **state)
 {
@@ -169,7 +170,7 @@ static void one_that_fills_the_disk_is_told_of_and_what_it_took_is_given_back(vo
         worker_run(w, "cat /dev/zero > big; echo it is full; exit 7", (struct exec_wish){0});
     assert_int_equal(e.end->result.exit_code, 7);
     assert_true(gl_str_eq(e.said.stdout_text, GL_S("it is full\n")));
-    /* Its folder is taken away beside the others' work: soon, not at once. */
+    /* Its folder is removed in the background: soon, but not at once. */
     for (int i = 0; i < GIVEN_BACK_TRIES; i++) {
         e = worker_run(w, "head -c 4000000 /dev/zero > big && echo fine", (struct exec_wish){0});
         if (gl_str_eq(e.said.stdout_text, GL_S("fine\n"))) {

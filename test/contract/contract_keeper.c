@@ -1,4 +1,4 @@
-/* What only the keeper does: programs, files, deadlines, and outliving the node. */
+/* Behaviour specific to the keeper: programs, files, deadlines, and outliving the node. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Secrets on their way from the node's environment and its files to a step. */
+/* Secrets: from the node's environment and files into a step. */
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static int open_world(void **state)
     return exec_world_open(state, &exec_keeper);
 }
 
-/* Run a script with a secret S and give back its output. */
+/* Run a script with a secret S and return its output. */
 static const char *run(struct exec_world *w, const char *secret, const char *script)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
@@ -33,7 +33,7 @@ static const char *run(struct exec_world *w, const char *secret, const char *scr
     return exec_wait_end(w, attempt)->output;
 }
 
-/* Why a start with this secret is refused. */
+/* The reason why a start with this secret is refused. */
 static const char *refusal(struct exec_world *w, const char *secret)
 {
     static struct exec_question q;
@@ -134,7 +134,7 @@ static void a_secret_that_has_changed_is_seen_by_the_next_attempt(void **state)
     assert_string_equal(run(w, file_reference(w, GL_S("second")), echo), "\"tfdpoe\"");
 }
 
-/* ---- a keeper of the release before ---- */
+/* ---- a keeper of the previous release ---- */
 
 static void *be_an_old_keeper(void *arg)
 {
@@ -151,7 +151,7 @@ static void *be_an_old_keeper(void *arg)
                                     .start = {.epoch = GL_S("old")}};
     gl_keeper_encode(&welcome, &out);
     assert_int_equal(send(fd, out.p, out.n, 0), (ssize_t)out.n);
-    *(int *)arg = (int)recv(fd, bytes, sizeof(bytes), 0); /* what else comes */
+    *(int *)arg = (int)recv(fd, bytes, sizeof(bytes), 0); /* anything else */
     close(fd);
     close(listener);
     return NULL;
@@ -177,7 +177,7 @@ static void a_keeper_of_an_older_release_gets_no_start_with_a_secret(void **stat
     unsetenv("GLIA_TEST_SECRET");
     exec_close(&old);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(listener, 0); /* nothing came */
+    assert_int_equal(listener, 0); /* nothing arrived */
     test_folder_remove(&old.folder);
 }
 

@@ -254,7 +254,7 @@ static void transactions_complete_in_the_order_of_the_calls(void **state)
     enum { N = 500 };
     struct contract_call *calls[N];
     for (int i = 0; i < N; i++) {
-        /* Every third is refused: a refusal must not overtake. */
+        /* Every third is refused: a refusal must not overtake earlier commits. */
         calls[i] = i % 3 == 0 ? contract_start(c, GUARDS(at("job", "none", 1)), NO_WRITES)
                               : contract_start_in(c, i % 50 == 1 ? "other" : "default", NO_GUARDS,
                                                   WRITES(put("job", "a", (uint64_t)i, "{}")));
@@ -306,7 +306,7 @@ static void start_another(struct gl_store_req *req)
 {
     struct contract_call *call = req->owner;
     assert_int_equal(req->status, 0);
-    if (call->tx.id < 50) { /* The request is the caller's again: it may be used once more. */
+    if (call->tx.id < 50) { /* The request belongs to the caller again and may be reused. */
         call->tx.id++;
         call->c->store->ops->commit(call->c->store, req, &call->tx);
         return;

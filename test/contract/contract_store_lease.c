@@ -1,12 +1,12 @@
-/* Sessions with deadlines by the store's clock, and what they fence; on a store that is not shared
- * the opposite: nothing ends by itself. */
+/* Sessions with deadlines by the store's clock, and what they fence. On a store that is not shared
+ * the opposite holds: no session ends by itself. */
 #include <stdio.h>
 
 #include "base/limits.h"
 #include "contract/contract.h"
 
 enum {
-    SHORT_MS = 100, /* it is waited for in real time where the clock is a server's */
+    SHORT_MS = 100, /* real time, if the clock is a server's */
     LONG_MS = 600000,
 };
 
@@ -29,7 +29,7 @@ static bool declare(struct contract *c, gl_str session)
     return ret;
 }
 
-/* A session that is past its deadline; on a store without deadlines it is none. */
+/* A session past its deadline; without deadlines it stays alive. */
 static gl_str lapsed_session(struct contract *c, const char *node)
 {
     gl_str s = contract_session_for(c, node, SHORT_MS, "{}");
@@ -56,7 +56,7 @@ static void a_deadline_kills_nobody_by_itself(void **state)
     assert_false(is_dead(c, s));
     assert_int_equal(contract_commit(c, GUARDS(alive(s)), NO_WRITES), 0);
     assert_int_equal(contract_commit(c, GUARDS(dead(s)), NO_WRITES), GL_E_CONFLICT);
-    assert_int_equal(contract_renew_for(c, s, LONG_MS, "{}"), 0); /* it was not too late */
+    assert_int_equal(contract_renew_for(c, s, LONG_MS, "{}"), 0); /* it was in time */
     assert_false(declare(c, s));
 }
 
@@ -75,7 +75,7 @@ static void one_past_its_deadline_is_declared_dead_for_ever(void **state)
     assert_int_equal(contract_get(c, "job", "a").rev, is_shared(c) ? 0 : 1);
     assert_int_equal(contract_commit(c, GUARDS(dead(s)), NO_WRITES),
                      is_shared(c) ? 0 : GL_E_CONFLICT);
-    assert_int_equal(declare(c, s), is_shared(c)); /* once more */
+    assert_int_equal(declare(c, s), is_shared(c)); /* again */
 }
 
 static void a_renewal_moves_the_deadline(void **state)
@@ -85,7 +85,8 @@ static void a_renewal_moves_the_deadline(void **state)
     assert_int_equal(contract_renew_for(c, s, LONG_MS, "{}"), 0);
     contract_advance(c, SHORT_MS + 20);
     assert_false(declare(c, s));
-    assert_int_equal(contract_renew_for(c, s, SHORT_MS, "{}"), 0); /* also to an earlier time */
+    assert_int_equal(contract_renew_for(c, s, SHORT_MS, "{}"),
+                     0); /* an earlier deadline is allowed, too */
     contract_advance(c, SHORT_MS + 20);
     assert_int_equal(declare(c, s), is_shared(c));
 }
@@ -112,7 +113,7 @@ static void who_leaves_is_dead(void **state)
     assert_int_equal(contract_renew(c, s), GL_E_GONE);
     assert_int_equal(contract_commit(c, GUARDS(alive(s)), NO_WRITES), GL_E_CONFLICT);
     assert_int_equal(contract_commit(c, GUARDS(dead(s)), NO_WRITES), 0);
-    assert_int_equal(contract_leave(c, s), 0); /* twice is once */
+    assert_int_equal(contract_leave(c, s), 0); /* ending it twice is allowed */
     gl_str next = contract_session(c, "a");
     assert_true(gl_str_is(next, "a#2.0123456789abcdef"));
     assert_false(is_dead(c, next));
@@ -182,7 +183,7 @@ static void a_renewal_tells_something_new(void **state)
     const struct gl_store_req *req = contract_sessions(contract_other(c));
     assert_true(gl_str_is(req->sessions[0].about, "{\"n\":2}"));
     assert_true(!is_shared(c) || req->sessions[0].left_ms <= LONG_MS / 2);
-    assert_int_equal(contract_renew_for(c, s, LONG_MS, "{\"n\":2}"), 0); /* nothing new */
+    assert_int_equal(contract_renew_for(c, s, LONG_MS, "{\"n\":2}"), 0); /* unchanged */
     req = contract_sessions(c);
     assert_true(gl_str_is(req->sessions[0].about, "{\"n\":2}"));
     assert_true(req->sessions[0].left_ms > LONG_MS / 2);
@@ -235,12 +236,12 @@ static void a_long_listing_keeps_the_newest(void **state)
     enum { MORE = 20, ALL = GL_SESSIONS_LISTED + MORE };
     struct gl_session_options wish = {GL_S("a"), GL_S("0123456789abcdef"), LONG_MS, GL_S("{}")};
     static struct contract_call *calls[ALL];
-    for (size_t i = 0; i < ALL; i++) { /* at once: one by one they would take their time */
+    for (size_t i = 0; i < ALL; i++) { /* concurrently: one by one it would take long */
         calls[i] = contract_call_new(c);
         c->store->ops->session_open(c->store, &calls[i]->req, &wish);
         if (i == MORE - 1) {
             contract_wait(calls[i]);
-            contract_advance(c, 5); /* so that the first are older, by any clock */
+            contract_advance(c, 5); /* so that the first ones are older, by any clock */
         }
     }
     for (size_t i = 0; i < ALL; i++) {
@@ -271,7 +272,7 @@ static void what_the_dead_owned_may_be_taken_over_once(void **state)
     assert_int_equal(
         contract_commit(c, GUARDS(alive(old)), WRITES(put_owned("job", "j", 1, old.p, 1))), 0);
     if (is_shared(c)) {
-        /* Nobody takes over from one that has not been declared dead, however late it is. */
+        /* Nobody takes over from a session that has not been declared dead, however late it is. */
         assert_int_equal(contract_commit(c, GUARDS(owned_by("j", old, 1), dead(old)),
                                          WRITES(put_owned("job", "j", 2, "thief", 2))),
                          GL_E_CONFLICT);
@@ -306,13 +307,13 @@ static void the_nodes_of_a_shared_store_live_beside_each_other(void **state)
     assert_int_equal(contract_renew(other, b), 0);
     assert_int_equal(contract_commit(other, GUARDS(alive(a)), NO_WRITES),
                      is_shared(c) ? 0 : GL_E_CONFLICT);
-    gl_str again = contract_session(c, "a"); /* ends only its own earlier one, if shared */
+    gl_str again = contract_session(c, "a"); /* ends only its own earlier session, if shared */
     assert_true(is_dead(other, a));
     assert_int_equal(is_dead(c, b), !is_shared(c));
     assert_false(is_dead(other, again));
 }
 
-/* ---- what is told to others ---- */
+/* ---- wake-ups ---- */
 
 static int commit_waking(struct contract *c, const struct gl_guard *guard, const char *word)
 {
@@ -350,11 +351,11 @@ static void words_reach_the_other_clients(void **state)
     struct gl_guard never = at("job", "none", 1);
     contract_session(c, "a");
     assert_int_equal(commit_waking(c, &never, "refused"), GL_E_CONFLICT);
-    if (!is_shared(c)) { /* there is nobody who could be woken */
+    if (!is_shared(c)) { /* no other client to wake */
         assert_int_equal(commit_waking(c, NULL, "inbox"), 0);
         return;
     }
-    /* One may be lost, and who has just come may not listen yet: but not for ever. */
+    /* A wake-up may be lost, and a new client may not be subscribed yet; but not forever. */
     for (int i = 0; i < 500 && !has_heard(other, "default/inbox "); i++) {
         assert_int_equal(commit_waking(c, NULL, "inbox"), 0);
         contract_advance(c, 5);

@@ -1,4 +1,4 @@
-/* Several clients of one store at once: each thing happens to exactly one of them. A maker with one
+/* Several clients of one store at once: each event happens to exactly one of them. A maker with one
  * client races against itself. */
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ struct racers {
     struct contract *clients[CLIENTS];
 };
 
-/* Clients with sessions; where only the newest session lives, they have one together. */
+/* Clients with sessions. If only the newest session lives, they share one. */
 static struct racers line_up(struct contract *c)
 {
     static const char *const names[CLIENTS] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"};
@@ -19,7 +19,7 @@ static struct racers line_up(struct contract *c)
     for (size_t i = 0; i < CLIENTS; i++) {
         r.clients[i] = contract_other(c);
         r.clients[i]->session = together;
-        r.clients[i]->tx_id = i << 32; /* of one session, but no number twice */
+        r.clients[i]->tx_id = i << 32; /* in one session, without repeating a number */
         if (c->store->ops->shared) {
             contract_session_for(r.clients[i], names[i], LONG_MS, "{}");
         }
@@ -27,11 +27,11 @@ static struct racers line_up(struct contract *c)
     return r;
 }
 
-/* Numbers rise within a session: with one together, nobody counts. */
+/* Numbers ascend within a session: with a shared one they are not used. */
 static void forget_numbers(struct contract *c)
 {
     if (!c->store->ops->shared) {
-        c->tx_id = UINT64_MAX; /* the next is 0 */
+        c->tx_id = UINT64_MAX; /* the next one has id 0 */
     }
 }
 
@@ -60,7 +60,7 @@ static void each_of_a_thousand_keys_has_one_winner(void **state)
         for (int k = 0; k < AT_ONCE; k++) {
             char *id = id_of(c, "k", first + k);
             for (size_t i = 0; i < CLIENTS; i++) {
-                size_t who = (i + (size_t)k) % CLIENTS; /* everybody is first at times */
+                size_t who = (i + (size_t)k) % CLIENTS; /* each client is first at times */
                 calls[k][who] =
                     start(r.clients[who], GUARDS(absent("key", id)),
                           WRITES(put("key", id, who + 1, "{}"), into_index("keys", first + k, id)));
@@ -71,7 +71,7 @@ static void each_of_a_thousand_keys_has_one_winner(void **state)
             for (size_t i = 0; i < CLIENTS; i++) {
                 contract_wait(calls[k][i]);
                 if (calls[k][i]->req.status == 0) {
-                    assert_int_equal(winner, CLIENTS); /* no second one */
+                    assert_int_equal(winner, CLIENTS); /* only one wins */
                     winner = i;
                     continue;
                 }
@@ -99,7 +99,7 @@ static void a_counter_loses_no_step(void **state)
     enum { STEPS = 200 };
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("counter", "n", 1, "{}"))), 0);
     uint64_t seen = 1, applied = 0;
-    while (seen < STEPS) { /* all read the same and want to be the next */
+    while (seen < STEPS) { /* all read the same revision and try to write the next */
         struct contract_call *calls[CLIENTS];
         for (size_t i = 0; i < CLIENTS; i++) {
             calls[i] = start(r.clients[i], GUARDS(at("counter", "n", seen)),

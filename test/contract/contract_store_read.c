@@ -98,7 +98,7 @@ static void a_range_continues_behind_an_entry(void **state)
     fill_index(c);
     struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 2);
     r.after_score = 10;
-    r.after_id = GL_S("a"); /* among those with the same score */
+    r.after_id = GL_S("a"); /* among entries with the same score */
     check_entries(contract_range(c, &r), "10:b 10:c");
     r.after_id = GL_S("bb"); /* need not exist */
     check_entries(contract_range(c, &r), "10:c 20:a");
@@ -106,7 +106,7 @@ static void a_range_continues_behind_an_entry(void **state)
     r.after_id = GL_S("a");
     check_entries(contract_range(c, &r), "");
     r = range_of("due", 5, 10, 100);
-    r.after_score = -7; /* before the range: it begins at its start */
+    r.after_score = -7; /* before the range: the range begins at its start */
     r.after_id = GL_S("m");
     check_entries(contract_range(c, &r), "5:z 10:a 10:b 10:c");
 }
@@ -147,7 +147,8 @@ static void scores_reach_from_end_to_end(void **state)
     assert_int_equal(contract_range(c, &r)->entries_n, 2);
 }
 
-/* A million, if there is time; the simulator's store is an array that is not made for so many. */
+/* A million if there is time. The simulator's store is an array, which is too slow for that many.
+ */
 static int long_rows(const struct contract *c)
 {
     const char *full = getenv("GLIA_CONTRACT_FULL");
@@ -159,7 +160,7 @@ static void fill_long_index(struct contract *c, int rows)
 {
     enum { PER_TX = 500, AT_ONCE = 50 };
     struct contract_call *last = NULL;
-    static char ids[PER_TX * AT_ONCE][16]; /* of the transactions under way */
+    static char ids[PER_TX * AT_ONCE][16]; /* of the pending transactions */
     static struct gl_write writes[PER_TX];
     for (int i = 0; i < rows; i++) {
         char *id = ids[i % (PER_TX * AT_ONCE)];
@@ -176,7 +177,7 @@ static void fill_long_index(struct contract *c, int rows)
     assert_int_equal(last->req.status, 0);
 }
 
-/* Seconds for reads at many places of an index. */
+/* The seconds that reads at many places of an index take. */
 static double time_reads(struct contract *c, const char *index, int rows)
 {
     struct timespec began, ended;
@@ -204,8 +205,8 @@ static void the_head_of_a_long_index_is_read_alone(void **state)
     assert_int_equal(contract_commit(c, NO_GUARDS, few, GL_COUNT(few)), 0);
     fill_long_index(c, rows);
     double of_few = time_reads(c, "few", GL_COUNT(few)), of_many = time_reads(c, "due", rows);
-    /* Some milliseconds each, also on a busy machine; a scan of a million takes far longer. How
-     * busy it is, the short index tells. */
+    /* Some milliseconds each, even on a busy machine; a scan of a million takes far longer. The
+     * short index shows how busy the machine is. */
     assert_true(of_many < 30 + 10 * of_few);
 }
 
@@ -299,7 +300,7 @@ static void a_listing_goes_on_page_by_page(void **state)
     check_ids(contract_list(c, &l), "j1/c");
     l.descending = true;
     check_ids(contract_list(c, &l), "j1/a");
-    l.after = GL_S("zz"); /* behind the prefix: all of it */
+    l.after = GL_S("zz"); /* after the prefix: all of it */
     check_ids(contract_list(c, &l), "j1/c j1/b j1/a");
     l.descending = false;
     check_ids(contract_list(c, &l), "");
@@ -328,7 +329,7 @@ static void a_page_of_a_listing_ends_after_a_sum_of_bytes(void **state)
     check_ids(contract_list(c, &l), "k3 k4 k5");
     l.after = GL_S("k5");
     l.descending = true;
-    l.bytes_max = 1; /* one is always there */
+    l.bytes_max = 1; /* one always fits */
     check_ids(contract_list(c, &l), "k4");
     l = (struct gl_listing){.kind = GL_S("job"), .limit = 2, .bytes_max = 3 * BYTES};
     check_ids(contract_list(c, &l), "k0 k1");

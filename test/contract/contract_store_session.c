@@ -1,4 +1,4 @@
-/* Sessions, and what became of their transactions. */
+/* Sessions, and the outcomes of their transactions. */
 #include "contract/contract.h"
 
 static bool is_dead(struct contract *c, gl_str session)
@@ -40,7 +40,7 @@ static void opening_a_session_ends_the_earlier_ones(void **state)
     struct contract *c = *state;
     gl_str first = contract_session(c, "a");
     gl_str second = contract_session(c, "b");
-    bool alone = !c->store->ops->shared; /* a shared one spares those of other nodes */
+    bool alone = !c->store->ops->shared; /* a shared store does not touch those of other nodes */
     assert_int_equal(is_dead(c, first), alone);
     assert_false(is_dead(c, second));
     gl_str third = contract_session(c, "a");
@@ -62,7 +62,7 @@ static void a_dead_session_stays_dead(void **state)
     assert_int_equal(contract_renew(c, second), 0);
 }
 
-/* Those that have been dead for long are forgotten. */
+/* Sessions that have been dead for long are forgotten. */
 static void a_session_nobody_knows_is_dead(void **state)
 {
     struct contract *c = *state;
@@ -151,7 +151,7 @@ static void transactions_without_a_number_disturb_no_memory(void **state)
     struct contract_call *last = NULL;
     for (uint64_t i = 1; i <= 60; i++) {
         uint64_t keep = c->tx_id;
-        c->tx_id = i % 3 == 0 ? UINT64_MAX : keep; /* the next one's is 0, or rises */
+        c->tx_id = i % 3 == 0 ? UINT64_MAX : keep; /* the next id is 0, or higher */
         last = contract_start(c, NO_GUARDS, WRITES(put("job", "a", i, "{}")));
         c->tx_id = i % 3 == 0 ? keep : c->tx_id;
     }
@@ -191,7 +191,7 @@ static void a_transaction_that_never_arrived_is_a_refused_one(void **state)
     assert_int_equal(contract_resolve(c, first, 1), 0);
 }
 
-/* "Never" is a promise: a copy that still lies in some buffer must not come true. */
+/* "Never" is a promise: a copy that is still in some buffer must not be carried out. */
 static void a_transaction_said_never_to_arrive_is_refused_when_it_does(void **state)
 {
     struct contract *c = *state;
@@ -200,7 +200,7 @@ static void a_transaction_said_never_to_arrive_is_refused_when_it_does(void **st
         assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", i, "{}"))), 0);
     }
     assert_int_equal(contract_resolve(c, s, 5), GL_E_CONFLICT);
-    /* Number 4 was called before number 5, which will never come: neither will it. */
+    /* Number 4 was called before number 5, which will never arrive; so neither will number 4. */
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 4, "{}"))),
                      GL_E_CONFLICT);
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 5, "{}"))),
@@ -211,9 +211,9 @@ static void a_transaction_said_never_to_arrive_is_refused_when_it_does(void **st
     for (uint64_t i = 1; i <= 6; i++) {
         assert_int_equal(contract_resolve(c, s, i), i == 4 || i == 5 ? GL_E_CONFLICT : 0);
     }
-    c->tx_id = UINT64_MAX; /* the next has no number: nobody asks about it */
+    c->tx_id = UINT64_MAX; /* the next has no id: nobody asks about it */
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 7, "{}"))), 0);
-    contract_session(c, "b"); /* and another session has numbers of its own */
+    contract_session(c, "b"); /* and another session has its own ids */
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 8, "{}"))), 0);
 }
 

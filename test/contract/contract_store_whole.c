@@ -1,4 +1,4 @@
-/* All that a context holds: exported and made anew, damaged, and at the edges of what fits. */
+/* Whole contexts: exported and recreated, damaged, and at the limits of what fits. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static int compare_numbers(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Makers may export in any order. */
+/* Engines may export in any order. */
 static int compare(const void *a, const void *b)
 {
     const struct gl_write *x = a, *y = b;
@@ -35,7 +35,7 @@ static struct dump export_all(struct contract *c, size_t limit)
     struct dump d = {GL_NEW_ARRAY(&c->arena, struct gl_write, WRITES_MAX), 0};
     gl_str after = {0};
     for (size_t pages = 0;; pages++) {
-        assert_true(pages < WRITES_MAX); /* else it goes round in circles */
+        assert_true(pages < WRITES_MAX); /* otherwise the export would loop forever */
         const struct gl_store_req *req = contract_export(c, after, limit);
         for (size_t i = 0; i < req->writes_n; i++) {
             assert_true(d.n < WRITES_MAX);
@@ -107,7 +107,7 @@ static void fill(struct contract *c)
 static void an_empty_context_exports_nothing(void **state)
 {
     struct contract *c = *state;
-    contract_session(c, "a"); /* sessions belong to the store */
+    contract_session(c, "a"); /* sessions belong to the store, not the context */
     assert_int_equal(export_all(c, 100).n, 0);
 }
 
@@ -200,7 +200,7 @@ static void a_damaged_record_can_be_replaced(void **state)
     check_value(c, "job", "a", "{\"n\":2}");
 }
 
-/* In the copy it would look sound. */
+/* The copy would get a valid checksum. */
 static void a_damaged_record_is_not_exported(void **state)
 {
     struct contract *c = *state;
@@ -218,7 +218,7 @@ static void a_damaged_record_is_not_exported(void **state)
 static void extreme_scores_keep_their_order(void **state)
 {
     struct contract *c = *state;
-    const int64_t big = 1LL << 53; /* beyond, a double has no odd numbers */
+    const int64_t big = 1LL << 53; /* beyond this a double has no odd numbers */
     const int64_t scores[] = {INT64_MIN,
                               INT64_MIN + 1,
                               -big - 1,
@@ -242,7 +242,7 @@ static void extreme_scores_keep_their_order(void **state)
     enum { N = GL_COUNT(scores) };
     struct gl_write writes[N];
     for (size_t i = 0; i < N; i++) {
-        writes[i] = into_index("due", scores[(i * 7) % N], "x"); /* in no order */
+        writes[i] = into_index("due", scores[(i * 7) % N], "x"); /* in no particular order */
     }
     assert_int_equal(contract_commit(c, NO_GUARDS, writes, N), 0);
     struct gl_range r = {GL_S("due"), INT64_MIN, INT64_MAX, 0, {0}, 100};

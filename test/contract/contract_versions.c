@@ -1,4 +1,5 @@
-/* Nodes and keepers of different releases: steps go on, and what only one of them knows waits. */
+/* Nodes and keepers of different releases: steps continue, and features that only one of them has
+ * wait. */
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,7 +30,7 @@ static void say(int fd, const struct gl_keeper_msg *m)
     assert_int_equal(send(fd, out.p, out.n, MSG_NOSIGNAL), (ssize_t)out.n);
 }
 
-/* False: the other side has hung up. */
+/* False: the other side closed the connection. */
 static bool hear(struct line *l, struct gl_keeper_msg *ret)
 {
     char bytes[65536];
@@ -57,9 +58,9 @@ static void hang_up(struct line *l)
     gl_arena_done(&l->arena);
 }
 
-/* ---- a keeper of the release before ---- */
+/* ---- a keeper of the previous release ---- */
 
-/* It has one attempt as long as the file `busy` is there; it is never asked to start another. */
+/* It has one attempt as long as the file `busy` exists; it is never asked to start another. */
 static void serve_old(struct line *l, const char *busy)
 {
     struct gl_keeper_msg m;
@@ -95,7 +96,7 @@ static pid_t fork_old_keeper(struct exec_world *w, const char *busy)
     snprintf(path, sizeof(path), "%s/keeper/sock", w->data_dir);
     pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) { /* who listens is who is known as the peer */
+    if (pid == 0) { /* the listener is the known peer */
         if (gl_sock_listen(path, &listener, NULL) < 0) {
             _exit(8);
         }
@@ -115,7 +116,7 @@ static pid_t fork_old_keeper(struct exec_world *w, const char *busy)
 static void a_worker_waits_until_an_old_keeper_has_gone(void **state)
 {
     struct exec_world *w = *state;
-    static struct exec_world next; /* too large for the stack of some */
+    static struct exec_world next; /* too large for some stacks */
     char busy[PATH_MAX];
     int status;
     struct exec_question q;
@@ -136,8 +137,8 @@ static void a_worker_waits_until_an_old_keeper_has_gone(void **state)
         assert_non_null(strstr(q.req.why.text, "the keeper that runs is of an older release"));
         assert_int_equal(exec_list(&next), 1);
     }
-    assert_int_equal(waitpid(old, &status, WNOHANG), 0); /* it has something to keep */
-    /* Now it has not, and makes way. */
+    assert_int_equal(waitpid(old, &status, WNOHANG), 0); /* it still has an attempt */
+    /* Now it has none, and makes way. */
     assert_int_equal(unlink(busy), 0);
     exec_ask_start(&next, &q, wish);
     exec_wait_answer(&q);
@@ -152,7 +153,7 @@ static void a_worker_waits_until_an_old_keeper_has_gone(void **state)
     gl_arena_done(&next.arena);
 }
 
-/* ---- a node of the release before ---- */
+/* ---- a node of the previous release ---- */
 
 static void an_old_node_gets_of_a_worker_what_it_understands(void **state)
 {
@@ -181,11 +182,11 @@ static void an_old_node_gets_of_a_worker_what_it_understands(void **state)
     assert_int_equal(m.worker.out.n, 0);
     snprintf(path, sizeof(path), "%s/go", w->data_dir);
     assert_int_equal(gl_fs_write(path, GL_S(""), NULL), 0);
-    assert_true(hear(&l, &m)); /* the end of the other, and not its line */
+    assert_true(hear(&l, &m)); /* the end of the other attempt, and not its line */
     assert_int_equal(m.type, GL_KEEPER_ENDED);
     assert_true(gl_str_is(m.start.key.attempt, second));
     hang_up(&l);
-    /* A newer one gets all of it. */
+    /* A newer node gets all of it. */
     w->ends_n = 0;
     exec_open(w);
     e = worker_read(w, exec_wait_end(w, e.end->attempt));

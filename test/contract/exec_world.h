@@ -1,7 +1,5 @@
-/* exec_world.h - a loop, a folder and an executor, and the questions one can ask of it: what the
- * contract tests of port/exec.h have in common.
- *
- * Every call checks that nobody is called back from inside it. */
+/* exec_world.h - a loop, a folder and an executor, with the calls that the contract tests of
+ * port/exec.h share. Every call checks that nobody is called back from inside it. */
 #ifndef GL_TEST_EXEC_WORLD_H
 #define GL_TEST_EXEC_WORLD_H
 
@@ -14,7 +12,7 @@
 
 enum { ENDS_MAX = 64, SAID_MAX = 20000, PATIENCE_S = 120 };
 
-/* How each executor is told to do the same. */
+/* How to express the same for each executor. */
 struct exec_maker {
     const char *name;
     const char *driver;
@@ -28,7 +26,7 @@ struct told_end {
     char attempt[64];
     uint64_t token;
     struct gl_exec_result result;
-    const char *output; /* lives in the world's arena */
+    const char *output; /* allocated in the world's arena */
     char error[GL_WHY_BYTES];
 };
 
@@ -45,7 +43,7 @@ struct exec_world {
     struct gl_exec *x;
     bool has_disk; /* the folder is a mount of its own */
     bool waiting;
-    bool inside; /* a call of the port is under way */
+    bool inside; /* inside a call of the port */
 
     char epoch[64];
     int ups, downs;
@@ -84,15 +82,15 @@ struct exec_wish {
     bool is_worker;
     uint32_t stdout_max;
     const char *cwd, *make_folder;
-    const char *const *env; /* NULL at its end */
+    const char *const *env; /* ends with NULL */
     const struct gl_exec_file *files;
     size_t files_n;
 };
 
-/* Set up and tear down, as cmocka wants it. */
+/* Setup and teardown functions for cmocka. */
 int exec_world_open(void **state, const struct exec_maker *maker);
 int exec_world_close(void **state);
-/* The same with a data folder on a disk of so many MiB (a mount: for root only). */
+/* The same with a data folder on a disk of this many MiB (a mount: root only). */
 int exec_world_open_small(void **state, const struct exec_maker *maker, unsigned mib);
 
 /* Another executor on the same folder, for the next incarnation; waits until it is up. */

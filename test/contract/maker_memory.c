@@ -1,5 +1,5 @@
-/* maker_memory.c - the simulator's store as a maker of the contract: its world without faults. Once
- * as a folder's own store, once as one that several nodes share. */
+/* maker_memory.c - the simulator's store as a maker of the contract, in a world without faults:
+ * once as a store of a folder, once as one that several nodes share. */
 #include "base/mem.h"
 #include "contract/contract.h"
 #include "sim/sim_store.h"

@@ -79,7 +79,7 @@ static struct postgres_server server; /* one for all tests of a program */
 
 static void start(void)
 {
-    /* The contract is about what is done, not about the disk. */
+    /* The contract tests logic, not the disk: no fsync. */
     static const char *const settings[] = {"fsync=off", "full_page_writes=off", NULL};
     postgres_server_start(&server, settings);
 }

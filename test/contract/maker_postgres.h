@@ -1,5 +1,5 @@
-/* maker_postgres.h - the postgres maker for the contract, and for the tests that are about
- * PostgreSQL only: a database of its own on a private server. */
+/* maker_postgres.h - the PostgreSQL maker, for the contract and for the tests of that engine: a
+ * database of its own on a private server. */
 #ifndef GL_TEST_MAKER_POSTGRES_H
 #define GL_TEST_MAKER_POSTGRES_H
 
@@ -14,7 +14,7 @@ struct postgres_world {
     struct postgres_server *server;
     char database[32];
     char url[256];
-    char identity[64]; /* remembered from the first meeting on, as a data folder does */
+    char identity[64]; /* remembered from the first connection, as a data folder does */
     bool allow_loss;
     struct gl_loop *loop;
     struct gl_store *store;
@@ -22,13 +22,13 @@ struct postgres_world {
     size_t others_n;
 };
 
-/* A world with an empty database, without a store; `options` are put behind the URL ("" or
+/* A world with an empty database, without a store; `options` are appended to the URL ("" or
  * "?name=value"). */
 void postgres_world_init(struct postgres_world *w, struct postgres_server *server,
                          const char *options);
 void postgres_world_done(struct postgres_world *w);
 struct gl_store *postgres_world_open(struct postgres_world *w);
-void postgres_world_close(struct postgres_world *w); /* with the others */
+void postgres_world_close(struct postgres_world *w); /* with all its clients */
 void postgres_world_pump(void *world, const bool *flag);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 
-/* One server for all tests of a program: it is emptied when the first of the worlds that are open
- * at once begins. */
+/* One server for all tests of a program. It is emptied when the first of the worlds open at the
+ * same time begins. */
 static struct redis_server the_server, the_replica, the_sentinel;
 static unsigned worlds_n;
 
@@ -100,7 +100,7 @@ static struct gl_store *open_fresh(void **ret_world)
     struct redis_world *w = gl_mem_alloc(sizeof(*w));
     struct gl_arena a = {0};
     redis_world_init(w, &the_server);
-    /* Nothing here is about time-outs, and 33 MiB take their time on a busy machine. */
+    /* These tests are not about timeouts, and 33 MiB take a while on a busy machine. */
     (void)snprintf(w->options, sizeof(w->options), "?timeout_ms=20000");
     w->sentinel_port = the_sentinel.port;
     if (worlds_n == 0) {
@@ -162,7 +162,7 @@ const struct contract_maker contract_maker_redis = {
     .damage = damage,
 };
 
-/* ---- the same behind a sentinel, with a replica that confirms ---- */
+/* ---- the same behind a sentinel, with a confirming replica ---- */
 
 static void start_sentinel(void)
 {

@@ -38,7 +38,8 @@ int sqlite_world_open(struct sqlite_world *w, struct gl_why *reterr_why)
         .folder = w->contexts,
         .read_only = w->read_only,
         .vfs = w->vfs != NULL ? "cut" : NULL,
-        .idle_ms = w->idle_ms > 0 ? w->idle_ms : 3600000}; /* else a busy machine changes a test */
+        .idle_ms = w->idle_ms > 0 ? w->idle_ms
+                                  : 3600000}; /* otherwise a busy machine would change a test */
     return gl_sqlite_open(&w->store, &cfg, w->loop, reterr_why);
 }
 

@@ -1,5 +1,5 @@
-/* maker_sqlite.h - the sqlite maker for the contract, and for the tests that are about SQLite only:
- * a store in a private folder, on the power-cut VFS if wanted. */
+/* maker_sqlite.h - the SQLite maker, for the contract and for the tests of that engine: a store in
+ * a private folder, optionally on the power-cut VFS. */
 #ifndef GL_TEST_MAKER_SQLITE_H
 #define GL_TEST_MAKER_SQLITE_H
 
@@ -15,9 +15,9 @@ struct sqlite_world {
     char path[340];     /* of the database of "default" */
     struct gl_loop *loop;
     struct gl_store *store;
-    struct vfs_cut *vfs; /* NULL: SQLite's own */
+    struct vfs_cut *vfs; /* NULL: SQLite's default */
     bool read_only;
-    int64_t idle_ms; /* 0: the log is not emptied while nothing happens */
+    int64_t idle_ms; /* 0: the log is not truncated when idle */
 };
 
 /* A world without a store. */
@@ -30,8 +30,8 @@ void sqlite_world_close(struct sqlite_world *w);
 void sqlite_contract_begin(struct contract *c, struct sqlite_world *w, struct vfs_cut *vfs);
 void sqlite_contract_end(struct contract *c, struct sqlite_world *w);
 
-/* Run SQL on the database of "default" with a connection of its own; the first column of the first
- * row, or 0. */
+/* Run SQL on the database of "default" on a connection of its own; returns the first column of the
+ * first row, or 0. */
 int64_t sqlite_world_sql(struct sqlite_world *w, const char *sql);
 
 #endif

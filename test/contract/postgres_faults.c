@@ -1,5 +1,5 @@
-/* What a PostgreSQL server can do to a store: die, hang, come back empty, be the wrong one, be set
- * up to lose data; and what strangers can do to its rows. */
+/* Faults of a PostgreSQL server: it dies, hangs, comes back empty, is the wrong one, or is
+ * configured to lose data; and other programs that touch its rows. */
 #include <event2/event.h>
 #include <poll.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "contract/maker_postgres.h"
 
-static struct postgres_server server; /* one for all tests, each has a database of its own */
+static struct postgres_server server; /* one for all tests; each test has a database of its own */
 
-/* For what must succeed: longer than any machine stands still. */
+/* For what must succeed: longer than any pause of the machine. */
 #define CALM "?timeout_ms=60000"
 
 struct fixture {
@@ -31,8 +31,8 @@ static void end(struct fixture *f)
     contract_forget(&f->c);
 }
 
-/* A second client that soon loses its patience, and goes on with the session of the first. What is
- * then asked of the first must not fail because this machine is slow. */
+/* A second client with a short timeout that continues the session of the first. Requests to the
+ * first must not fail because this machine is slow. */
 static struct contract *open_hasty(struct fixture *f, int timeout_ms)
 {
     (void)snprintf(f->world.url, sizeof(f->world.url),
@@ -44,7 +44,7 @@ static struct contract *open_hasty(struct fixture *f, int timeout_ms)
     return c;
 }
 
-/* Close the store and open it again; what the folder has remembered is known. */
+/* Close the store and open it again, with the identity that the folder has remembered. */
 static void reopen(struct fixture *f)
 {
     postgres_world_close(&f->world);
@@ -80,7 +80,7 @@ static void pause_shortly(struct contract *c)
     (void)event_base_dispatch(gl_loop_base(w->loop));
 }
 
-/* Until a commit ends well: the store has found its way back. */
+/* Retry until a commit succeeds: the store has recovered. */
 static void wait_until_back(struct contract *c)
 {
     struct gl_why why;
@@ -94,7 +94,7 @@ static void wait_until_back(struct contract *c)
     assert_int_equal(status, 0);
 }
 
-/* Commits and renewals have connections of their own, and each comes back by itself. */
+/* Commits and renewals use different connections, which recover independently. */
 static void renew_when_back(struct contract *c)
 {
     int status = GL_E_UNAVAILABLE;
@@ -111,7 +111,7 @@ static void renew_when_back(struct contract *c)
 
 enum { KILLED_TXS = 200, KILLS_MAX = 10 };
 
-/* How many were unknown at first. */
+/* Number of commits that were unknown at first. */
 static size_t check_history(struct contract *c, int round, struct contract_call **calls)
 {
     size_t unknown_n = 0;
@@ -135,10 +135,11 @@ static size_t kill_amid_commits(struct contract *c, int round)
     struct contract_call *calls[KILLED_TXS];
     size_t changed = c->changed_n;
     for (int i = 0; i < KILLED_TXS; i++) {
-        calls[i] = contract_start(
-            c, NO_GUARDS,
-            WRITES(put("job", gl_str_fmt(&c->arena, "k%d-%d", round, i).p, 1, "{}"),
-                   put("job", "all", (uint64_t)i + 1, "{}"))); /* each waits for the one before */
+        calls[i] =
+            contract_start(c, NO_GUARDS,
+                           WRITES(put("job", gl_str_fmt(&c->arena, "k%d-%d", round, i).p, 1, "{}"),
+                                  put("job", "all", (uint64_t)i + 1,
+                                      "{}"))); /* each guards on the one before it */
         if (i == KILLED_TXS / 2) {
             contract_wait(calls[i / 4]);
         }
@@ -167,7 +168,7 @@ static void what_was_acknowledged_survives_a_killed_server(void **state)
     contract_session(c, "a");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "first", 1, "{}"))), 0);
     c->tx_id++;
-    /* Once in a while all that was sent has been answered when it dies. */
+    /* Now and then everything sent has been answered when it dies. */
     for (int round = 0; round < KILLS_MAX && unknown_n == 0; round++) {
         unknown_n = kill_amid_commits(c, round);
     }
@@ -175,8 +176,7 @@ static void what_was_acknowledged_survives_a_killed_server(void **state)
     end(&f);
 }
 
-/* Commits that wake, until a word arrives: those are lost that are said before somebody listens
- * again. */
+/* Commit with wake-ups until one arrives: those sent before the listener is back are lost. */
 static void check_wakes(struct contract *c)
 {
     size_t heard = c->words.n;
@@ -204,7 +204,7 @@ static void cut_connections_are_made_again(void **state)
         size_t changed = c->changed_n;
         (void)sql(&f, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
                       " WHERE datname = current_database() AND application_name = 'glia'");
-        assert_int_equal(contract_get(c, "job", "a").rev, 1); /* a read is asked again */
+        assert_int_equal(contract_get(c, "job", "a").rev, 1); /* a read is repeated */
         assert_int_equal(contract_renew(c, c->session), 0);
         wait_until_back(c);
         assert_true(c->changed_n > changed);
@@ -258,7 +258,7 @@ static void a_server_that_hangs_leaves_what_was_sent_unknown(void **state)
     (void)state;
     contract_session(calm, "a");
     struct contract *c = open_hasty(&f, 600);
-    /* What it cannot send any more, because a connection was lost before, is not unknown. */
+    /* What cannot be sent any more, because the connection was lost before, is not unknown. */
     for (int i = 0; i < 10 && (sent == NULL || sent->req.status != GL_E_UNKNOWN); i++) {
         wait_until_back(c);
         postgres_server_freeze(&server);
@@ -270,7 +270,7 @@ static void a_server_that_hangs_leaves_what_was_sent_unknown(void **state)
     }
     assert_int_equal(sent->req.status, GL_E_UNKNOWN);
     wait_until_back(c);
-    /* It was in the socket, so it may arrive now or never, but the answer stays true. */
+    /* It was in the socket, so it may arrive now or never; but the answer stays true. */
     int status = resolve_when_back(c, sent->tx.id);
     assert_true(status == 0 || status == GL_E_CONFLICT);
     assert_int_equal(contract_get(calm, "job", "s").rev, status == 0 ? 1 : 0);
@@ -278,7 +278,7 @@ static void a_server_that_hangs_leaves_what_was_sent_unknown(void **state)
     end(&f);
 }
 
-/* ---- strangers ---- */
+/* ---- other programs ---- */
 
 static void a_lock_that_stays_is_unavailable_and_nothing_written(void **state)
 {
@@ -293,8 +293,8 @@ static void a_lock_that_stays_is_unavailable_and_nothing_written(void **state)
     struct contract *c = open_hasty(&f, 500);
     struct postgres_stranger *x = postgres_stranger_new(
         &server, f.world.database, "SELECT 1 FROM glia_default.record WHERE id = 'a' FOR UPDATE");
-    /* Others than the lock may make it wait too long on a busy machine: a connection that is not
-     * there yet, an answer that is not heard. */
+    /* On a busy machine other things than the lock may delay it: a connection that is not ready, a
+     * reply that is late. */
     for (int i = 0; i < 20 && (call == NULL || strstr(call->req.why.text, "too long") == NULL);
          i++) {
         wait_until_back(c);
@@ -320,7 +320,7 @@ static void a_dead_declaration_waits_for_the_commit_under_way(void **state)
     (void)state;
     gl_str s = contract_session_for(c, "a", 1, "{}");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
-    /* The commit holds its session's row and waits for the stranger. */
+    /* The commit holds its session's row and waits for the other program. */
     struct postgres_stranger *x = postgres_stranger_new(
         &server, f.world.database, "SELECT 1 FROM glia_default.record WHERE id = 'a' FOR UPDATE");
     struct contract_call *commit =
@@ -370,7 +370,7 @@ static void a_poisonous_transaction_fails_alone(void **state)
     end(&f);
 }
 
-/* A real full disk is in test/faults: it takes root. */
+/* A really full disk is tested in test/faults: it requires root. */
 static void who_has_no_room_needs_help_and_who_is_busy_does_not(void **state)
 {
     static const struct {

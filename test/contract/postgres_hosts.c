@@ -1,4 +1,4 @@
-/* Several hosts, a failover, and what a look at a server's settings finds. */
+/* Several hosts, a failover, and the findings about a server's settings. */
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 
 static struct postgres_server primary, standby;
 
-/* The standby is there and has all that was committed. */
+/* The standby is connected and has everything that was committed. */
 static void wait_until_followed(void)
 {
     int64_t following = 0;
@@ -23,7 +23,7 @@ static void wait_until_followed(void)
     assert_int_equal(following, 1);
 }
 
-/* ---- a look ---- */
+/* ---- findings ---- */
 
 static int look_at(struct gl_arena *a, int port, const char *options, struct gl_findings *ret,
                    struct gl_why *why)
@@ -64,7 +64,8 @@ static void a_look_finds_what_can_be_lost(void **state)
     assert_int_equal(look_at(&a, primary.port, "60000", &f, &why), 0);
     assert_int_equal(count(&f, GL_FINDING_BAD), 0);
     assert_true(found(&f, GL_FINDING_GOOD, "on disk"));
-    assert_true(found(&f, GL_FINDING_WARNING, "synchronous_standby_names")); /* one follows */
+    assert_true(
+        found(&f, GL_FINDING_WARNING, "synchronous_standby_names")); /* one standby is connected */
     assert_true(found(&f, GL_FINDING_WARNING, "checksums"));
     assert_true(found(&f, GL_FINDING_GOOD, "empty"));
     assert_int_equal(
@@ -111,7 +112,7 @@ static void a_look_changes_nothing(void **state)
 
 /* ---- several hosts ---- */
 
-/* A port that takes connections and never says a word. */
+/* A port that accepts connections and never answers. */
 static int listen_mute(int *ret_port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -124,7 +125,7 @@ static int listen_mute(int *ret_port)
     return fd;
 }
 
-/* It may be tried again: what is written here is the same whenever it comes. */
+/* It may be retried: it writes the same whenever it is carried out. */
 static bool is_late(int status)
 {
     return status == GL_E_UNAVAILABLE || status == GL_E_UNKNOWN;
@@ -170,7 +171,7 @@ static void after_a_failover_the_store_goes_on(void **state)
     wait_until_followed();
     postgres_server_kill(&primary);
     (void)snprintf(w.url, sizeof(w.url), "postgres://postgres@127.0.0.1:%d/%s?timeout_ms=60000",
-                   standby.port, w.database); /* of the next client */
+                   standby.port, w.database); /* for the next client */
     (void)postgres_server_sql(&standby, "postgres", "SELECT pg_promote()::int");
     int status = GL_E_UNAVAILABLE;
     for (int i = 0; i < 60 && is_late(status); i++) {
@@ -214,7 +215,8 @@ int main(void)
         cmocka_unit_test(a_look_at_nobody_is_an_error),
         cmocka_unit_test(a_look_changes_nothing),
         cmocka_unit_test(the_host_that_takes_writes_is_found),
-        cmocka_unit_test(after_a_failover_the_store_goes_on), /* the last: it has no primary more */
+        cmocka_unit_test(
+            after_a_failover_the_store_goes_on), /* last: there is no primary any more */
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

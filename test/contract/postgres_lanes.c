@@ -1,5 +1,6 @@
-/* Order over several connections: whatever is pipelined, the outcome is that of one after the
- * other. A random workload is run against a model that applies each transaction at its call. */
+/* Order across several connections: however commits are pipelined, the outcome is that of running
+ * them one after the other. A random workload is compared with a model that applies each
+ * transaction at its call. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -11,7 +12,7 @@ enum { KEYS = 24, TXS = 1500, PER_TX = 4 };
 struct model {
     uint64_t rev[KEYS]; /* 0: absent */
     int64_t log[KEYS];  /* last number */
-    int64_t at[KEYS];   /* its score in the index; 0: not there */
+    int64_t at[KEYS];   /* its score in the index; 0: absent */
 };
 
 struct plan {
@@ -25,7 +26,7 @@ static const char *name_of(struct contract *c, int key)
     return gl_str_fmt(&c->arena, "k%02d", key).p;
 }
 
-/* One transaction on some keys: right guards, mostly, and what follows for the model. */
+/* One transaction on some keys, mostly with correct guards, and its effect on the model. */
 struct making {
     struct contract *c;
     struct model *m;
@@ -58,7 +59,7 @@ static void touch(struct making *t, int key, uint64_t number)
 static void begin(struct making *t, struct plan *p, uint64_t number)
 {
     t->guards_n = t->writes_n = 0;
-    if (gl_rng_below(t->rng, 5) == 0) { /* refused: nothing of it counts */
+    if (gl_rng_below(t->rng, 5) == 0) { /* refused: it has no effect */
         int key = (int)gl_rng_below(t->rng, KEYS);
         const char *id = name_of(t->c, key);
         t->guards[t->guards_n++] = not_live("job", id);
@@ -125,8 +126,8 @@ static void pipelined_commits_end_as_if_one_after_the_other(void **state)
     }
 }
 
-/* Two clients that insert the same new keys in opposite order: the server finds the deadlock, and
- * nobody hears of it. */
+/* Two clients insert the same new keys in opposite order: the server detects the deadlock, and the
+ * callers do not notice. */
 static void commits_that_lock_each_other_out_are_tried_again(void **state)
 {
     enum { N = 40, KEYS_EACH = 30 };

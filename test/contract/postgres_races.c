@@ -1,6 +1,6 @@
-/* Every guard against somebody who is faster by a moment: a stranger changes what the guard looks
- * at, and commits only when our commit already waits for him. A guard that looked too early would
- * let it pass. */
+/* Every guard against a change that is faster by a moment: another program changes what the guard
+ * reads, and commits only when our commit is already waiting for it. A guard that was evaluated too
+ * early would let the change pass. */
 #include <event2/event.h>
 #include <stdio.h>
 
@@ -13,7 +13,8 @@ static int64_t waiting(const struct postgres_world *w)
                                " WHERE datname = current_database() AND wait_event_type = 'Lock'");
 }
 
-/* The commit meets the stranger, waits, and is refused by the guard with this number. */
+/* The commit meets the other program's change, waits, and is refused by the guard with this number.
+ */
 static void check_refused(struct contract *c, const char *stranger_sql, struct gl_guard guard,
                           struct gl_write write)
 {
@@ -54,7 +55,7 @@ static void a_record_that_is_changed_meanwhile(void **state)
     fill(c);
     check_refused(c, "UPDATE glia_default.record SET rev = 2 WHERE id = 'a'", at("job", "a", 1),
                   put("job", "a", 2, "{}"));
-    /* Also if it is only looked at. */
+    /* Even if the record is only read. */
     check_refused(c, "UPDATE glia_default.record SET rev = 3 WHERE id = 'a'", at("job", "a", 2),
                   put("job", "b", 1, "{}"));
     check_refused(c, "UPDATE glia_default.record SET token = 5 WHERE id = 'o'",
@@ -75,7 +76,7 @@ static void a_record_that_comes_meanwhile(void **state)
     fill(c);
     check_refused(c, INSERT("job", "n", "false"), absent("job", "n"), put("job", "n", 1, "mine"));
     check_refused(c, INSERT("job", "m", "false"), absent("job", "m"), put("job", "b", 1, "{}"));
-    assert_int_equal(contract_get(c, "job", "n").value.n, 2); /* the stranger's */
+    assert_int_equal(contract_get(c, "job", "n").value.n, 2); /* the other program's */
     check_absent(c, "job", "b");
 }
 
@@ -96,7 +97,7 @@ static void a_session_that_dies_meanwhile(void **state)
     char text[200];
     fill(c);
     gl_str mine = c->session, theirs = contract_session(c, "b");
-    const gl_str both[] = {theirs, mine}; /* another one's, then the one that commits */
+    const gl_str both[] = {theirs, mine}; /* another session's, then the committing one's */
     for (size_t i = 0; i < GL_COUNT(both); i++) {
         c->session = mine;
         c->tx_id = 10 + i;

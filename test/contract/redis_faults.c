@@ -1,5 +1,5 @@
-/* What a Redis server can do to a store: lose connections, scripts, its data; be slow, full, the
- * wrong one; and what strangers can do to its keys. */
+/* Faults of a Redis server: it loses connections, scripts or its data; it is slow, full, or the
+ * wrong one; and other programs that touch its keys. */
 #include <event2/event.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "contract/maker_redis.h"
 
-/* For what must succeed: longer than any machine stands still. */
+/* For what must succeed: longer than any pause of the machine. */
 #define CALM "?timeout_ms=60000"
 
 struct fixture {
@@ -64,7 +64,7 @@ static void check_why(const struct gl_why *why, const char *part)
     }
 }
 
-/* Until a commit ends well. */
+/* Retry until a commit succeeds. */
 static void wait_until_back(struct contract *c)
 {
     struct gl_why why;
@@ -75,8 +75,8 @@ static void wait_until_back(struct contract *c)
     assert_int_equal(status, 0);
 }
 
-/* A second client that soon loses its patience, and goes on with the session of the first. What is
- * then asked of the first must not fail because this machine is slow. */
+/* A second client with a short timeout that continues the session of the first. Requests to the
+ * first must not fail because this machine is slow. */
 static struct contract *open_hasty(struct fixture *f, const char *options)
 {
     (void)snprintf(f->world.options, sizeof(f->world.options), "%s", options);
@@ -89,7 +89,8 @@ static struct contract *open_hasty(struct fixture *f, const char *options)
 
 /* ---- connections and scripts ---- */
 
-/* The server stands still until the requests and the order to cut the connection lie before it. */
+/* The server is stopped until the requests and the command that cuts the connection have reached
+ * it. */
 static void cut(struct fixture *f, const char *order)
 {
     char pong[16];
@@ -104,7 +105,7 @@ static void cut(struct fixture *f, const char *order)
     (void)close(fd);
 }
 
-/* Each guards on the one before it: after the first that failed none can have passed. */
+/* Each guards on the one before it: after the first failure none can have passed. */
 static uint64_t count_committed(struct contract *c, struct contract_call **calls, int n,
                                 int *ret_unknown)
 {
@@ -159,7 +160,7 @@ static void flushed_scripts_are_loaded_again(void **state)
             last = contract_start(c, GUARDS(g), WRITES(put("job", "a", rev + 1, "{}")));
         }
         (void)tell(f, "SCRIPT FLUSH");
-        (void)contract_get(c, "job", "a"); /* by another connection, which needs its own, too */
+        (void)contract_get(c, "job", "a"); /* on another connection, which needs its own scripts */
         contract_wait(last);
         assert_int_equal(last->req.status, 0);
     }
@@ -177,7 +178,7 @@ static void a_server_that_nobody_answers_for_is_unavailable(void **state)
     assert_int_equal(commit_why(c, &why), GL_E_UNAVAILABLE);
     check_why(&why, "cannot connect to 127.0.0.1");
     redis_server_again(&f->server);
-    wait_until_back(c); /* it goes on trying */
+    wait_until_back(c); /* it keeps trying */
 }
 
 static void a_server_that_is_silent_leaves_commits_unknown(void **state)
@@ -198,7 +199,7 @@ static void a_server_that_is_silent_leaves_commits_unknown(void **state)
     do {
         status = contract_resolve(c, s, call->tx.id);
     } while (status == GL_E_UNAVAILABLE);
-    /* It was in the server's socket: it has arrived before the question, or it never will. */
+    /* It was in the server's socket: either it arrived before the question, or it never will. */
     assert_true(status == 0 || status == GL_E_CONFLICT);
     assert_int_equal(contract_get(calm, "job", "a").rev, status == 0 ? 2 : 1);
     (void)tell(f, "PING");
@@ -269,10 +270,10 @@ static void an_empty_server_is_not_taken_for_the_store(void **state)
     c->store->ops->session_list(c->store, &call->req);
     contract_wait(call);
     assert_int_equal(call->req.status, GL_E_GONE);
-    assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0"))); /* nothing was made there */
+    assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0"))); /* nothing was created there */
 }
 
-/* FLUSHALL by somebody, while connections live on. */
+/* Somebody runs FLUSHALL while connections are open. */
 static void a_store_that_was_emptied_is_not_filled_again(void **state)
 {
     struct fixture *f = *state;
@@ -315,7 +316,7 @@ static void another_store_is_not_taken_for_ours(void **state)
     assert_int_equal(commit_why(c, &why), GL_E_GONE);
     check_why(&why, "01AAAAAAAAAAAAAAAAAAAAAAAA");
     assert_int_equal(c->met_n, 0);
-    (void)tell(f, "HSET glia:store id 01BBBBBBBBBBBBBBBBBBBBBBBB"); /* somebody puts it right */
+    (void)tell(f, "HSET glia:store id 01BBBBBBBBBBBBBBBBBBBBBBBB"); /* somebody corrects it */
     while (commit_why(c, &why) != 0) {
         assert_true(why.code == GL_E_GONE || why.code == GL_E_UNAVAILABLE);
     }
@@ -387,7 +388,7 @@ static void a_full_server_writes_nothing_and_says_so(void **state)
     assert_int_equal(commit_why(c, &why), GL_E_UNAVAILABLE);
     check_why(&why, "memory is full");
     assert_true(why.needs_help);
-    check_absent(c, "job", "w"); /* and reading goes on */
+    check_absent(c, "job", "w"); /* and reads continue */
     (void)tell(f, "CONFIG SET maxmemory 0");
     assert_int_equal(commit_why(c, &why), 0);
 }
@@ -400,7 +401,7 @@ static void too_few_replicas_are_waited_for_and_named(void **state)
     contract_session(calm, "a");
     struct contract *c = open_hasty(f, "?timeout_ms=1000");
     (void)tell(f, "CONFIG SET min-replicas-to-write 1");
-    /* A busy machine may be late for another reason first. */
+    /* On a busy machine another reason may come first. */
     for (int i = 0; i < 20 && strstr(why.text, "min-replicas-to-write") == NULL; i++) {
         struct contract_call *call = contract_start(c, NO_GUARDS, WRITES(put("job", "n", 1, "{}")));
         contract_wait(call);
@@ -417,7 +418,7 @@ static void too_few_replicas_are_waited_for_and_named(void **state)
     assert_int_equal(call->req.status, 0);
 }
 
-/* ---- strangers ---- */
+/* ---- other programs ---- */
 
 static void keys_of_a_wrong_type_do_not_stop_us(void **state)
 {
@@ -478,7 +479,7 @@ static void lists_of_sessions_fill_again(void **state)
         const struct gl_store_req *all = contract_sessions(c);
         assert_int_equal(all->sessions_n, 2);
         assert_false(all->sessions[0].dead || all->sessions[1].dead);
-        assert_true(gl_str_eq(all->sessions[0].id, a)); /* in the order of their opening */
+        assert_true(gl_str_eq(all->sessions[0].id, a)); /* in the order in which they were opened */
     }
     (void)tell(f, "SET glia:.nodes text");
     assert_true(contract_session(c, "c").n > 0);
@@ -506,7 +507,7 @@ static void removed_keys_are_not_listed(void **state)
                      0);
     (void)tell(f, "DEL glia:job:b glia:job:c");
     struct gl_listing l = {.kind = GL_S("job"), .limit = 2};
-    check_ids(contract_list(c, &l), "a d"); /* the page is full although two are missing */
+    check_ids(contract_list(c, &l), "a d"); /* the page is full although two records are missing */
 }
 
 /* ---- contexts ---- */
@@ -538,7 +539,7 @@ static void contexts_without_a_database_share_the_last(void **state)
     assert_true(gl_str_starts(tell(f, "HGET glia:contexts c69"), GL_S("$3\r\n63@")));
 }
 
-/* ---- the look from outside ---- */
+/* ---- glia store check ---- */
 
 static bool has_finding(const struct gl_findings *all, enum gl_finding_level level,
                         const char *part)
@@ -563,7 +564,7 @@ static void a_check_says_what_it_finds(void **state)
     assert_true(has_finding(&found, GL_FINDING_GOOD, "Redis 7"));
     assert_true(has_finding(&found, GL_FINDING_WARNING, "everysec"));
     assert_true(has_finding(&found, GL_FINDING_GOOD, "no store yet"));
-    assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0"))); /* a look leaves nothing */
+    assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0"))); /* a check leaves nothing behind */
     (void)tell(f, "CONFIG SET appendonly no");
     (void)tell(f, "CONFIG SET maxmemory 100mb");
     (void)tell(f, "CONFIG SET maxmemory-policy allkeys-lru");

@@ -1,4 +1,4 @@
-/* Transactions that wait together go to the server as one MULTI: what comes of each of them. */
+/* Transactions that wait together are sent as one MULTI: the outcome of each of them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ static struct contract *begin(struct fixture *f)
     return &f->c;
 }
 
-/* How often a command was called. */
+/* The number of calls of a command. */
 static long calls_of(struct fixture *f, const char *command)
 {
     char key[64];
@@ -57,7 +57,7 @@ static const char *name(struct fixture *f, int i)
     return gl_str_c(&f->arena, gl_str_fmt(&f->arena, "%d", i));
 }
 
-/* All at once. Every seventh demands what is not so. */
+/* All at once. Every seventh has a guard that does not hold. */
 static void start_all(struct fixture *f, struct contract_call *calls[static N])
 {
     for (int i = 0; i < N; i++) {
@@ -113,7 +113,7 @@ static void a_full_server_writes_nothing_of_a_group(void **state)
     assert_int_equal(calls[N - 1]->req.status, wanted(N - 1));
 }
 
-/* The server then carries them out one by one, while we have taken them for a group. */
+/* The server then carries them out one by one, although the client expects a group. */
 static void without_the_right_to_multi_nothing_is_taken_for_what_it_is_not(void **state)
 {
     struct fixture *f = *state;

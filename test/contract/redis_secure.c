@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "contract/maker_redis.h"
 
-/* For what must succeed: longer than any machine stands still. */
+/* For what must succeed: longer than any pause of the machine. */
 #define CALM "timeout_ms=60000"
 
 struct fixture {
@@ -49,7 +49,7 @@ static int with_acl(void **state)
     return 0;
 }
 
-/* One who may do everything until somebody, who needs no password, says otherwise. */
+/* A user that may do everything until another connection, which needs no password, revokes it. */
 static int with_user(void **state)
 {
     struct fixture *f = make(state);
@@ -95,7 +95,7 @@ static void check_works(struct contract *c)
     assert_int_equal(contract_renew(c, s), 0);
 }
 
-/* On a busy machine it may be late for another reason first. */
+/* On a busy machine another reason may come first. */
 static void check_fails(struct contract *c, const char *says, const char *never)
 {
     struct gl_why why = {0};
@@ -275,7 +275,7 @@ static void a_right_that_is_taken_away_spoils_nothing(void **state)
         (void)redis_server_do(&f->server, &f->arena, "ACL SETUSER glia +@all");
         check_whole(c, "a", "1:x");
     }
-    /* Nobody hears of it at once then: that is all. */
+    /* The only effect: wake-ups are not delivered. */
     (void)redis_server_do(&f->server, &f->arena, "ACL SETUSER glia -publish");
     assert_int_equal(contract_commit(c, GUARDS(alive(s), at("job", "a", 1)),
                                      WRITES(put_live("job", "a", 2, "c"))),

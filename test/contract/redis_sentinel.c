@@ -9,7 +9,7 @@
 enum { SERVERS_N = 3, SENTINELS_N = 3 };
 
 struct fixture {
-    struct redis_server servers[SERVERS_N]; /* the first begins as the primary */
+    struct redis_server servers[SERVERS_N]; /* the first one starts as the primary */
     struct redis_server sentinels[SENTINELS_N];
     size_t servers_n, sentinels_n;
     struct redis_world world;
@@ -50,7 +50,7 @@ static int with_sentinels(void **state)
         redis_server_start_sentinel(&f->sentinels[f->sentinels_n], f->servers[0].port,
                                     f->sentinels_n == 0 ? "requirepass watch" : "");
     }
-    /* They must know each other and the replicas before they can decide anything. */
+    /* The sentinels must know each other and the replicas before they can decide anything. */
     for (size_t i = 1; i < SENTINELS_N; i++) {
         redis_server_until(&f->sentinels[i], "SENTINEL MASTER mymaster",
                            "num-other-sentinels\r\n$1\r\n2");
@@ -112,7 +112,7 @@ static int commit_confirmed(struct contract *c, uint64_t rev)
 
 /* ---- one replica, no sentinels ---- */
 
-/* A further client of the same session, with these options. */
+/* Another client of the same session, with these options. */
 static struct contract *open_further(struct fixture *f, const char *options)
 {
     (void)snprintf(f->world.options, sizeof(f->world.options), "%s", options);
@@ -127,7 +127,7 @@ static bool is_known(int status)
     return status != GL_E_UNAVAILABLE && status != GL_E_UNKNOWN;
 }
 
-/* Again while this machine is too slow for the client: it writes the same each time. */
+/* Retry while this machine is too slow for the client: it writes the same each time. */
 static int commit_when_back(struct contract *c, uint64_t rev)
 {
     int status = GL_E_UNAVAILABLE;
@@ -177,7 +177,7 @@ static void what_no_replica_confirms_is_unknown_until_one_does(void **state)
     assert_non_null(strstr(call->req.why.text, "0 of 1 replicas"));
     assert_int_equal(contract_resolve(c, s, call->tx.id), GL_E_UNAVAILABLE);
     assert_int_equal(contract_renew(c, s), GL_E_UNAVAILABLE);
-    /* What need not be confirmed goes on. */
+    /* Commits that need no confirmation continue. */
     assert_int_equal(contract_commit(c, GUARDS(at("job", "a", 2)), NO_WRITES), 0);
     redis_server_thaw(&f->servers[1]);
     int status;
@@ -246,7 +246,7 @@ static void a_check_warns_of_writes_without_replicas(void **state)
 
 /* ---- sentinels ---- */
 
-/* The server that is the primary now: on a busy machine they may have given up the first. */
+/* The current primary: on a busy machine the sentinels may have given up the first one. */
 static struct redis_server *primary_of(struct fixture *f)
 {
     char port[16];
@@ -262,9 +262,9 @@ static struct redis_server *primary_of(struct fixture *f)
     return NULL;
 }
 
-/* Every transaction guards on the one before it and is confirmed, so what was committed is a chain
- * that a failover must not shorten. The first sentinel wants a password we do not give: the others
- * help. */
+/* Every transaction guards on the one before it and is confirmed, so the committed ones form a
+ * chain that a failover must not shorten. The first sentinel requires a password that we do not
+ * give; the others answer. */
 static void a_failover_loses_nothing_that_was_confirmed(void **state)
 {
     struct fixture *f = *state;
@@ -297,8 +297,8 @@ static void a_failover_loses_nothing_that_was_confirmed(void **state)
     assert_int_equal(status, 0);
 }
 
-/* It stood still, another was chosen, and it goes on without knowing. The sentinels tell it only
- * ten seconds later; we ask them as soon as no replica confirms anything. */
+/* The primary was suspended, another was chosen, and it continues without knowing. The sentinels
+ * tell it only ten seconds later; we ask them as soon as no replica confirms anything. */
 static void a_primary_that_was_given_up_is_left_although_it_lives(void **state)
 {
     enum { DEMOTED_AFTER_S = 8 };
@@ -321,7 +321,7 @@ static void a_primary_that_was_given_up_is_left_although_it_lives(void **state)
     assert_int_equal(renew_when_back(c), 0);
     gl_str said = redis_server_do(old, &f->arena, "INFO replication");
     (void)clock_gettime(CLOCK_MONOTONIC, &left);
-    /* As it still believes, unless this machine was so slow that they have told it. */
+    /* As it still believes, unless this machine was so slow that the sentinels have told it. */
     assert_true(memmem(said.p, said.n, "role:master", 11) != NULL ||
                 left.tv_sec - back.tv_sec >= DEMOTED_AFTER_S);
     assert_true(c->changed_n > changed);

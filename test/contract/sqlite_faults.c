@@ -1,4 +1,4 @@
-/* What the sqlite maker does when the disk does not do what it should. */
+/* The SQLite store on a failing disk. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    static struct fixture f; /* one test at a time */
+    static struct fixture f; /* tests run one at a time */
     f = (struct fixture){.vfs = vfs_cut_new("cut")};
     sqlite_contract_begin(&f.c, &f.w, f.vfs);
     contract_session(&f.c, "a");
@@ -69,8 +69,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 static void a_disk_that_fills_in_the_middle_of_a_group_takes_none_of_it(void **state)
 {
     struct fixture *f = *state;
-    static char
-        large[3 << 20]; /* more than the page cache holds: the log is written before COMMIT */
+    static char large[3 << 20]; /* larger than the page cache: the log is written before COMMIT */
     memset(large, 'x', sizeof(large));
     struct contract_call *calls[6];
     vfs_cut_fail(f->vfs, VFS_CUT_FULL, "-wal");
@@ -114,7 +113,7 @@ static void a_store_does_not_open_on_a_read_only_disk(void **state)
     assert_int_equal(sqlite_world_open(&f->w, &why), GL_E_UNAVAILABLE);
     assert_non_null(strstr(why.text, "store unavailable"));
     assert_non_null(strstr(why.text, "read-only"));
-    f->w.read_only = true; /* but for reading it does */
+    f->w.read_only = true; /* but it can be opened for reading */
     assert_int_equal(sqlite_world_open(&f->w, &why), 0);
     f->c.store = f->w.store;
     check_value(&f->c, "job", "a", "kept");
@@ -139,7 +138,7 @@ static void a_store_opened_for_reading_writes_nothing(void **state)
 static void a_failing_read_is_reported_and_recovers(void **state)
 {
     struct fixture *f = *state;
-    contract_reopen(&f->c); /* Else the pages are in memory. */
+    contract_reopen(&f->c); /* Otherwise the pages would be in memory. */
     vfs_cut_fail(f->vfs, VFS_CUT_READ_ERROR, "");
     struct contract_call *call = contract_call_new(&f->c);
     struct gl_key key = {GL_S("job"), GL_S("a")};
@@ -151,7 +150,7 @@ static void a_failing_read_is_reported_and_recovers(void **state)
     check_value(&f->c, "job", "a", "kept");
 }
 
-/* A limit on the size of files is a full disk without a special VFS: the real one meets EFBIG. */
+/* A limit on file sizes acts like a full disk without a special VFS: the real VFS gets EFBIG. */
 static void a_limit_on_file_sizes_is_a_full_disk(void **state)
 {
     (void)state;
@@ -186,7 +185,7 @@ static void a_checkpoint_that_fails_loses_nothing(void **state)
     static char large[1 << 20];
     memset(large, 'x', sizeof(large));
     gl_str value = {large, sizeof(large)};
-    vfs_cut_fail(f->vfs, VFS_CUT_WRITE_ERROR, "state.db"); /* the log can still be written */
+    vfs_cut_fail(f->vfs, VFS_CUT_WRITE_ERROR, "state.db"); /* the log is still writable */
     for (int i = 0; i < 12; i++) {
         assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(put_bytes("f", "x", value))), 0);
     }
@@ -198,7 +197,8 @@ static void a_checkpoint_that_fails_loses_nothing(void **state)
 
 /* ---- unknown ---- */
 
-/* COMMIT fails in the sync; whatever is true then, resolve and the records agree on it for ever. */
+/* COMMIT fails in the sync. Whatever the outcome is then, `resolve` and the records must agree on
+ * it forever. */
 static void fail_a_commit(struct fixture *f, enum vfs_cut_fault fault, bool with_reader)
 {
     if (with_reader) { /* Its connection keeps the shared memory, which has not seen the commit. */
@@ -210,7 +210,7 @@ static void fail_a_commit(struct fixture *f, enum vfs_cut_fault fault, bool with
     contract_wait(r);
     assert_int_equal(b->req.status, GL_E_UNKNOWN);
     assert_true(b->req.why.code == GL_E_UNKNOWN);
-    /* As long as it lasts nobody can say, and nothing else is done. */
+    /* While the fault lasts the outcome stays unknown, and nothing else is done. */
     assert_int_equal(contract_resolve(&f->c, f->c.session, b->tx.id), GL_E_UNAVAILABLE);
     struct contract_call *d = try_put(f, "d");
     assert_int_equal(d->req.status, GL_E_UNAVAILABLE);
@@ -220,7 +220,7 @@ static void fail_a_commit(struct fixture *f, enum vfs_cut_fault fault, bool with
     assert_int_equal(contract_get(&f->c, "job", "b").rev, status == 0 ? 1 : 0);
     assert_int_equal(contract_resolve(&f->c, f->c.session, r->tx.id), GL_E_CONFLICT);
     assert_int_equal(contract_resolve(&f->c, f->c.session, d->tx.id), GL_E_CONFLICT);
-    /* The answer holds, also if the power fails now. */
+    /* The answer holds, even if the power fails now. */
     vfs_cut_power(f->vfs, 0);
     sqlite_world_close(&f->w);
     vfs_cut_restore(f->vfs);
@@ -297,7 +297,7 @@ static void a_session_that_could_not_be_opened_is_opened_again(void **state)
     assert_int_equal(contract_commit(&f->c, GUARDS(dead(first)), NO_WRITES), 0);
 }
 
-/* ---- calls that write, besides commits ---- */
+/* ---- calls other than commits that write ---- */
 
 static void a_session_that_could_not_end_ends_later(void **state)
 {
@@ -312,7 +312,7 @@ static void a_session_that_could_not_end_ends_later(void **state)
     assert_false(is_dead);
     assert_int_equal(contract_renew_for(&f->c, s, 30000, "{\"n\":2}"), 0);
     assert_true(gl_str_is(contract_sessions(&f->c)->sessions[0].about, "{\"n\":2}"));
-    vfs_cut_fail(f->vfs, VFS_CUT_SYNC_LATE, "-wal"); /* it does end, and nobody hears of it */
+    vfs_cut_fail(f->vfs, VFS_CUT_SYNC_LATE, "-wal"); /* it ends, and nobody notices */
     assert_int_equal(contract_leave(&f->c, s), GL_E_UNAVAILABLE);
     vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
     assert_int_equal(contract_dead(&f->c, s, &is_dead), 0);

@@ -1,5 +1,5 @@
-/* The files of the sqlite maker: damaged ones, strange ones, those of other versions, and the
- * healthy one, which any SQLite tool can read. */
+/* The files of the SQLite store: damaged ones, foreign ones, those of other versions, and the
+ * intact one, which any SQLite tool can read. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sqlite3.h>
@@ -18,7 +18,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    static struct fixture f; /* one test at a time */
+    static struct fixture f; /* tests run one at a time */
     f = (struct fixture){0};
     sqlite_contract_begin(&f.c, &f.w, NULL);
     contract_session(&f.c, "a");
@@ -118,7 +118,8 @@ static void a_damaged_page_is_reported_when_it_is_met(void **state)
     assert_int_equal(read->req.status, GL_E_DAMAGED);
     assert_non_null(strstr(read->req.why.text, f->w.path));
     int damaged_n = 0;
-    for (int i = 0; i < 200; i++) { /* Whatever page a write meets, it says so or succeeds. */
+    for (int i = 0; i < 200;
+         i++) { /* Whatever page a write hits, it reports the damage or succeeds. */
         char id[16];
         (void)snprintf(id, sizeof(id), "j%04d", i);
         struct contract_call *call =
@@ -160,7 +161,7 @@ static void a_newer_version_is_refused(void **state)
     expect_refusal(f, GL_E_VERSION, "newer release");
     f->w.read_only = true;
     expect_refusal(f, GL_E_VERSION, "newer release");
-    (void)sqlite_world_sql(&f->w, "PRAGMA user_version = 2"); /* untouched by the refusals */
+    (void)sqlite_world_sql(&f->w, "PRAGMA user_version = 2"); /* not modified by the refusals */
     f->w.read_only = false;
     reopen(f);
     assert_int_equal(contract_get(&f->c, "job", "j0001").rev, 1);
@@ -175,7 +176,7 @@ static void an_older_version_is_not_changed_by_a_reader(void **state)
     assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 0);
 }
 
-/* Steps that a release after this one could have. */
+/* Upgrade steps that a later release could have. */
 static const struct gl_sqlite_schema_step later_steps[] = {
     {1, "this is not run: the file has version 2"},
     {2, "nor is this"},
@@ -194,7 +195,7 @@ static void an_older_version_is_brought_up_to_date(void **state)
                      GL_E_VERSION);
     assert_int_equal(gl_sqlite_schema_upgrade(&db, later_steps, GL_COUNT(later_steps), false, &why),
                      0);
-    /* Once more: there is nothing left to do. */
+    /* Again: nothing is left to do. */
     assert_int_equal(gl_sqlite_schema_upgrade(&db, later_steps, GL_COUNT(later_steps), false, &why),
                      0);
     assert_int_equal(sqlite3_close(db.conn), SQLITE_OK);
@@ -202,7 +203,7 @@ static void an_older_version_is_brought_up_to_date(void **state)
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT value FROM meta WHERE name='schema_version'"),
                      4);
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT x FROM fresh"), 200);
-    expect_refusal(f, GL_E_VERSION, "newer release"); /* this release is the older one now */
+    expect_refusal(f, GL_E_VERSION, "newer release"); /* now this release is the older one */
 }
 
 static void a_step_that_fails_leaves_the_version_that_was_there(void **state)
@@ -224,7 +225,7 @@ static void a_step_that_fails_leaves_the_version_that_was_there(void **state)
         0);
 }
 
-/* A database that is made while somebody reads it. */
+/* A database that is created while another connection reads it. */
 struct birth {
     struct gl_sqlite_db writer, reader;
     int commits;
@@ -276,7 +277,7 @@ static void a_reader_never_sees_a_new_database_half_made(void **state)
     end_birth(&b);
 }
 
-/* While the reader is between its questions. */
+/* While the reader is between its queries. */
 static int write_between(unsigned type, void *owner, void *statement, void *text)
 {
     (void)type;
@@ -302,7 +303,7 @@ static void a_database_that_is_made_while_it_is_looked_at_was_empty(void **state
     end_birth(&b);
 }
 
-/* ---- healthy ---- */
+/* ---- intact files ---- */
 
 static void any_tool_can_read_the_file_while_the_store_runs(void **state)
 {
@@ -331,12 +332,12 @@ static void a_stranger_that_holds_the_lock_delays_but_breaks_nothing(void **stat
     contract_wait(call);
     assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
     assert_non_null(strstr(call->req.why.text, "another program"));
-    assert_int_equal(contract_get(&f->c, "job", "j0001").rev, 1); /* reads go on */
+    assert_int_equal(contract_get(&f->c, "job", "j0001").rev, 1); /* reads continue */
     assert_int_equal(sqlite3_close(stranger), SQLITE_OK);
     assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(put("job", "j", 1, "{}"))), 0);
 }
 
-/* A log number is given once. */
+/* A log number is used only once. */
 static void a_transaction_that_breaks_a_rule_fails_alone(void **state)
 {
     struct fixture *f = *state;

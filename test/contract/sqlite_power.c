@@ -1,5 +1,5 @@
-/* Group commit, and power cuts: what was said to be committed is there afterwards, whole, and
- * nothing is half there. */
+/* Group commit and power cuts: everything acknowledged is there afterwards, complete, and nothing
+ * is there in part. */
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    static struct fixture f; /* one test at a time */
+    static struct fixture f; /* tests run one at a time */
     f = (struct fixture){.vfs = vfs_cut_new("cut")};
     sqlite_contract_begin(&f.c, &f.w, f.vfs);
     contract_session(&f.c, "a");
@@ -33,7 +33,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The power comes back: a new store, from what is on the disk. */
+/* The power comes back: open a new store on what is on the disk. */
 static void restart(struct fixture *f)
 {
     struct gl_why why;
@@ -56,8 +56,8 @@ static void waiting_commits_share_a_sync(void **state)
     }
     contract_wait(last);
     size_t syncs = vfs_cut_syncs_wal(f->vfs) - before;
-    /* Full groups, but for what arrived while the first ones were under way, and two more syncs
-     * whenever the log starts anew. */
+    /* Full groups, except what arrived while the first ones were in flight, and two more syncs
+     * whenever the log is restarted. */
     assert_true(syncs < N / 10);
     assert_true(syncs >= N / GL_SQLITE_GROUP_MAX);
 }
@@ -99,7 +99,7 @@ static void transactions_beyond_memory_are_unknown(void **state)
     assert_int_equal(contract_resolve(&f->c, s, 11), 0);
     assert_int_equal(contract_resolve(&f->c, s, GL_SQLITE_GROUPS_KEPT + 10), 0);
     assert_int_equal(contract_resolve(&f->c, s, GL_SQLITE_GROUPS_KEPT + 11), GL_E_CONFLICT);
-    s = contract_session(&f->c, "a"); /* A new session has forgotten nothing. */
+    s = contract_session(&f->c, "a"); /* A new session forgets nothing. */
     assert_int_equal(contract_resolve(&f->c, s, 1), GL_E_CONFLICT);
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT count(*) FROM txgroup"),
                      GL_SQLITE_GROUPS_KEPT);
@@ -109,7 +109,7 @@ static void transactions_beyond_memory_are_unknown(void **state)
 
 static void the_vfs_loses_what_was_not_synced(void **state)
 {
-    /* Were this test to fail, those below would prove nothing. */
+    /* If this test failed, those below would prove nothing. */
     struct fixture *f = *state;
     assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
     sqlite3 *careless = NULL;
@@ -121,7 +121,7 @@ static void the_vfs_loses_what_was_not_synced(void **state)
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_close(careless), SQLITE_OK);
-    check_value(&f->c, "job", "b", "{}"); /* in the page cache, so to say */
+    check_value(&f->c, "job", "b", "{}"); /* in the simulated page cache */
     vfs_cut_power(f->vfs, 0);
     restart(f);
     check_absent(&f->c, "job", "b");
@@ -143,7 +143,7 @@ static void start_round(struct fixture *f, struct contract_call **calls, uint64_
     }
 }
 
-/* Is every part of this transaction there, or none? */
+/* Is every part of this transaction present, or none? */
 static bool is_whole(struct fixture *f, const struct contract_call *call)
 {
     const char *id = call->tx.writes[0].id.p;
@@ -227,7 +227,7 @@ static void a_power_cut_while_the_database_is_made_leaves_a_usable_folder(void *
         if (was_cut) {
             restart(f);
         }
-        vfs_cut_restore(f->vfs); /* else it still waits for its sync */
+        vfs_cut_restore(f->vfs); /* otherwise it is still waiting for its sync */
         uint64_t rev = contract_get_in(&f->c, context, "job", "a").rev;
         assert_true(rev == 1 || status != 0);
         assert_int_equal(
@@ -237,7 +237,7 @@ static void a_power_cut_while_the_database_is_made_leaves_a_usable_folder(void *
 
 /* ---- kill -9 ---- */
 
-/* In the child: commit for ever, and tell the parent each number that is done. */
+/* In the child: commit forever, and report each completed number to the parent. */
 static _Noreturn void commit_for_ever(struct sqlite_world *w, int out)
 {
     struct contract c;
@@ -283,7 +283,7 @@ static void kill_9_on_this_vfs_is_a_power_cut_that_loses_nothing(void **state)
     }
     assert_true(last >= 1500);
     assert_int_equal(kill(child, SIGKILL), 0);
-    while (read(ends[0], &id, sizeof(id)) == sizeof(id)) { /* what it said before it died */
+    while (read(ends[0], &id, sizeof(id)) == sizeof(id)) { /* what it reported before it died */
         last = id;
     }
     assert_int_equal(waitpid(child, NULL, 0), child);

@@ -1,4 +1,4 @@
-/* Databases of the release before, and checksums that do not fit. */
+/* Databases of the previous release, and wrong checksums. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ struct fixture {
     struct sqlite_world w;
 };
 
-/* sqlite_v1.sql as the database of a context. */
+/* Create a context's database from sqlite_v1.sql. */
 static void make_old(struct sqlite_world *w, const char *context)
 {
     static char sql[64 << 10];
@@ -24,7 +24,7 @@ static void make_old(struct sqlite_world *w, const char *context)
     assert_int_equal(fclose(file), 0);
     sql[n] = '\0';
     char path[400];
-    (void)mkdir(w->contexts, 0700); /* or it is there */
+    (void)mkdir(w->contexts, 0700); /* or it exists */
     (void)snprintf(path, sizeof(path), "%s/%s", w->contexts, context);
     assert_int_equal(mkdir(path, 0700), 0);
     (void)snprintf(path, sizeof(path), "%s/%s/state.db", w->contexts, context);
@@ -36,7 +36,7 @@ static void make_old(struct sqlite_world *w, const char *context)
 
 static int set_up(void **state)
 {
-    static struct fixture f; /* one test at a time */
+    static struct fixture f; /* tests run one at a time */
     f = (struct fixture){0};
     sqlite_world_init(&f.w, NULL);
     make_old(&f.w, "default");
@@ -58,7 +58,7 @@ static void open_it(struct fixture *f)
     contract_adopt(&f->c, &contract_maker_sqlite, &f->w, f->w.store);
 }
 
-/* ---- the release before ---- */
+/* ---- the previous release ---- */
 
 static size_t exported_n(struct contract *c)
 {
@@ -80,7 +80,7 @@ static void what_the_release_before_has_left_is_all_there(void **state)
     struct gl_record r = contract_get(&f->c, "job", waiting);
     assert_int_equal(r.rev, 2);
     assert_true(r.live);
-    assert_false(r.damaged); /* it has no sum, and is not checked */
+    assert_false(r.damaged); /* it has no checksum, and is not verified */
     assert_true(gl_str_is(r.owner, "host.2WRN55#2.d3amtcuncrtaacti"));
     assert_false(contract_get(&f->c, "job", ended).live);
     struct gl_range all = {GL_S("wake"), INT64_MIN, INT64_MAX, 0, {0}, 100};
@@ -111,11 +111,11 @@ static void it_is_used_like_a_new_one(void **state)
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT count(*) FROM record WHERE sum <> 0"), 1);
     contract_maker_sqlite.damage(&f->w, "job", waiting);
     assert_true(contract_get(c, "job", waiting).damaged);
-    contract_maker_sqlite.damage(&f->w, "job", ended); /* without a sum nobody can say */
+    contract_maker_sqlite.damage(&f->w, "job", ended); /* without a checksum nobody can tell */
     assert_false(contract_get(c, "job", ended).damaged);
 }
 
-/* Reads come first when a node looks for what it has to do. */
+/* When a node looks for its work, reads come first. */
 static void a_context_that_is_only_read_is_brought_up_to_date(void **state)
 {
     struct fixture *f = *state;
@@ -163,7 +163,7 @@ static void a_backup_of_the_release_before_can_be_restored(void **state)
     assert_non_null(strstr(r.value.p, "\"restored\""));
 }
 
-/* ---- sums ---- */
+/* ---- checksums ---- */
 
 static void a_check_reads_the_sums(void **state)
 {
@@ -209,7 +209,7 @@ static void a_restored_job_is_sound_unless_it_was_damaged(void **state)
     assert_true(b.damaged);
     assert_non_null(strstr(contract_get(&f->c, "step", "a/s").value.p, "ready"));
     assert_false(contract_get(&f->c, "step", "a/s").damaged);
-    contract_maker_sqlite.damage(&f->w, "job", "a"); /* and it is checked from now on */
+    contract_maker_sqlite.damage(&f->w, "job", "a"); /* and verified from now on */
     assert_true(contract_get(&f->c, "job", "a").damaged);
 }
 

@@ -1,6 +1,6 @@
-/* Damage in the write-ahead log. Each test copies the files of a living store, as a crash would
- * leave them, changes the copy and opens it: all that was acknowledged is there, or it is refused.
- * What was torn and not acknowledged is no reason to refuse. */
+/* Damage in the write-ahead log. Each test copies the files of an open store, as a crash would
+ * leave them, changes the copy and opens it: either everything acknowledged is there, or the copy
+ * is refused. A torn commit that was not acknowledged is no reason to refuse. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -27,9 +27,9 @@ struct files {
 
 struct fixture {
     struct contract c;
-    struct sqlite_world w;           /* it lives */
+    struct sqlite_world w;           /* still open */
     struct sqlite_world copy;        /* its copies are opened here */
-    struct files after[COMMITS + 1]; /* each commit; [0] before the first */
+    struct files after[COMMITS + 1]; /* after each commit; [0] before the first */
 };
 
 static void read_file(const char *path, const char *suffix, struct gl_buf *ret)
@@ -63,7 +63,7 @@ static void take_files(const struct sqlite_world *w, struct files *ret)
 
 static int set_up(void **state)
 {
-    static struct fixture f; /* one test at a time */
+    static struct fixture f; /* tests run one at a time */
     f = (struct fixture){0};
     sqlite_contract_begin(&f.c, &f.w, NULL);
     contract_session(&f.c, "a");
@@ -111,7 +111,7 @@ static void lay_out(struct fixture *f, const struct gl_buf *db, const struct gl_
     write_file(f->copy.path, "-shm", &(struct gl_buf){0});
 }
 
-/* How many of the jobs are there; -1: it was refused, and says so. */
+/* The number of jobs present; -1: refused, with a sentence that says so. */
 static int open_copy(struct fixture *f)
 {
     struct gl_why why = {0};
@@ -135,8 +135,8 @@ static uint32_t frames_of(const struct gl_buf *wal)
 
 /* ---- flipped bits ---- */
 
-/* Where bits are flipped: all bytes of the log's header, each field of each frame's header, and
- * some bytes of its page. */
+/* Where bits are flipped: in all bytes of the log's header, in each field of each frame's header,
+ * and in some bytes of its page. */
 static size_t places(const struct gl_buf *wal, size_t *ret, size_t max)
 {
     const int in_frame[] = {3, 7, 11, 14, 16, 23, 24, 1000, 4000, FRAME - 1};
@@ -181,7 +181,8 @@ static void a_flipped_bit_is_refused_wherever_it_is(void **state)
     assert_int_equal(refused_n, n);
 }
 
-/* Of an older release, or the note is lost: the last two commits cannot be told from a tear. */
+/* From an older release, or without the note: the last two commits cannot be distinguished from a
+ * torn end. */
 static void so_is_one_before_the_last_commits_without_a_note(void **state)
 {
     struct fixture *f = *state;
@@ -224,7 +225,7 @@ static void a_refusal_changes_nothing(void **state)
     gl_buf_done(&now.note);
 }
 
-/* ---- logs that are not whole ---- */
+/* ---- incomplete logs ---- */
 
 static void a_log_that_was_cut_off_emptied_or_removed_is_refused(void **state)
 {
@@ -330,8 +331,8 @@ static void a_torn_last_commit_refuses_nothing(void **state)
     gl_buf_done(&torn);
 }
 
-/* Torn, written on, torn again before the first tear is overwritten: commit frames of both are
- * there, and neither was acknowledged. */
+/* Torn, continued, torn again before the first tear is overwritten: commit frames of both are
+ * present, and neither was acknowledged. */
 static void nor_does_a_tear_on_top_of_an_earlier_one(void **state)
 {
     struct fixture *f = *state;
@@ -342,7 +343,7 @@ static void nor_does_a_tear_on_top_of_an_earlier_one(void **state)
         gl_buf_reset(&twice);
         gl_buf_str(&twice, gl_buf_view(next));
         memset(twice.p + end, 0, SECTOR); /* the first frame of commit k + 1 */
-        /* Behind it, the end of another torn commit: frames that continue nothing here. */
+        /* After it, the end of another torn commit: frames that continue nothing here. */
         gl_buf_str(&twice, (gl_str){f->after[k].wal.p + end - 2 * FRAME, 2 * FRAME});
         lay_out(f, &f->after[k].db, &twice, &f->after[k].note);
         assert_int_equal(open_copy(f), k);
@@ -350,7 +351,7 @@ static void nor_does_a_tear_on_top_of_an_earlier_one(void **state)
     gl_buf_done(&twice);
 }
 
-/* A log that began anew has frames of the one before it at its end. */
+/* A restarted log has frames of the previous one at its end. */
 static void frames_of_an_earlier_log_refuse_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -370,7 +371,7 @@ static void frames_of_an_earlier_log_refuse_nothing(void **state)
     gl_buf_done(&now.note);
 }
 
-/* ---- a living store ---- */
+/* ---- a running store ---- */
 
 static void a_log_is_emptied_when_nothing_happens(void **state)
 {

@@ -1,4 +1,4 @@
-/* worker_world.h - what the tests of workers under a keeper have in common. */
+/* worker_world.h - shared by the tests of workers under a keeper. */
 #ifndef GL_TEST_WORKER_WORLD_H
 #define GL_TEST_WORKER_WORLD_H
 
@@ -14,18 +14,18 @@ struct worker_end {
 
 int worker_open_world(void **state);
 
-/* Put a blob into the context's area; its name lives in the world's arena. */
+/* Put a blob into the context's area; its name is allocated in the world's arena. */
 gl_str worker_blob(struct exec_world *w, gl_str content);
 void worker_spoil_blob(struct exec_world *w, gl_str hash);
 
-/* Start `sh -c script` as a worker with a new name (which is returned); with the wish's files,
- * folder, environment, ... */
+/* Start `sh -c script` as a worker with a new name, which is returned; with the files, folder,
+ * environment, ... of `wish`. */
 const char *worker_start(struct exec_world *w, const char *script, struct exec_wish wish);
 struct worker_end worker_read(struct exec_world *w, struct told_end *end);
-/* Both, and wait for the end. */
+/* Start it and wait for the end. */
 struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_wish wish);
 
-/* Where a worker of this attempt runs. */
+/* The folder in which a worker of this attempt runs. */
 void worker_folder(const struct exec_world *w, const char *attempt, char path[static PATH_MAX]);
 
 /* Without an executor: wait until that folder is gone. */
