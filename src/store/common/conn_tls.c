@@ -34,8 +34,8 @@ static int set_trusted_cas(SSL_CTX *ctx, const struct gl_conn_tls_config *cfg,
     }
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     if (cfg->ca_file == NULL) {
-        (void)SSL_CTX_set_default_verify_paths(
-            ctx); /* If there are none, nothing is trusted, and the handshake says so. */
+        /* Without any, nothing is trusted, and the handshake says so. */
+        (void)SSL_CTX_set_default_verify_paths(ctx);
         return 0;
     }
     if (SSL_CTX_load_verify_locations(ctx, cfg->ca_file, NULL) != 1) {

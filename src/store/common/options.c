@@ -85,6 +85,7 @@ int gl_options_set(const struct gl_option *table, size_t n, void *to, gl_str opt
                           "digits (write '%%25' for a '%%' itself)",
                           table[i].name);
         }
+        /* The decoded text is in the arena, so a TEXT option may keep it. */
         return set_value(&table[i], (char *)to + table[i].at, value, reterr_why);
     }
     return 0;

@@ -91,6 +91,7 @@ int gl_postgres_check_server(const struct gl_postgres_server *l, bool allow_loss
 
 /* ---- findings ---- */
 
+/* With standbys, does a commit wait for one? If not, a failover can lose acknowledged commits. */
 static void replication_findings(const struct gl_postgres_server *l, struct gl_arena *a,
                                  struct gl_findings *ret)
 {
@@ -122,6 +123,7 @@ void gl_postgres_check_diagnose(const struct gl_postgres_server *l, struct gl_ar
 {
     struct gl_why why;
     const char *lost = loses(l);
+    /* With allow_loss, because the settings that lose data get a finding of their own below. */
     if (gl_postgres_check_server(l, true, &why) < 0) {
         gl_findings_add(ret, a, GL_FINDING_BAD, "%s", why.text);
     } else {

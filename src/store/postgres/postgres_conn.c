@@ -271,8 +271,8 @@ static void on_ready(struct gl_postgres_conn *c)
         s->notify_sent = false; /* a notification in flight may be lost */
     }
     if (c->number == GL_POSTGRES_CONTROL && again) {
-        gl_postgres_contexts_recheck(
-            s); /* this may be another server, one that lags behind a little */
+        /* This may be another server, one that lags behind a little. */
+        gl_postgres_contexts_recheck(s);
     }
     if (again && c->number != GL_POSTGRES_LISTENER) {
         gl_calls_changed(&s->calls, c->why.text);

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"
 
+/* Send a statement of the store with these parameters. */
 static bool send(struct gl_postgres_conn *c, int statement, const struct gl_arg *args, size_t n)
 {
     GL_ASSERT(statement >= 0);
@@ -76,6 +77,7 @@ void gl_postgres_session_fill(struct gl_postgres_op *op)
     struct gl_store_req *req = op->call.req;
     const struct gl_postgres_lib *lib = &op->store->lib;
     int rows = lib->PQntuples(op->result);
+    /* No row, or a null: the session is unknown (see the functions in postgres_scripts.c). */
     bool is_null = rows == 0 || lib->PQgetisnull(op->result, 0, 0) != 0;
     switch (op->call.type) {
     case GL_CALL_SESSION_OPEN:

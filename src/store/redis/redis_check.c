@@ -22,6 +22,7 @@ static int wait_until_ready(struct gl_redis *s, struct gl_why *reterr_why)
     return 0;
 }
 
+/* Report the store that was found, or why it is the wrong one. */
 static void add_identity(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
 {
     GL_ASSERT(s->check_only);
@@ -36,6 +37,7 @@ static void add_identity(const struct gl_redis *s, struct gl_arena *a, struct gl
     }
 }
 
+/* A plain connection needs no finding: the URL says so. */
 static void add_transport(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
 {
     if (s->url.tls && s->url.tls_no_verify) {

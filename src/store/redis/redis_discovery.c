@@ -90,6 +90,7 @@ static void on_address(struct gl_redis_discovery *f, const struct gl_redis_reply
     GL_ASSERT(f->authenticated);
     if (host.n == 0 || !gl_redis_u64(gl_redis_item(reply, 1), &port) || port == 0 ||
         port > UINT16_MAX) {
+        /* Not an error of the sentinel: it simply does not monitor this primary. */
         const struct gl_redis_host *h = sentinel(l->store);
         (void)gl_why(&f->why, GL_E_UNAVAILABLE, "%s:%u knows no primary of that name", h->host.p,
                      h->port);
@@ -158,6 +159,7 @@ static void ask_sentinel(struct gl_redis_discovery *f)
             .owner = f, .opened = on_opened, .received = on_received, .ended = on_ended});
 }
 
+/* Called in the state DISCOVERY; ends in gl_redis_link_connect() or gl_redis_link_lost(). */
 void gl_redis_discovery_start(struct gl_redis_link *l)
 {
     struct gl_redis *s = l->store;

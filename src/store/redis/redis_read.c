@@ -111,7 +111,7 @@ static void bound_above(struct gl_buf *out, gl_str prefix)
 static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_listing *l = op->call.listing;
-    /* `after` may be outside the prefix: before all of it, or behind all of it. */
+    /* `after` may lie outside the range of the prefix, on either side. */
     bool after_in = gl_str_starts(l->after, l->prefix);
     bool after_before = gl_str_cmp(l->after, l->prefix) < 0;
 

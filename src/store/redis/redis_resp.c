@@ -49,6 +49,7 @@ void gl_redis_arg_char(struct gl_buf *b, char c)
     gl_redis_arg(b, (gl_str){&c, 1});
 }
 
+/* Numbers are formatted by hand: a commit has dozens of them. */
 static void arg_digits(struct gl_buf *b, uint64_t v, bool negative)
 {
     char digits[21];
@@ -73,6 +74,7 @@ void gl_redis_arg_i64(struct gl_buf *b, int64_t v)
     arg_digits(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
+/* Booleans and 32-bit numbers are sent as plain numbers, too. */
 void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -93,6 +95,7 @@ void gl_redis_command_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
     gl_redis_args(b, args, n);
 }
 
+/* RESP announces the size of an argument in advance. */
 void gl_redis_joined_n(struct gl_buf *b, const struct gl_arg *texts, size_t n)
 {
     size_t bytes = 0;
@@ -189,6 +192,7 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t n)
 
 static void *create_array(const redisReadTask *task, int n)
 {
+    /* The length is from the network: check it before allocating. */
     if (n < 0 || n > ITEMS_MAX) {
         return NULL; /* makes hiredis report an error */
     }

@@ -35,6 +35,7 @@ static int parse_scheme(struct gl_redis_url *u, gl_str *text, struct gl_why *why
                   "rediss+sentinel://");
 }
 
+/* "user:password", percent-encoded; either may be empty. */
 static int parse_user(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
 {
     gl_str password, user = gl_str_cut(text, ':', &password);
@@ -46,6 +47,8 @@ static int parse_user(struct gl_redis_url *u, gl_str text, struct gl_arena *a, s
     return 0;
 }
 
+/* "host[:port]" or "[IPv6 address][:port]". The default port depends on whether it is a sentinel.
+ */
 static int parse_host(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
 {
     struct gl_redis_host *h = &u->hosts[u->hosts_n];
@@ -96,6 +99,7 @@ static int parse_hosts(struct gl_redis_url *u, gl_str text, struct gl_arena *a, 
     return 0;
 }
 
+/* "/database", or with Sentinel "/name[/database]". An empty database is 0. */
 static int parse_path(struct gl_redis_url *u, gl_str path, struct gl_arena *a, struct gl_why *why)
 {
     gl_str database = path;
@@ -121,6 +125,8 @@ static int parse_path(struct gl_redis_url *u, gl_str path, struct gl_arena *a, s
 #define TEXT(member) GL_OPTION_TO_TEXT(struct gl_redis_url, member)
 #define NUMBER(member, min, max) GL_OPTION_TO_NUMBER(struct gl_redis_url, member, min, max)
 #define WORD(name, member, off, on) GL_OPTION_TO_WORD(name, struct gl_redis_url, member, off, on)
+/* Documented in docs/store-redis.md. The names of the options are those of the members, except
+ * where given. */
 static const struct gl_option options_known[] = {
     NUMBER(timeout_ms, 10, TIMEOUT_MAX_MS),
     NUMBER(connect_timeout_ms, 10, TIMEOUT_MAX_MS),

@@ -127,8 +127,8 @@ static void clean_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, enum o
     if (outcome == IN_DOUBT || !is_transient(rc)) {
         gl_sqlite_contexts_drop(&w->contexts, db, outcome == IN_DOUBT);
     } else if (sqlite3_get_autocommit(db->conn) == 0) { /* some errors roll back by themselves */
-        (void)gl_sqlite_db_run(
-            db, GL_SQLITE_ROLLBACK); /* cannot matter: without COMMIT nothing lasts */
+        /* A failure cannot matter: without COMMIT nothing lasts. */
+        (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK);
     }
 }
 

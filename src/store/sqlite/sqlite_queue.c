@@ -12,8 +12,8 @@ void gl_sqlite_queue_init(struct gl_sqlite_queue *q)
     pthread_mutex_init(&q->lock, NULL);
     pthread_condattr_t attr;
     (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(
-        &attr, CLOCK_MONOTONIC); /* for gl_sqlite_queue_wait(): not affected by clock changes */
+    /* For gl_sqlite_queue_wait(): not affected by clock changes. */
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&q->filled, &attr);
     (void)pthread_condattr_destroy(&attr);
     gl_list_init(&q->calls);
