@@ -437,13 +437,13 @@ static void read_results(struct gl_postgres_conn *c)
 static void on_readable(struct gl_postgres_conn *c)
 {
     struct gl_postgres *s = c->store;
-    bool stands = s->lib.PQconsumeInput(c->pg) != 0;
+    bool is_up = s->lib.PQconsumeInput(c->pg) != 0;
     if (c->state == GL_POSTGRES_IN_HANDSHAKE) {
-        stands = stands && gl_postgres_handshake_readable(c);
+        is_up = is_up && gl_postgres_handshake_readable(c);
         if (c->state == GL_POSTGRES_DOWN) {
             return; /* refused and closed by the handshake */
         }
-        if (stands && c->handshake == GL_POSTGRES_HANDSHAKE_DONE) {
+        if (is_up && c->handshake == GL_POSTGRES_HANDSHAKE_DONE) {
             on_ready(c);
         }
     } else if (c->number == GL_POSTGRES_LISTENER) {
@@ -451,7 +451,7 @@ static void on_readable(struct gl_postgres_conn *c)
     } else {
         read_results(c); /* even if the connection is gone: answers that still arrived count */
     }
-    if (!stands || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
+    if (!is_up || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
         drop_broken(c);
     }
 }

@@ -318,12 +318,12 @@ static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str err
  * links move there (redis_handshake.c). If not, at most wake-ups are lost. */
 static void recheck_primary(struct gl_redis *s)
 {
-    struct gl_redis_link *hears = &s->links[GL_REDIS_SUBSCRIBER];
+    struct gl_redis_link *subscriber = &s->links[GL_REDIS_SUBSCRIBER];
     struct gl_why why;
-    if (s->url.sentinel && hears->state == GL_REDIS_READY) {
+    if (s->url.sentinel && subscriber->state == GL_REDIS_READY) {
         (void)gl_why(&why, GL_E_UNAVAILABLE,
                      "no replica follows the server; checking whether it is still the primary");
-        gl_redis_link_lost(hears, &why);
+        gl_redis_link_lost(subscriber, &why);
     }
 }
 
