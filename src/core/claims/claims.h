@@ -1,18 +1,21 @@
 /* claims.h - claims for outside programs: what is read and written for a request.
  *
  *   acquire, renew, complete, fail
- *     READING ──► WRITING ──► (answered)      time and record are asked for at once
+ *     READING ──► WRITING ──► (answered)      READING asks for the time and the record at once
  *        ▲           │
- *        └───────────┘                        a conflict, or an outcome that is unknown
+ *        └───────────┘                        after a conflict or an unknown outcome
  *
  *   reclaim (reclaim.c)
  *     READING ──► LISTING ──► FETCHING ──► MARKING ──► (answered)
  *
- * Any number of nodes may do this on one store at the same time. Every change is decided by
- * gl_claim_decide() from the record and the store's time, and committed under the guard that the
- * record is still as it was read. After a conflict it is read and decided again, so an answer is
- * true. An unknown outcome is found out in the same way, because everything that is asked for here
- * may be repeated; therefore these transactions carry no number. */
+ * Any number of nodes may do this on one store at the same time. gl_claim_decide() decides every
+ * change from the record and the store's time, and the change is committed under the guard that the
+ * record is still as it was read. After a conflict the record is read again and decided again, so
+ * an answer is never out of date. An unknown outcome is resolved in the same way, because every
+ * request here can be repeated; so these transactions carry no number.
+ *
+ * Order of calls: gl_claims_init(), gl_claims_on_request() for each request, gl_claims_done().
+ * Between these, answers of the store arrive through `gl_claims`, the component. */
 #ifndef GL_CORE_CLAIMS_CLAIMS_H
 #define GL_CORE_CLAIMS_CLAIMS_H
 
@@ -21,8 +24,9 @@
 void gl_claims_init(struct gl_core *c);
 void gl_claims_done(struct gl_core *c);
 
-/* The event CLAIM: one REPLY follows. With code 0 its body is the claim, or what was reclaimed;
- * else the claim that stands in the way, or empty. */
+/* The event CLAIM, which the node has checked with gl_claim_check(). One REPLY follows. With code 0
+ * its body is the claim, or what was reclaimed; with an error, the claim that is in the way, or
+ * empty. */
 void gl_claims_on_request(struct gl_core *c, const struct gl_event *ev);
 
 #endif

@@ -1,4 +1,8 @@
-/* claims_parts.h - requests for claims in memory; for the files of this room alone. */
+/* claims_parts.h - requests for claims in memory; only the files of this folder include it.
+ *
+ * A request lives from gl_claims_on_request() to gl_claims_end(), which answers and frees it. So
+ * nothing looks at a request after gl_claims_end(), gl_claims_give_up() or a function that may call
+ * them. A request has calls in flight as long as it lives. */
 #ifndef GL_CORE_CLAIMS_CLAIMS_PARTS_H
 #define GL_CORE_CLAIMS_CLAIMS_PARTS_H
 
@@ -20,55 +24,56 @@ enum gl_claim_phase {
 /* Strings belong to the core's pool. */
 struct gl_claim_work {
     struct gl_link link; /* in core->claims.under_way */
-    uint64_t request;    /* to be answered */
+    uint64_t request;    /* number of the client's request */
     uint8_t phase;       /* enum gl_claim_phase */
     uint8_t act;         /* enum gl_claim_act */
     struct gl_claim_wish wish;
-    uint32_t limit; /* RECLAIM: of the page */
-    uint32_t tries;
-    bool was_unknown;       /* an earlier try may have been committed */
-    uint64_t time_call;     /* under way; 0: none. The same below */
-    uint64_t record_call;   /* of the record, the page, the page's records; or the commit */
-    int64_t error;          /* of the first call of this try that failed, with its reason; ... */
+    uint32_t limit;         /* RECLAIM: claims of the page */
+    uint32_t tries;         /* how often reading has begun */
+    bool was_unknown;       /* an earlier commit may have been made */
+    uint64_t time_call;     /* in flight; 0: none */
+    uint64_t record_call;   /* the same: for the record, the page or its records; or the commit */
+    int64_t error;          /* of the first call that failed since reading began, ... */
     gl_str why;             /* ... and its sentence */
     gl_ms now;              /* the store's time */
-    gl_str value;           /* of the record that was read; "": damaged ... */
-    uint64_t rev;           /* ... or, if this is 0, not there */
-    gl_str shown;           /* WRITING: the claim that is being written, as it will be answered */
-    uint32_t attempt;       /* ... and which attempt it is */
+    gl_str value;           /* of the record that was read; "": damaged, ... */
+    uint64_t rev;           /* ... or absent, if this is 0 */
+    gl_str shown;           /* WRITING: the claim being written, as the answer will show it, ... */
+    uint32_t attempt;       /* ... and its attempt */
     struct gl_link changes; /* RECLAIM: struct gl_claim_change */
 };
 
-/* One claim of a page. */
+/* RECLAIM: one claim of the page. */
 struct gl_claim_change {
     struct gl_link link;
     gl_str key;
     int64_t score; /* its place in the index */
-    uint64_t call; /* 0: nothing is to be written, or it has been */
-    gl_str shown;  /* the claim that is being written, as it will be answered; "": only the place is
-                      removed */
-    bool is_done;  /* marked */
+    uint64_t call; /* in flight; 0: nothing to write, or it has been answered */
+    gl_str shown;  /* the claim being written, as the answer will show it; "": only its place in the
+                      index is removed */
+    bool is_done;  /* marked as expired */
 };
 
 extern const struct gl_schema gl_claim_change_schema;
 
-/* What a record says; *ret_is_found is false if there is none. Else GL_E_DAMAGED with its reason:
- * nothing that can be used. */
+/* Read the claim from its record; *ret_is_found is false if there is no record. Fails if the record
+ * is damaged. */
 int gl_claims_read(struct gl_core *c, gl_str key, uint64_t rev, gl_str value, bool *ret_is_found,
                    struct gl_claim *ret, struct gl_why *reterr_why);
-/* Write `made` if the record is still as it was read. Returns the number of the call. */
+/* Write `made` if the record is still as it was read: `found` at revision `rev`, or absent. Returns
+ * the number of the call. */
 uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const struct gl_claim *found,
                           const struct gl_claim *made);
 /* A claim as the API shows it, at the store's time `now`. */
 gl_str gl_claims_show(struct gl_core *c, gl_str key, const struct gl_claim *claim, gl_ms now);
-/* Answer it, with this body, and forget it. */
+/* Answer the request and free it. */
 void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why, gl_str body);
-/* The store did not do it, or it is not known whether it did. */
+/* The same, with an error: nothing was changed, or nobody knows whether it was. */
 void gl_claims_give_up(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why);
 
 /* ---- reclaim.c ---- */
-void gl_reclaim_begin(struct gl_core *c, struct gl_claim_work *r); /* the time is known */
+void gl_reclaim_begin(struct gl_core *c, struct gl_claim_work *r); /* `r->now` is known */
 void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev);
-void gl_reclaim_drop(struct gl_core *c, struct gl_claim_work *r); /* its changes */
+void gl_reclaim_drop(struct gl_core *c, struct gl_claim_work *r); /* free its changes */
 
 #endif

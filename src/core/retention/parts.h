@@ -1,4 +1,15 @@
-/* parts.h - what the files of this room call of each other. */
+/* parts.h - what the files of this folder use of each other; nothing else includes it.
+ *
+ * A pass is one chain of calls and answers. Each function that makes a call ends with
+ * gl_retention_stage(); the answer comes to the handler of that stage, which makes the next call,
+ * or finishes:
+ *
+ *   begin (retention.c) ─► page ─► gl_ended_begin() ─► gl_drop_next() ─► gl_retention_jobs_over()
+ *         ─► page ... ─► gl_chores_begin() ─► gl_garbage_begin(), gl_left_begin() ...
+ *         ─► gl_chores_next() ... ─► gl_retention_over()
+ *
+ * A handler may end the pass and begin the next one before it returns. So no function looks at the
+ * pass after it has called one of these. */
 #ifndef GL_CORE_RETENTION_PARTS_H
 #define GL_CORE_RETENTION_PARTS_H
 
@@ -7,23 +18,23 @@
 #include "core/retention/retention.h"
 #include "port/store.h"
 
-struct gl_clean { /* a request that waits */
+struct gl_clean { /* a client's request that waits */
     struct gl_link link;
     uint64_t request;
-    bool is_removal;
-    gl_str job; /* belongs to the pool */
-    gl_ms keep_for;
-    int64_t keep_jobs;
+    bool is_removal;   /* of `job`; else of all ended jobs that need not be kept */
+    gl_str job;        /* belongs to the pool */
+    gl_ms keep_for;    /* -1: as configured */
+    int64_t keep_jobs; /* -1: as configured */
 };
 
-struct gl_pin { /* a job that is being retried, by a submission */
+struct gl_pin { /* `job` may not be removed: the submission of `by` retries it */
     struct gl_link link;
     gl_str job, by; /* belong to the pool */
 };
 
-struct gl_damaged_job {
-    gl_str id;     /* belongs to the pool */
-    uint64_t look; /* the last one that found it damaged */
+struct gl_damaged_job { /* a job whose flow is not known: reserved.c */
+    gl_str id;          /* belongs to the pool */
+    uint64_t look;      /* number of the last scan that found it damaged */
 };
 
 static inline struct gl_retention_pass *gl_pass(struct gl_core *c)
@@ -36,14 +47,20 @@ static inline struct gl_retention_pass *gl_pass(struct gl_core *c)
 GL_RETENTION_STAGES(X)
 #undef X
 void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask); /* copied */
-void gl_retention_over(struct gl_core *c, int64_t code, gl_str why);  /* the pass ends */
-void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why);  /* ... halfway */
-void gl_retention_jobs_over(struct gl_core *c);                       /* of a handful */
+/* End the pass: answer the client, if one waits, and begin the next request. `why` must not live in
+ * the pass's arena. */
+void gl_retention_over(struct gl_core *c, int64_t code, gl_str why);
+/* The same after a failure: what the pass left half done is looked for by the next one. */
+void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why);
+/* All jobs of the batch have been removed or kept. */
+void gl_retention_jobs_over(struct gl_core *c);
+/* The answer says that a guard did not hold: another node was first. */
 bool gl_retention_is_refused(const struct gl_event *ev);
-/* One of several calls has been answered. True: it was the last, and none has failed. */
+/* One of several calls has been answered. True: it was the last, and none failed. False: others are
+ * in flight, or the pass has ended. */
 bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev);
-/* Has it brought as much as was asked for? Else the pass fails: a stranger's recording may say
- * anything. */
+/* Fails the pass, and returns false, unless the answer has as many items as asked for. A recording
+ * that is replayed may contain anything. */
 bool gl_retention_fits(struct gl_core *c, bool is_as_asked);
 
 /* Several calls may be under way in this stage; their numbers are kept elsewhere. */
@@ -51,27 +68,32 @@ bool gl_retention_has_many(uint8_t stage);
 /* The stage belongs to the chore; those before the chores belong to GL_CHORE_NONE. */
 bool gl_retention_has_stage(uint8_t chore, uint8_t stage);
 
-/* Each makes a call; its answer belongs to that stage. */
+/* Enter a stage, with the call whose answer it waits for; 0 where it waits for none or several. */
 void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
+/* Each makes a call and enters the stage. */
 void gl_retention_get(struct gl_core *c, enum gl_retention_stage stage, const struct gl_key *keys,
                       size_t n, const struct gl_core_view *view);
 void gl_retention_range(struct gl_core *c, enum gl_retention_stage stage, struct gl_range range);
-/* From the pass's `after` on; a page of GL_TRIM_PAGE. */
+/* A page of GL_TRIM_PAGE, from the pass's `after` on. */
 void gl_retention_list(struct gl_core *c, enum gl_retention_stage stage, const char *kind,
                        size_t bytes_max, const struct gl_core_view *view);
 void gl_retention_measure(struct gl_core *c, enum gl_retention_stage stage);
 void gl_retention_files(struct gl_core *c, enum gl_retention_stage stage,
                         enum gl_core_files_type type, const gl_str *names, size_t n, gl_ms age_ms);
-/* Guards on our session, and on what is in `guards`, which has room for one more. */
+/* A transaction under `guards` and a guard on our session, which is written to `guards[guards_n]`.
+ */
 struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t guards_n,
                               const struct gl_write *writes, size_t writes_n);
 
-/* The members that `schema` has, of a record's value as a view brought it; they live in `a`. */
+/* Read the members that `schema` has from a record's value, as a view returned it. Strings live in
+ * `a`. False: not readable. */
 bool gl_retention_read(struct gl_arena *a, const struct gl_schema *schema, gl_str value, void *ret);
+/* Add a copy of `text` to a set, unless it is empty or there already. */
 void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str text);
-/* A list in the pass's arena, with room for one more. */
+/* Make room for one more item in a list in the pass's arena. */
 void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size_t *cap,
                         size_t bytes);
+/* Add a candidate; the pointer is good until the next one is added. */
 struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id);
 extern const struct gl_core_view gl_view_stamps, gl_view_ids;
 
@@ -81,44 +103,47 @@ void gl_ended_begin(struct gl_core *c); /* p->jobs[..].id and .r.ended_at have b
 void gl_ended_list(struct gl_core *c, struct gl_leaving *g);
 const char *gl_ended_kind(const struct gl_leaving *g);
 bool gl_ended_has_kind(uint32_t kind);
+/* Keep the job, for this reason. For a client's removal of one job this is the answer. */
 void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Of a submission that has not been committed, and may be. */
+/* The job's submission is in flight: it may be committed, or not. */
 bool gl_ended_is_submitted(const struct gl_job *j);
+/* Drop the pins whose submission has ended, or all. */
 void gl_pins_drop(struct gl_core *c, bool all);
 bool gl_pins_have(const struct gl_core *c, gl_str job);
 void gl_pins_add(struct gl_core *c, gl_str job, gl_str by);
 extern const struct gl_schema gl_leaving_schema; /* of struct gl_job_record */
 
 /* ---- drop.c ---- */
-/* Of those that are left, as many as go now; in the end their files, and gl_retention_jobs_over().
- */
+/* Commit the next transactions of the batch. After the last one, remove files and call
+ * gl_retention_jobs_over(). */
 void gl_drop_next(struct gl_core *c);
 
 /* ---- chores.c ---- */
 void gl_chores_begin(struct gl_core *c, enum gl_chore first);
-void gl_chores_next(struct gl_core *c);
-void gl_chores_clear(struct gl_core *c); /* what the chore under way has in memory */
+void gl_chores_next(struct gl_core *c);  /* ends the pass after the last one */
+void gl_chores_clear(struct gl_core *c); /* free the batch and what the chore has in memory */
 
 /* ---- garbage.c ---- */
 void gl_garbage_begin(struct gl_core *c);
-void gl_garbage_wait(struct gl_core *c);   /* for submissions under way, and then go on */
-void gl_garbage_looked(struct gl_core *c); /* after the suspects */
+void gl_garbage_wait(struct gl_core *c);   /* for submissions in flight, then mark */
+void gl_garbage_looked(struct gl_core *c); /* marking is complete */
 
-/* ---- reserved.c: begin, note each job that cannot be read, settle ---- */
+/* ---- reserved.c: begin, note each job that cannot be read, then settle ---- */
 void gl_reserved_begin(struct gl_core *c);
 void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job);
-void gl_reserved_settle(struct gl_core *c); /* and then gl_garbage_looked() */
-/* All flows are being listed, from the first one; or have been. */
+void gl_reserved_settle(struct gl_core *c); /* ends with gl_garbage_looked() */
+/* The list of all flows begins, or has ended. */
 void gl_reserved_list(struct gl_core *c, bool is_begin);
-bool gl_reserved_has(struct gl_core *c, gl_str flow); /* a flow that is listed */
+/* Asked for each flow of that list: is it reserved, or reserved from now on? */
+bool gl_reserved_has(struct gl_core *c, gl_str flow);
 void gl_reserved_done(struct gl_core *c);
 struct gl_damaged_job *gl_reserved_add_job(struct gl_core *c, gl_str id);
 void gl_reserved_add_flow(struct gl_core *c, gl_str flow);
 
 /* ---- leftovers.c ---- */
 void gl_left_begin(struct gl_core *c);
-bool gl_left_has(uint8_t chore); /* is there a row for it? */
+bool gl_left_has(uint8_t chore); /* leftovers.c handles this chore */
 
 /* ---- saved.c ---- */
 void gl_retention_save(const struct gl_core *c, struct gl_buf *out);

@@ -1,4 +1,7 @@
-/* retention_state.h - the memory of retention; a part of the core's memory. */
+/* retention_state.h - the state of retention, embedded in struct gl_core.
+ *
+ * Only the files of this folder read or write it. Names of fields, stages and chores are keys and
+ * words of snapshots and recordings: they may not change. */
 #ifndef GL_CORE_RETENTION_RETENTION_STATE_H
 #define GL_CORE_RETENTION_RETENTION_STATE_H
 
@@ -10,14 +13,15 @@
 
 struct gl_event;
 
-/* What the answers of a stage may be (retention.c deals with the rest). */
+/* Which answers a stage accepts; retention.c handles all others as failures of the pass. */
 enum {
-    GL_ANSWER_REFUSED = 1, /* another node was faster: that is no failure */
-    GL_ANSWER_FREES = 2,   /* files have been removed: `bytes` counts */
-    GL_ANSWERS_MANY = 4,   /* several calls are under way */
+    GL_ANSWER_REFUSED = 1, /* a guard refused it: another node was first */
+    GL_ANSWER_FREES = 2,   /* files were removed: `bytes` counts as freed */
+    GL_ANSWERS_MANY = 4,   /* several calls are in flight */
 };
 
-/* Where a pass is, and what takes its answers; in those without one nothing is under way. */
+/* Where a pass is: the stage, its word in snapshots, the answers it accepts and their handler. In
+ * the stages up to SUBMISSIONS no call is in flight: they end with time, not with an answer. */
 #define GL_RETENTION_STAGES(X)                                                             \
     X(IDLE, "idle", 0, gl_retention_on_nothing)                                            \
     X(PAUSE, "pause", 0, gl_retention_on_nothing)                                          \
@@ -76,101 +80,106 @@ enum gl_chore {
 };
 
 enum {
-    GL_TRIM_HANDFUL = 50, /* jobs removed together */
-    /* The same under a load of short jobs: each round waits its turn beside the load, so it must
-     * take more with it than has ended meanwhile. */
+    GL_TRIM_HANDFUL = 50, /* jobs of a batch */
+    /* The same under a load of short jobs: each batch competes with the load for the store, so it
+     * must remove more jobs than end in the meantime. */
     GL_TRIM_ARMFUL = 400,
-    GL_TRIM_FLYING = 8,                   /* transactions under way */
-    GL_TRIM_WRITES = 256,                 /* of one transaction */
+    GL_TRIM_FLYING = 8,                   /* transactions in flight */
+    GL_TRIM_WRITES = 256,                 /* writes of one transaction */
     GL_TRIM_PAGE = 200,                   /* ids read at a time */
-    GL_TRIM_REST_MS = 6 * 60 * 60 * 1000, /* between two looks at small records */
+    GL_TRIM_REST_MS = 6 * 60 * 60 * 1000, /* between two scans for small records */
 };
 
-/* A job that is to go. */
+/* A job to be removed. */
 struct gl_leaving {
     gl_str id;
-    struct gl_job_record r; /* some of its fields: gl_leaving_schema */
+    struct gl_job_record r; /* the fields that gl_leaving_schema has */
+    /* Revisions of its record and of the records of its names; 0: not there, or not its own. */
     uint64_t rev, run_rev, dedupe_rev, request_rev;
-    uint64_t retried_rev; /* of the record of its last retry, on a shared store */
+    uint64_t retried_rev; /* shared store: the record of its last retry */
     gl_str retried_by;
     uint64_t retried_token;
-    uint64_t call; /* under way for it; of a transaction several share one; 0: none */
-    bool is_over;  /* removed, or left for another time */
+    uint64_t call; /* in flight for it, 0: none; jobs of one transaction share it */
+    bool is_over;  /* decided: removed, or kept for now */
     bool is_removed;
-    bool is_headless; /* there is no such job, only what it has left */
-    bool is_doubtful; /* it has not ended, and nobody has it: is its flow there? */
-    bool is_damaged;  /* its record is, or its flow, and somebody wants to be rid of it */
-    bool is_retried;  /* the call under way asks whether it is */
-    bool has_more;    /* belongings than `ids` */
-    gl_str owner;     /* who had such a job, if that was another session */
-    uint32_t kind;    /* of belongings: ended.c */
+    bool is_headless; /* its record is gone; only what belongs to it is left */
+    bool is_doubtful; /* not ended and in no node's memory: does its flow exist? */
+    bool is_damaged;  /* its record or flow is damaged, and a client asked to remove it */
+    bool is_retried;  /* the call in flight asks for jobs that retry it */
+    bool has_more;    /* more belongs to it than `ids` */
+    gl_str owner;     /* damaged or doubtful: the session that owned it, if not ours */
+    uint32_t kind;    /* which kind of belongings `ids` lists: ended.c */
     struct gl_strs ids;
-    int64_t log_from; /* entries of its log below this are gone */
+    int64_t log_from; /* entries of its log below this number are removed */
 };
 
-/* A flow or blob that nothing seems to name, on a shared store; or, of either kind of store, what
- * may have stayed behind. */
+/* A candidate for removal by a chore: a flow or blob that no root names, or a leftover record or
+ * file. */
 struct gl_doomed {
     gl_str id;
     uint64_t rev;
     gl_str owner;
     uint64_t token;
     int64_t score;   /* in its index */
-    gl_str value;    /* of a blob: what its record says while it is condemned */
+    gl_str value;    /* of a blob: its record's value while it is condemned */
     uint32_t pieces; /* of a blob */
-    bool was_whole;
-    bool is_ours; /* condemned by us, in this pass; or it goes */
+    bool was_whole;  /* of a blob: WHOLE before it was condemned */
+    bool is_ours;    /* flow or blob: condemned by us in this pass; leftover: to be removed */
     uint64_t call;
 };
 
-struct gl_suspect { /* a damaged job that seems to name this flow */
+struct gl_suspect { /* a damaged job, and the flow it seems to name */
     gl_str job, flow;
 };
 
 struct gl_retention_pass {
-    uint8_t stage; /* enum gl_retention_stage */
-    uint8_t chore; /* enum gl_chore */
-    uint64_t call; /* under way; 0: none, or several */
-    uint32_t calls_n;
-    int64_t broken; /* one of several has failed: the pass ends with this code when all are there */
+    uint8_t stage;    /* enum gl_retention_stage */
+    uint8_t chore;    /* enum gl_chore */
+    uint64_t call;    /* in flight; 0: none, or several */
+    uint32_t calls_n; /* in flight, in stages with GL_ANSWERS_MANY */
+    /* One of several calls failed. The pass fails with this code once all have been answered. */
+    int64_t broken;
     gl_str broken_why; /* belongs to the pool */
 
-    /* For whom, and what is to be kept. */
-    bool is_asked, is_removal;
+    /* The client's request, if there is one, and what to keep. */
+    bool is_asked;   /* a client waits for the answer */
+    bool is_removal; /* of the one job `job` */
     uint64_t request;
-    gl_str job; /* belongs to the pool */
-    gl_ms keep_ms;
-    int64_t keep_jobs;
+    gl_str job;        /* belongs to the pool */
+    gl_ms keep_ms;     /* remove jobs older than this; -1: age does not matter */
+    int64_t keep_jobs; /* remove the oldest beyond this number; -1: no limit */
 
     uint64_t jobs_n, flows_n, blobs_n, work_n; /* removed */
     uint64_t freed;                            /* bytes of files */
     uint64_t store_bytes, store_bytes_before, files_bytes;
-    int64_t by_size_n; /* jobs of the next page that go only because of their size */
-    bool has_shrunk;   /* some have gone because of it */
-    int64_t after_score;
-    gl_str after; /* the last id of the page before; belongs to the pool */
-    bool has_swept, has_rest, has_copies, has_orphans, has_work; /* it does this: chores.c */
+    int64_t by_size_n;   /* jobs of the next page to remove only to free space */
+    bool has_shrunk;     /* some were removed to free space */
+    int64_t after_score; /* where the next page starts, with `after` */
+    gl_str after;        /* the last id of the page before; belongs to the pool */
+    bool has_swept, has_rest, has_copies, has_orphans, has_work; /* chores of this pass: chores.c */
 
-    /* A handful of jobs; texts live in `arena`. */
+    /* The batch of jobs; everything it points to lives in `arena`. */
     struct gl_leaving *jobs;
-    size_t jobs_n_now;
-    size_t gone_n;  /* of the handful */
-    bool is_single; /* one per transaction, after a conflict */
-    bool has_conflict;
-    bool is_part;     /* the transaction under way removes a part of a large one */
-    int64_t why_code; /* the last one that stays, stays for this; a reason */
-    gl_str why;       /* belongs to the pool */
+    size_t jobs_n_now; /* how many; `jobs_n` above counts those of the whole pass */
+    size_t gone_n;     /* removed */
+    bool is_single;    /* one job per transaction, because one of several was refused */
+    bool has_conflict; /* ... which has just happened */
+    bool is_part;      /* the transaction in flight removes a part of a large job */
+    int64_t why_code;  /* why the last job that is kept is kept: a reason, ... */
+    gl_str why;        /* ... and its sentence, which belongs to the pool */
 
-    /* A chore: the same. */
-    bool is_second_look;
-    uint64_t token;     /* with our session, of all that this pass condemns */
-    struct gl_map used; /* what roots name, and submissions since: gl_str */
+    /* The chore under way; the same. */
+    bool is_second_look; /* shared store: marking again, after condemning */
+    uint64_t token;      /* owns, with our session, all that this chore condemns */
+    struct gl_map used;  /* what the roots name, and submissions since: gl_str */
     struct gl_doomed *doomed;
-    size_t doomed_n, doomed_cap, at, batch;
+    size_t doomed_n, doomed_cap;
+    size_t at;    /* the first of them that has not been handled */
+    size_t batch; /* the end of those being handled; while removing: how many at once */
     struct gl_suspect *suspects;
     size_t suspects_n, suspects_cap;
-    gl_ms began_at; /* submissions that were under way then are waited for */
-    bool is_full;   /* list again when these are gone */
+    gl_ms began_at; /* the sweep waits for submissions that were in flight then */
+    bool is_full;   /* the list was cut off: list again when these are removed */
 
     struct gl_arena arena;
 };
@@ -178,25 +187,26 @@ struct gl_retention_pass {
 struct gl_retention_state {
     struct gl_keep keep;
     bool has_files;
-    gl_ms due; /* the next pass, or the end of a pause */
-    gl_ms flows_due, files_due, rest_due;
-    bool is_ready, is_counted;
-    int64_t ended_n;      /* jobs that have ended and are still there */
-    bool seek_begun;      /* there may be jobs of which only a part is gone */
-    bool seek_orphans;    /* there may be files of jobs that are gone */
-    bool again;           /* something else may be found when flows are next looked through */
-    uint64_t removed_n;   /* jobs, since they were last looked through */
-    uint64_t condemned_n; /* sweeps that have condemned something */
-    uint64_t young_bytes; /* of files that will go soon, as far as known */
-    struct gl_link asks;  /* requests that wait: retention.c */
-    struct gl_link pins;  /* jobs that are being retried: ended.c */
+    gl_ms due; /* the next pass, or the end of a pause; INT64_MAX while a call is in flight */
+    gl_ms flows_due, files_due, rest_due; /* chores: chores.c */
+    bool is_ready;                        /* there was a session and an executor */
+    bool is_counted;                      /* `ended_n` is known */
+    int64_t ended_n;                      /* ended jobs in the store */
+    bool seek_begun;                      /* there may be jobs that are only partly removed */
+    bool seek_orphans;                    /* there may be files of jobs that are removed */
+    bool again;           /* the next sweep of flows may find something, whatever `removed_n` is */
+    uint64_t removed_n;   /* jobs removed since the last sweep */
+    uint64_t condemned_n; /* sweeps that condemned something */
+    uint64_t young_bytes; /* of unused files that are too young to remove, as far as known */
+    struct gl_link asks;  /* requests that wait: struct gl_clean */
+    struct gl_link pins;  /* jobs that are being retried: struct gl_pin */
 
     /* reserved.c */
-    struct gl_map damaged; /* jobs whose flow is not known */
-    uint64_t damaged_look;
+    struct gl_map damaged;  /* jobs whose flow is not known: struct gl_damaged_job */
+    uint64_t damaged_look;  /* number of the scan of all jobs */
     struct gl_map reserved; /* flows that one of them may name: gl_str */
-    bool reserve_all;       /* until all flows have been listed once */
-    bool is_reserving;      /* a list of all flows has begun since */
+    bool reserve_all;       /* reserve every flow, until all have been listed once */
+    bool is_reserving;      /* such a list has begun since */
 
     struct gl_retention_pass pass;
 };
