@@ -19,18 +19,18 @@ const char *const gl_claim_act_words[] = {
 
 static const struct gl_field claim_fields[] = {
     GL_FIELD_ENUM(gl_claim, state, gl_claim_state_words, GL_FF_REQUIRED | GL_FF_ALWAYS,
-                  "Where it stands; `claimed` also when its lease is over and nobody has noticed."),
-    CF(owner, STR, GL_FF_REQUIRED, "Who has it, or had it last."),
+                  "Its state; `claimed` also when the lease is over but nobody has noticed yet."),
+    CF(owner, STR, GL_FF_REQUIRED, "Who holds it, or held it last."),
     CF(lease_until, TIME, GL_FF_REQUIRED, "When others may take it, by the store's clock."),
-    CF(lease_ms, SPAN, GL_FF_REQUIRED, "For how long it was asked."),
-    CF(attempt, U32, GL_FF_REQUIRED, "Which try this is: 1 again after one that was completed."),
+    CF(lease_ms, SPAN, GL_FF_REQUIRED, "How long the lease was asked for."),
+    CF(attempt, U32, GL_FF_REQUIRED, "Number of the attempt: 1 again after a claim was completed."),
     CF(fence, U64, GL_FF_REQUIRED, "Rises with every acquisition of this key."),
     CF(claimed_at, TIME, 0, "When it was acquired."),
     CF(last_heartbeat_at, TIME, 0, "When it was acquired or last renewed."),
     CF(finished_at, TIME, 0, "When it was completed, failed, or found expired."),
     CF(work_type, STR, 0, "What kind of work it is, in the owner's words."),
     CF(error_detail, STR, 0, "Why it failed, in the owner's words."),
-    CF(nonce, STR, GL_FF_STORE_ONLY, "Of the acquisition, to know it again."),
+    CF(nonce, STR, GL_FF_STORE_ONLY, "Of the acquisition, to recognise it when it is repeated."),
 };
 
 const struct gl_schema gl_claim_schema = {
@@ -41,9 +41,9 @@ const struct gl_schema gl_claim_schema = {
     .fields_n = GL_COUNT(claim_fields),
 };
 
-/* ---- what may be asked ---- */
+/* ---- limits of a request ---- */
 
-/* UTF-8 without control characters, also without those of C1 (U+0080 to U+009F). */
+/* UTF-8 without control characters, including C1 (U+0080 to U+009F). */
 static bool is_plain(gl_str s)
 {
     size_t bad_at;
@@ -79,44 +79,48 @@ int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
 {
     GL_ASSERT(wish->act < GL_CLAIM_ACT_COUNT);
     if (!gl_claim_is_key(wish->key)) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "the key of a claim has 1 to %d bytes of UTF-8 without control characters",
-                      GL_KEY_BYTES_MAX);
+        return gl_why(
+            reterr_why, GL_E_INVALID,
+            "the key of a claim must be 1 to %d bytes of UTF-8 without control characters",
+            GL_KEY_BYTES_MAX);
     }
     if (wish->owner.n == 0 || wish->owner.n > GL_ID_BYTES_MAX || !is_plain(wish->owner)) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "the owner of a claim has 1 to %d bytes of UTF-8 without control characters",
-                      GL_ID_BYTES_MAX);
+        return gl_why(
+            reterr_why, GL_E_INVALID,
+            "the owner of a claim must be 1 to %d bytes of UTF-8 without control characters",
+            GL_ID_BYTES_MAX);
     }
     if (wish->act != GL_CLAIM_ACQUIRE && wish->fence == 0) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "give the fence, too: the number that came with the claim");
+                      "the fence is missing: give the number that came with the claim");
     }
     if (wish->lease_ms != 0 &&
         (wish->lease_ms < GL_LEASE_MS_MIN || wish->lease_ms > GL_LEASE_MS_MAX)) {
-        return gl_why(reterr_why, GL_R_CLAIM_LEASE_INVALID, "a lease lasts from 1 second to 1 day");
+        return gl_why(reterr_why, GL_R_CLAIM_LEASE_INVALID,
+                      "a lease must be 1 second to 1 day long");
     }
     if (wish->work_type.n > GL_ID_BYTES_MAX || !is_plain(wish->work_type)) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "the work_type of a claim has at most %d bytes of UTF-8 without control "
+                      "the work_type of a claim must be at most %d bytes of UTF-8 without control "
                       "characters",
                       GL_ID_BYTES_MAX);
     }
     if (wish->nonce.n > GL_ID_BYTES_MAX || !is_plain(wish->nonce)) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "the nonce of an acquisition has at most %d bytes of UTF-8 without control "
-                      "characters",
-                      GL_ID_BYTES_MAX);
+        return gl_why(
+            reterr_why, GL_E_INVALID,
+            "the nonce of an acquisition must be at most %d bytes of UTF-8 without control "
+            "characters",
+            GL_ID_BYTES_MAX);
     }
     if (!is_text(wish->error_detail, GL_CLAIM_DETAIL_BYTES_MAX)) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "the error_detail of a claim has at most %d bytes of UTF-8 without NUL",
+                      "the error_detail of a claim must be at most %d bytes of UTF-8 without NUL",
                       GL_CLAIM_DETAIL_BYTES_MAX);
     }
     return 0;
 }
 
-/* ---- what follows ---- */
+/* ---- deciding ---- */
 
 static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32_t attempt,
                              uint64_t fence)
@@ -153,7 +157,7 @@ static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_
     return c;
 }
 
-/* Is this the same acquisition once more? */
+/* Is this the same acquisition again, because its answer was lost? */
 static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *wish)
 {
     GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
@@ -182,7 +186,7 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wis
                       GL_STR_ARG(gl_times_format_span(found->lease_until - now, span)));
     }
     if (found->state == GL_CLAIM_DONE && wish->once) {
-        return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' is done already, by '%.*s'",
+        return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' has already been done by '%.*s'",
                       GL_STR_ARG(wish->key), GL_STR_ARG(found->owner));
     }
     *ret =
@@ -201,7 +205,7 @@ static int not_owner(const struct gl_claim *found, const struct gl_claim_wish *w
                       GL_STR_ARG(wish->key));
     }
     if (found->state != GL_CLAIM_CLAIMED) {
-        return gl_why(reterr_why, GL_R_CLAIM_OVER, "nobody holds '%.*s' any more: it is %s",
+        return gl_why(reterr_why, GL_R_CLAIM_OVER, "nobody holds '%.*s' any more: its state is %s",
                       GL_STR_ARG(wish->key), gl_claim_state_words[found->state]);
     }
     return gl_why(reterr_why, GL_R_CLAIM_OTHER,
@@ -210,7 +214,7 @@ static int not_owner(const struct gl_claim *found, const struct gl_claim_wish *w
                   GL_STR_ARG(wish->owner), (unsigned long long)wish->fence);
 }
 
-/* It ends. Said again by the same holder: it stays as it ended. */
+/* Complete or fail it. Repeated by the same holder, this changes nothing. */
 static int finish(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
                   struct gl_claim *ret, struct gl_why *reterr_why)
 {
@@ -246,8 +250,8 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wi
     }
     if (wish->act == GL_CLAIM_RECLAIM) {
         if (!is_over) {
-            return gl_why(reterr_why, GL_R_CLAIM_LEASE_RUNNING, "the lease of '%.*s' is not over",
-                          GL_STR_ARG(wish->key));
+            return gl_why(reterr_why, GL_R_CLAIM_LEASE_RUNNING,
+                          "the lease of '%.*s' is not over yet", GL_STR_ARG(wish->key));
         }
         *ret = *found;
         ret->state = GL_CLAIM_EXPIRED;

@@ -137,15 +137,15 @@ void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str 
 void gl_claims_give_up(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why)
 {
     GL_ASSERT(code != 0);
-    if (r->was_unknown && !GL_PLANT(88)) { /* planted: an earlier try counts as not done */
-        why =
-            gl_str_fmt(c->out->arena, "whether this was done is not known: %.*s", GL_STR_ARG(why));
+    if (r->was_unknown && !GL_PLANT(88)) { /* planted: an earlier commit counts as not made */
+        why = gl_str_fmt(c->out->arena, "the outcome is unknown: %.*s", GL_STR_ARG(why));
         code = GL_R_OUTCOME_UNKNOWN;
     }
     gl_claims_end(c, r, code, why, (gl_str){0});
 }
 
-/* No more calls of the store. A commit that may have been made before is reported as unknown. */
+/* The store may not be called any more. An earlier commit that may have been made is reported as an
+ * unknown outcome. */
 static void stop(struct gl_core *c, struct gl_claim_work *r)
 {
     GL_ASSERT(!gl_components_are_on(c));
@@ -169,7 +169,7 @@ gl_str gl_claims_show(struct gl_core *c, gl_str key, const struct gl_claim *clai
     return ret;
 }
 
-/* It is decided that nothing is to be changed. */
+/* gl_claim_decide() refused it: nothing is written. */
 static void refuse(struct gl_core *c, struct gl_claim_work *r, const struct gl_claim *found,
                    const struct gl_why *why)
 {
@@ -178,7 +178,7 @@ static void refuse(struct gl_core *c, struct gl_claim_work *r, const struct gl_c
     GL_ASSERT(r->phase == GL_CLAIM_READING);
     GL_ASSERT(gl_why_whole(why) != 0);
     if (r->was_unknown && (r->act == GL_CLAIM_COMPLETE || r->act == GL_CLAIM_FAIL)) {
-        /* It may have ended as asked, and been acquired by the next one since. */
+        /* Our commit may have ended the claim as asked, and someone may have acquired it since. */
         gl_claims_give_up(c, r, gl_why_whole(why), text);
         return;
     }
@@ -244,18 +244,17 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
                                     .value = gl_str_dup(c->out->arena, gl_buf_view(&value))};
     gl_buf_done(&value);
     GL_ASSERT(n <= GL_COUNT(writes));
-    /* planted: whatever the record is meanwhile */
+    /* planted: written even if the record has changed */
     tx = gl_component_tx(c, &guard, GL_PLANT(87) ? 0 : 1, writes, n);
     tx->confirm = true;
     return gl_component_commit(c, GL_COMPONENT_CLAIMS, tx);
 }
 
-/* A store that is not shared has no clock of its own: the core's time decides, which never goes
- * back.
+/* Ask for the time and the record. A store that is not shared has no clock of its own: the core's
+ * time, which never goes back, decides.
  *
- * Else time and record are asked for at once. It does not matter which one is older: what is
- * committed holds only while the record is as it was read, and time has not gone back since it was
- * asked for.
+ * On a shared store both are asked for at once, and it does not matter which is older: the commit
+ * fails unless the record is as it was read, and the time has not gone back since it was asked for.
  */
 static void begin(struct gl_core *c, struct gl_claim_work *r)
 {
@@ -329,14 +328,16 @@ static void on_committed(struct gl_core *c, struct gl_claim_work *r, const struc
             stop(c, r);
         } else if (r->tries < TRIES_MAX) {
             GL_MARK(c->trace, "claims.again");
-            begin(c, r); /* if it was committed after all, that is found, and written again */
+            begin(c, r); /* if it was committed after all, that is read, and written again */
         } else {
-            gl_claims_give_up(c, r, GL_E_UNAVAILABLE,
-                              GL_S("others changed this claim again and again: try again"));
+            gl_claims_give_up(
+                c, r, GL_E_UNAVAILABLE,
+                GL_S("the claim is being changed too often by others: try again later"));
         }
     }
 }
 
+/* Keep the first error; the request is answered when both calls have been. */
 static void note_error(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
 {
     if (ev->answer.code != 0 && r->error == 0) {
@@ -458,13 +459,13 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 static gl_ms due(const struct gl_core *c)
 {
     (void)c;
-    return INT64_MAX; /* it only answers */
+    return INT64_MAX; /* it never starts anything by itself */
 }
 
 /* ---- in a snapshot of the core ---- */
 
 struct saved_request {
-    struct gl_claim_work r; /* first: it shares its fields with request_schema */
+    struct gl_claim_work r; /* must come first: it shares its fields with request_schema */
     struct gl_items all;    /* struct gl_claim_change */
 };
 

@@ -1,5 +1,8 @@
-/* reclaim.c - a page of claims whose leases are over is marked, each claim in a transaction of its
- * own. */
+/* reclaim.c - marks a page of claims whose leases are over, each in a transaction of its own.
+ *
+ * The index "claims" has an entry for each claim that is held, at the end of its lease. An entry
+ * may be stale, so the records are read, and each decides for itself (gl_claim_decide). A claim
+ * that is renewed or acquired in the meantime fails its guard, and is simply not marked. */
 #include "core/claims/claims_parts.h"
 #include "core/component.h"
 
@@ -115,14 +118,14 @@ static void on_listed(struct gl_core *c, struct gl_claim_work *r, const struct g
     r->record_call = gl_component_get(c, GL_COMPONENT_CLAIMS, keys, n);
 }
 
-/* A place in the index that leads to nothing would come first for ever. */
+/* Remove a stale entry of the index: it would come first in every page. */
 static void remove_place(struct gl_core *c, struct gl_claim_change *x)
 {
     struct gl_write write = {
         .type = GL_WRITE_UNINDEX, .kind = GL_S("claims"), .id = x->key, .score = x->score};
 
     GL_ASSERT(x->call == 0);
-    GL_ASSERT(x->shown.n == 0); /* or it would be answered as marked */
+    GL_ASSERT(x->shown.n == 0); /* or the answer would list it as marked */
     x->call = gl_component_commit(c, GL_COMPONENT_CLAIMS, gl_component_tx(c, NULL, 0, &write, 1));
 }
 
@@ -180,14 +183,15 @@ static void on_marked(struct gl_core *c, struct gl_claim_work *r, const struct g
             break;
         }
     }
-    if (code != 0 && code != GL_E_CONFLICT && r->error == 0) { /* others may be faster */
+    if (code != 0 && code != GL_E_CONFLICT &&
+        r->error == 0) { /* a conflict: the claim was renewed or acquired */
         r->error = code;
         gl_core_set(c, &r->why, ev->answer.why);
     }
     if (is_marking(r)) {
         return;
     }
-    if (r->error != 0) { /* the rest is found by the next one */
+    if (r->error != 0) { /* what was not marked is found by the next request */
         gl_claims_give_up(c, r, (int)r->error, gl_str_dup(c->out->arena, r->why));
     } else {
         end(c, r);

@@ -1,11 +1,15 @@
-/* chores.c - what a pass does after its jobs, one thing after the other; those that are not due are
- * passed over. A node that does not lead begins with the files: everybody has some. */
+/* chores.c - what a pass does after its jobs, one chore after the other; those that are not due are
+ * skipped. A node that is not the leader starts with the files, because every node has its own.
+ *
+ * The order matters: flows are removed before blobs, because a flow keeps its blobs. And the first
+ * chore of a group decides for all of it: FLOWS for BLOBS, RATES for ANSWERS and INBOX, COPIES for
+ * ORPHANS and WORK. */
 #include "core/retention/parts.h"
 
 enum {
     FLOWS_MS = 60 * 60 * 1000,
     FILES_MS = 60 * 60 * 1000,
-    COPY_AGE_MS = 60 * 60 * 1000, /* of a file that is in a shared store, too */
+    COPY_AGE_MS = 60 * 60 * 1000, /* of a local copy of a blob of the shared store */
 };
 
 void gl_chores_clear(struct gl_core *c)
@@ -35,7 +39,8 @@ static bool is_sweep_due(struct gl_core *c)
     return r->pass.is_asked || (may_find && (c->now >= r->flows_due || r->pass.has_shrunk));
 }
 
-/* Asked once in a pass, before anything of its kind is done: when is it due again? */
+/* Each of these is called once in a pass. It decides for itself and for the chores after it that go
+ * with it, and sets the time of the next one: if this one fails, it is not repeated at once. */
 static void plan_sweep(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
@@ -59,7 +64,8 @@ static void plan_rest(struct gl_core *c)
     if (r->pass.has_rest) {
         r->rest_due = c->now + GL_TRIM_REST_MS;
     }
-    if (r->pass.has_rest && c->shared) { /* nobody knows what the leader before us has left */
+    if (r->pass.has_rest &&
+        c->shared) { /* the leader before us may have left garbage that we have not counted */
         r->flows_due = c->now + FLOWS_MS;
         r->again = true;
     }
@@ -128,7 +134,7 @@ static void begin(struct gl_core *c, enum gl_chore chore)
     GL_ASSERT(gl_pass(c)->after.n == 0);
     if (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) {
         gl_garbage_begin(c);
-    } else if (chore == GL_CHORE_COPIES) { /* whoever needs one fetches it */
+    } else if (chore == GL_CHORE_COPIES) { /* a node that needs one again fetches it */
         gl_retention_files(c, GL_STAGE_COPIES, GL_FILES_REMOVE_BLOBS, NULL, 0, COPY_AGE_MS);
     } else if (chore == GL_CHORE_MEASURE) {
         gl_retention_measure(c, GL_STAGE_MEASURE_AFTER);

@@ -1,26 +1,29 @@
-/* drop.c - jobs that ended.c has found go: first their records, then their files.
+/* drop.c - removes the jobs that ended.c has chosen: first their records, then their files.
  *
- * For everybody else a job goes in one transaction. Small jobs share one. A large job leaves its
- * steps and its log behind at first, and they follow page by page, so that no transaction holds up
- * others for long. Its place in the index "ended" moves to the very front, GL_ENDED_BEGUN, and goes
- * last: whatever breaks off, the next pass, the first one of a node, or a client that removes it
- * once more finds there what is left.
+ * To everyone else a job disappears in one transaction. Small jobs share a transaction. Of a large
+ * job the first transaction removes its record and its names; its steps and its log follow page by
+ * page, so that no transaction blocks others for long. The same first transaction moves the job to
+ * the very front of the index "ended", to GL_ENDED_BEGUN, and the last one removes it from there.
+ * So whatever interrupts the removal, what is left can be found: by the next pass, by the first
+ * pass of a new node, or when a client removes the job again.
  *
- * Each transaction guards on the revision of the job that was read. It cannot move any more, but
- * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
- * remove. */
+ * Files come last. If the process dies in between, the files are orphans, which the next pass finds
+ * because their job has no record.
+ *
+ * Each transaction guards on the revision of the job as it was read. An ended job does not change,
+ * but its names may: a run id may belong to a new job by now, and then it must stay. */
 #include "core/retention/parts.h"
 
 enum {
-    /* Besides the belongings: log, inputs, run, dedupe, request, ended, job, retried; and of a
-     * damaged one where it may stand in the index "wake". */
+    /* Besides the belongings: log, inputs, run, dedupe, request, ended, job, retried; and the four
+     * places in the index "wake" where a damaged job may be. */
     OWN_WRITES = 12,
-    LOG_PAGE = 1000,
+    LOG_PAGE = 1000, /* log entries removed at once */
 };
 
 static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
 
-struct batch { /* a transaction that is being put together */
+struct batch { /* a transaction being built */
     struct gl_guard guards[GL_TRIM_WRITES];
     struct gl_write writes[GL_TRIM_WRITES];
     size_t guards_n, writes_n;
@@ -103,6 +106,7 @@ static void add_ids(struct batch *b, const struct gl_leaving *g)
     }
 }
 
+/* The score of a damaged job is not known, so it is removed from every place it may have. */
 static void add_wake(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
 {
     const int64_t scores[] = {GL_WAKE_RUNNING, GL_WAKE_READY, GL_WAKE_NEVER, g->r.wake};
@@ -115,7 +119,7 @@ static void add_wake(struct gl_core *c, struct batch *b, const struct gl_leaving
     }
 }
 
-/* A name that is still this job's goes with it. */
+/* A name that still belongs to this job is removed with it. */
 static void add_name(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
 {
     if (rev != 0) {
@@ -124,7 +128,7 @@ static void add_name(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
     }
 }
 
-/* The job itself, and its names. */
+/* The job's record and its names. */
 static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
 {
     GL_ASSERT(!g->is_headless);
@@ -152,7 +156,7 @@ static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving
     if (g->is_damaged) {
         add_wake(c, b, g);
     }
-    if (g->owner.n > 0) { /* it seemed to be dead, or is not known yet */
+    if (g->owner.n > 0) { /* it seemed to be dead, or we did not know it: the store decides */
         struct gl_guard *had = add_guard(b, (gl_str){0}, (gl_str){0}, 0);
 
         had->type = GL_GUARD_DEAD;
@@ -160,7 +164,7 @@ static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving
     }
 }
 
-/* All that is left of it. */
+/* All of a small job, or the last page of a large one. */
 static void add_job(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
 {
     GL_ASSERT(!g->is_over);
@@ -175,7 +179,8 @@ static void add_job(struct gl_core *c, struct batch *b, const struct gl_leaving 
     add_write(b, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
 }
 
-/* The head, then a page, of a job that is too large to go at once. */
+/* Of a job too large for one transaction: its record first, then page by page what belongs to it.
+ */
 static void remove_part(struct gl_core *c, struct gl_leaving *g)
 {
     struct batch *b = GL_NEW(c->out->arena, struct batch);
@@ -199,7 +204,7 @@ static void remove_part(struct gl_core *c, struct gl_leaving *g)
     GL_ASSERT(gl_pass(c)->calls_n == 1);
 }
 
-/* As many of those that are left as fit one transaction. False: none is left. */
+/* One transaction with as many of the remaining jobs as fit. False: none remains. */
 static bool remove_some(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -227,7 +232,7 @@ static bool remove_some(struct gl_core *c)
     return n > 0;
 }
 
-/* ---- what has become of them ---- */
+/* ---- answers ---- */
 
 static bool is_large(const struct gl_leaving *g)
 {
@@ -239,12 +244,12 @@ static void stays_changed(struct gl_core *c, struct gl_leaving *g)
 {
     gl_ended_stays(c, g, GL_R_JOB_OWNER_ALIVE, "%s",
                    g->owner.n > 0
-                       ? "the node that has the job seems to be alive: cancel it first, or try "
-                         "again when that node is gone"
-                       : "the job was changed by someone else meanwhile: try again");
+                       ? "the node that owns the job may still be running: cancel the job first, "
+                         "or try again when that node is gone"
+                       : "the job was changed at the same time: try again");
 }
 
-/* A part of it has gone. True: the next page of it must be read. */
+/* A transaction of a large job was answered. True: list the next page of what belongs to it. */
 static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
 {
     GL_ASSERT(gl_pass(c)->is_part);
@@ -261,6 +266,8 @@ static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
     return false;
 }
 
+/* A transaction was answered. A refused one is repeated with one job at a time, which shows the job
+ * it was refused for; that one is kept. */
 static void settle(struct gl_core *c, struct gl_leaving *g, int64_t code)
 {
     GL_ASSERT(!gl_pass(c)->is_part);
@@ -310,6 +317,7 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
+/* A retry may have been submitted since the jobs were read. */
 static void leave_pinned(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);

@@ -1,20 +1,21 @@
-/* ended.c - a handful of ended jobs is to go: which of them may, and what belongs to them.
+/* ended.c - decides which jobs of a batch may be removed, and finds what belongs to them.
  *
- * A job that is being retried stays: its outputs are still to be read. The index "retry/<job>" has
- * the live jobs that retry it, as soon as their submissions have been committed; before that we
- * know of those that were submitted here (pins), and a retry that another node is submitting leaves
- * its mark in the record "retried", on which drop.c guards.
+ * A job that is being retried is kept, because its outputs are still to be read. The index
+ * "retry/<job>" lists the live jobs that retry it once their submissions are committed. Before that
+ * we know the submissions made at this node (pins); a retry that another node is submitting marks
+ * the record "retried", on which drop.c guards.
  *
- * A job whose own record, or that of its flow, is damaged can neither go on nor be cancelled. It
- * goes if a person asks for it, unless a node has it in memory, and with it what its record still
- * tells. What runs of it is stopped as soon as its node finds that there is no such job. */
+ * A job whose record or flow is damaged can neither continue nor be cancelled. It is removed only
+ * on a client's request, and only if no node has it in memory, with everything that can still be
+ * read from its record. If one of its steps still runs, the step's node stops it as soon as it
+ * finds that the job does not exist. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/cluster/membership.h"
 #include "core/retention/parts.h"
 
-enum { ALIKE_MAX = 32 }; /* ids that differ in their last letter only */
+enum { ALIKE_MAX = 32 }; /* ids that differ in their last character only */
 
 #define F(member, type) GL_FIELD(gl_job_record, member, type, 0, "")
 
@@ -42,7 +43,7 @@ const struct gl_schema gl_leaving_schema = {.name = "job",
 static const struct gl_core_view job_view = {
     .type = GL_VIEW_MEMBERS, .schema = &gl_job_schema, .members = &gl_leaving_schema};
 
-struct naming { /* what a record that gives a job a name says */
+struct naming { /* a record that names a job: run, dedupe, request */
     gl_str job_id;
 };
 
@@ -70,7 +71,7 @@ void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const c
     gl_core_set(c, &gl_pass(c)->why, gl_str_of(text));
 }
 
-/* ---- jobs that are being retried ---- */
+/* ---- pins: jobs that are being retried ---- */
 
 bool gl_ended_is_submitted(const struct gl_job *j)
 {
@@ -116,7 +117,7 @@ void gl_pins_add(struct gl_core *c, gl_str job, gl_str by)
     gl_list_push(&c->retention.pins, &p->link);
 }
 
-/* A pin stays until a handful begins after its submission has ended: then the index knows. */
+/* A pin outlives its submission until the next batch begins: by then the index lists the retry. */
 void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_state *r = &c->retention;
@@ -130,17 +131,17 @@ void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (r->pass.stage == GL_STAGE_IDLE) {
-        gl_pins_drop(c, false); /* else they would pile up where nothing is removed */
+        gl_pins_drop(c, false); /* or they would pile up where nothing is ever removed */
     }
     gl_pins_add(c, ev->submit.retry_of, ev->job);
 }
 
 /* ---- what belongs to them ---- */
 
-/* Page by page, in this order. */
+/* Listed page by page, in this order. */
 static const struct {
     const char *kind;
-    bool of_signals, of_agents; /* only jobs that have had some have these */
+    bool of_signals, of_agents; /* only jobs with signals, or with agents, have these */
 } kinds[] = {{"step", false, false},   {"signal", true, false}, {"letter", false, true},
              {"message", false, true}, {"body", false, true},   {"deadletter", false, true},
              {"patch", false, true}};
@@ -156,7 +157,7 @@ bool gl_ended_has_kind(uint32_t kind)
     return kind < GL_COUNT(kinds);
 }
 
-/* The kind after the one that was listed; GL_COUNT(kinds): that was the last. */
+/* The next kind that the job may have; GL_COUNT(kinds): there is none. */
 static uint32_t kind_after(const struct gl_leaving *g)
 {
     uint32_t next = g->kind + 1;
@@ -194,7 +195,7 @@ static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_
     GL_ASSERT(g->is_retried);
     GL_ASSERT(g->call == 0);
     GL_ASSERT(!g->is_over);
-    if (ev->answer.entries.n > 0 && !GL_PLANT(83)) { /* planted: nobody retries anything */
+    if (ev->answer.entries.n > 0 && !GL_PLANT(83)) { /* planted: retries are ignored */
         GL_MARK(c->trace, "trim.is_retried");
         gl_ended_stays(c, g, GL_R_JOB_RETRIED,
                        "job %.*s is needed by job %.*s, which retries it and has not ended",
@@ -222,11 +223,11 @@ static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_e
         gl_ended_list(c, g);
         return;
     }
-    /* The next kind comes when nothing is left of this one: a page of its own. */
+    /* The next kind is listed when nothing of this one is left. */
     g->has_more = ev->answer.next.n > 0 || next < GL_COUNT(kinds);
 }
 
-/* A job of which something could not be read stays; the others go. */
+/* If something of a job cannot be read, the job is kept; the others are removed. */
 void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -284,12 +285,12 @@ static void find_belongings(struct gl_core *c)
     }
 }
 
-/* ---- their names ---- */
+/* ---- names ---- */
 
 enum { NAMES = 4 };
 
-/* The records that name a job, as far as it has such names: their kinds, ids, and where the
- * revision goes of one that names this job and no other. */
+/* The records of the names that a job has: their keys, and where to put the revision of a record
+ * that names this job. Asked twice, before the call and after the answer, with the same result. */
 static size_t names_of(const struct gl_core *c, struct gl_leaving *g,
                        struct gl_key keys[static NAMES], uint64_t *revs[static NAMES])
 {
@@ -419,7 +420,7 @@ void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev)
     get_names(c);
 }
 
-/* As far as the record can be read; strings live in the pass's arena. */
+/* Read what can be read of the record; strings live in the pass's arena. */
 static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
 {
     struct gl_job_record r;
@@ -427,13 +428,14 @@ static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
 
     if (is_readable) {
         g->r = r;
-    } else { /* whatever it may have had */
+    } else { /* assume that it had everything */
         g->r = (struct gl_job_record){
             .stack = c->stack, .env_scope = c->env_scope, .signals_n = 1, .letters_n = 1};
     }
     return is_readable;
 }
 
+/* Decide from the job's record whether it may be removed. */
 static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
 {
     gl_ms listed_at = g->r.ended_at;
@@ -447,7 +449,7 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
     g->rev = r->rev;
     g->is_headless = r->rev == 0;
     if (g->is_headless) {
-        g->r.signals_n = 1; /* as far as anybody knows */
+        g->r.signals_n = 1; /* it may have had some */
         g->r.letters_n = 1;
         return;
     }
@@ -464,7 +466,7 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
     } else if (!has_ended) {
         stays_alive(c, g);
     }
-    g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
+    g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its score in the index */
     GL_ASSERT(g->rev != 0);
     GL_ASSERT(GL_IMPLIES(g->is_damaged || g->is_doubtful, is_asked && !g->is_over));
     GL_ASSERT(has_ended || g->is_over || g->is_damaged || g->is_doubtful);
@@ -492,7 +494,8 @@ void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
     get_names(c);
 }
 
-/* A job is to be removed that is not there: has somebody begun to? */
+/* The job to be removed does not exist: is it partly removed? Then the index still lists it. The
+ * range begins after the id without its last character, so that it includes the id. */
 static void find_begun(struct gl_core *c)
 {
     gl_str id = gl_pass(c)->jobs[0].id;
@@ -524,7 +527,7 @@ void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
     }
     if (p->is_removal && p->jobs[0].is_headless) {
         find_begun(c);
-    } else if (p->jobs[0].is_doubtful) { /* without its flow it cannot be cancelled either */
+    } else if (p->jobs[0].is_doubtful) { /* without its flow it cannot be cancelled */
         struct gl_key flow = {.kind = GL_S("flow"), .id = p->jobs[0].r.flow};
 
         gl_retention_get(c, GL_STAGE_FLOW, &flow, 1, &gl_view_stamps);
@@ -545,7 +548,7 @@ void gl_ended_begin(struct gl_core *c)
     p->is_single = p->has_conflict = false;
     p->gone_n = 0;
     p->why_code = GL_E_UNAVAILABLE;
-    gl_core_set(c, &p->why, GL_S("the job could not be removed"));
+    gl_core_set(c, &p->why, GL_S("the job was not removed: try again"));
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         keys[i] = (struct gl_key){.kind = GL_S("job"), .id = p->jobs[i].id};
     }

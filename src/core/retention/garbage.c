@@ -1,23 +1,24 @@
-/* garbage.c - mark and sweep: flows that no job names go, and then blobs that no flow names.
+/* garbage.c - mark and sweep: removes flows that no job names, then blobs that no flow names.
  *
- * All roots are read for what they name, page by page; what is there and not named goes. A row of
- * the table below says what the roots are and what of them counts as a name.
+ * All roots are read page by page for what they name; everything else of the swept kind is removed.
+ * A row of the table below says what the roots are and how they name things.
  *
- * On a store of our own a page of what is not named goes in one transaction. A job that is
- * submitted meanwhile is heard of (gl_retention_on_submit), and one whose submission was under way
- * at the beginning is waited for: so every flow that is neither found nor heard of is named by
- * nobody. It is removed from the core's memory and from the store in one step; a submission that
- * comes later finds it in neither, and writes it again, after the removal. That relies on being the
- * only node of the store that takes jobs, which the lock on the data folder ensures; a node that
- * has lost it does not get past the guard on its session.
+ * On a store of our own, a page of unnamed flows is removed in one transaction. We see every
+ * submission made during the sweep (gl_retention_on_submit), and wait for those in flight when it
+ * began. So a flow that is neither marked nor submitted is named by nothing. It is removed from the
+ * core's memory and from the store in the same step of the core; a later submission finds it in
+ * neither and writes it again, after the removal. This relies on being the only node of the store
+ * that accepts jobs, which the lock on the data folder ensures; a node that has lost the lock fails
+ * the guard on its session.
  *
- * On a shared store other nodes take jobs, and we do not hear of them. So what is not named is
- * condemned first: from then on nobody can submit a job that relies on it without writing it anew
- * (model/gc_state.h). Then all roots are looked through once more. What is still not named goes;
- * the guard on what we have condemned sees whoever has written it meanwhile. The rest is spared.
+ * On a shared store other nodes accept jobs, too, and we do not see them. So unnamed things are
+ * first condemned: from then on nobody can submit a job that relies on one without writing it again
+ * (model/gc_state.h). Then all roots are marked once more. What is still unnamed is removed, under
+ * the guard that it is still condemned by us: that fails if someone has written it since. The rest
+ * is spared.
  *
- * A blob is put, or asked for, shortly before its flow is submitted: younger ones stay, whoever
- * names them. */
+ * A blob is written, or requested, shortly before its flow is submitted. So blobs younger than
+ * BLOB_AGE_MS are kept, named or not. */
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "core/flow/submit.h"
@@ -25,7 +26,7 @@
 #include "model/gc_state.h"
 
 enum {
-    WAIT_MS = 100,
+    WAIT_MS = 100, /* until submissions in flight are looked at again */
     BLOB_AGE_MS = 60 * 60 * 1000,
     FLOWS_BYTES = 4 << 20, /* of flows read at a time: they may be large */
     FLYING = 4,            /* records condemned at a time */
@@ -35,14 +36,14 @@ enum {
     HEX = GL_SHA256_HEX - 1,
 };
 
-static_assert(PIECES_MAX + 1 <= GL_TRIM_WRITES, "a blob goes in one transaction");
-static_assert((int)REMOVED_AT_ONCE < (int)GL_TRIM_WRITES, "so do these flows");
+static_assert(PIECES_MAX + 1 <= GL_TRIM_WRITES, "a blob is removed in one transaction");
+static_assert((int)REMOVED_AT_ONCE < (int)GL_TRIM_WRITES, "so are these flows");
 
 static const struct sweep {
     const char *kind, *root;
-    struct gl_core_view view; /* of the roots */
-    size_t root_bytes;        /* of a page of them */
-    size_t at_once;           /* removed in one transaction, of those that were condemned */
+    struct gl_core_view view;               /* of the roots */
+    size_t root_bytes;                      /* of a page of them */
+    size_t at_once;                         /* condemned things removed in one transaction */
     const char *is_spared, *is_resurrected; /* marks */
 } sweeps[] = {
     [GL_CHORE_FLOWS] = {.kind = "flow",
@@ -53,8 +54,8 @@ static const struct sweep {
                         .at_once = REMOVED_AT_ONCE,
                         .is_spared = "trim.spared",
                         .is_resurrected = "trim.resurrected"},
-    /* Whatever in a flow looks like the hash of a blob is taken for one, so that no part of the
-     * format can be forgotten here. */
+    /* Whatever looks like a hash in a flow counts as a name, so that no field of the format can be
+     * missed here. */
     [GL_CHORE_BLOBS] = {.kind = "blob",
                         .root = "flow",
                         .view = {.type = GL_VIEW_HASHES},
@@ -80,7 +81,7 @@ static bool is_used(struct gl_core *c, gl_str id)
     return gl_map_find(&gl_pass(c)->used, id) != NULL;
 }
 
-/* The next that we have condemned, from `at` on, and that is used, or not; NULL: none is left. */
+/* The next one, from `at` on, that we have condemned and that is used, or is not; NULL: none. */
 static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -95,7 +96,7 @@ static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
     return NULL;
 }
 
-/* ---- those that stay after all ---- */
+/* ---- sparing: used after all ---- */
 
 static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed *d)
 {
@@ -109,6 +110,7 @@ static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed
                              .token = gl_pass(c)->token};
 }
 
+/* Move the record to state `rev`, if it is still as `seen` says. */
 static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct gl_guard *seen,
                       enum gl_gc_state rev)
 {
@@ -132,7 +134,7 @@ static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct
     return gl_component_commit(c, GL_COMPONENT_RETENTION, gl_retention_tx(c, guards, 1, &write, 1));
 }
 
-/* As it was: what nobody has finished does not become whole by being named. */
+/* Restore the state from before it was condemned: naming a partial blob does not make it whole. */
 static void spare_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -156,11 +158,11 @@ void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_SPARE);
     GL_ASSERT(gl_pass(c)->is_second_look);
-    (void)ev; /* refused, or gone: another node was faster */
+    (void)ev; /* refused, or removed: another node was first */
     spare_next(c);
 }
 
-/* ---- those that go ---- */
+/* ---- removing: still unused ---- */
 
 static void add_removal(struct gl_core *c, const struct gl_doomed *d, struct gl_write *writes,
                         size_t *writes_n)
@@ -180,7 +182,7 @@ static void add_removal(struct gl_core *c, const struct gl_doomed *d, struct gl_
     }
 }
 
-/* The next ones that nothing names, as many as go at once. */
+/* One transaction with the next unused ones. */
 static void remove_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -209,7 +211,7 @@ static void remove_next(struct gl_core *c)
     GL_ASSERT(n > 0 && n <= p->batch);
     GL_ASSERT(writes_n >= n);
     call = gl_component_commit(c, GL_COMPONENT_RETENTION,
-                               /* planted: whoever has written it anew loses it */
+                               /* planted: removed although someone has written it again */
                                gl_retention_tx(c, guards, GL_PLANT(84) ? 0 : n, writes, writes_n));
     for (size_t i = 0; i < n; i++) {
         going[i]->call = call;
@@ -227,7 +229,8 @@ static void count_removed(struct gl_core *c, size_t n)
     }
 }
 
-/* Refused as a batch, they are tried one by one: what is refused then was written meanwhile. */
+/* If a transaction with several is refused, they are removed one by one: the one that is refused
+ * then was written again since it was condemned. */
 static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -272,7 +275,7 @@ static void look_again(struct gl_core *c)
         if (!p->doomed[i].is_ours) {
             continue;
         }
-        (GL_PLANT(80) ? gl_garbage_looked : look)(c); /* planted: nobody looks again */
+        (GL_PLANT(80) ? gl_garbage_looked : look)(c); /* planted: no second look */
         return;
     }
     gl_chores_next(c);
@@ -298,7 +301,7 @@ static void condemn(struct gl_core *c, struct gl_doomed *d)
 
 static void get_heads(struct gl_core *c);
 
-/* The next ones, a few at a time; of blobs their records are read before. */
+/* Condemn the next ones, a few at a time. The records of blobs are read first, page by page. */
 static void condemn_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -320,7 +323,7 @@ static void condemn_next(struct gl_core *c)
     }
 }
 
-/* One that could not be condemned stays: another time. */
+/* One that could not be condemned is left to the next sweep. */
 void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -338,7 +341,7 @@ void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* What is to be known of a blob before it is condemned. False: it stays. */
+/* Read what must be known of a blob before it is condemned. False: it is kept. */
 static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_event_record *r)
 {
     struct gl_arena *a = &gl_pass(c)->arena;
@@ -421,7 +424,7 @@ static void begin_to_condemn(struct gl_core *c)
     }
 }
 
-/* ---- which are there? ---- */
+/* ---- candidates: everything that is not named ---- */
 
 static void list_candidates(struct gl_core *c)
 {
@@ -429,14 +432,14 @@ static void list_candidates(struct gl_core *c)
     gl_retention_list(c, GL_STAGE_CANDIDATES, sweep(c)->kind, 0, &gl_view_stamps);
 }
 
-/* What a damaged job may name is reserved, also while another job names it. And a flow that the
- * core has in its memory stays, if it cannot forget it. */
+/* A flow that a damaged job may name is reserved, even while another job names it, because that job
+ * may be removed later. A flow that the core must keep in memory is kept. */
 static bool is_candidate(struct gl_core *c, gl_str id)
 {
     bool is_reserved;
 
     if (is_of_blobs(c)) {
-        return id.n == HEX && !is_used(c, id); /* else it is a piece of one */
+        return id.n == HEX && !is_used(c, id); /* pieces of a blob have longer ids */
     }
     is_reserved = gl_reserved_has(c, id);
     if (is_used(c, id) || is_reserved) {
@@ -446,7 +449,7 @@ static bool is_candidate(struct gl_core *c, gl_str id)
     return !gl_core_knows_flow(c, id);
 }
 
-/* Of a store of our own: a page of flows. */
+/* On a store of our own: remove a page of flows. */
 static void remove_page(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -514,7 +517,7 @@ void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(c->shared == p->is_second_look);
     if (c->shared) {
         on_condemned_removed(c, ev);
-    } else if (ev->answer.code != 0) { /* by the guard on our session */
+    } else if (ev->answer.code != 0) { /* the guard on our session */
         gl_retention_fail(c, ev->answer.code, ev->answer.why);
     } else {
         p->flows_n += p->doomed_n;
@@ -523,7 +526,7 @@ void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* ---- what the roots name ---- */
+/* ---- marking: what the roots name ---- */
 
 static void mark(struct gl_core *c)
 {
@@ -564,7 +567,7 @@ void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* Blobs in files are looked through by whoever has the files. */
+/* Blobs in files: the node removes all files but those that are used. */
 static void remove_files(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -612,8 +615,8 @@ void gl_garbage_looked(struct gl_core *c)
 
 /* ---- the beginning ---- */
 
-/* Submissions that were under way when it began, and still are: the store may not show their jobs
- * yet, and nobody has heard of the flows they name. */
+/* Wait for submissions that were in flight when the sweep began: the store may not list their jobs
+ * yet, and gl_retention_on_submit() was called before the sweep, so their flows are not marked. */
 void gl_garbage_wait(struct gl_core *c)
 {
     const struct gl_job *j;

@@ -1,24 +1,25 @@
-/* leftovers.c - small records and files that nobody needs any more and nobody else removes:
+/* leftovers.c - removes small records and files that are of no more use and that nothing else
+ * removes:
  *
- *   rates     a day after the time it speaks of, nothing waits for one
- *   answers   to a command that came through an inbox, whose asker has died
- *   inbox     an entry of the index without its record, or one whose job is gone
- *   orphans   files of jobs that are gone
- *   work      working folders of attempts that failed and were kept for a while
+ *   rates     a day after the time in it, nothing waits for it any more
+ *   answers   to a command that came through an inbox, if the asking node has died
+ *   inbox     an entry of the index without its record, or of a job that is removed
+ *   orphans   files of jobs that are removed
+ *   work      working folders of failed attempts, which were kept for a while
  *
- * Each is a row of the table: what there is, which records it is compared with, and when it goes. A
- * job's folder is made after the job was committed, so a folder whose job is not in the store
- * belongs to one that was removed. The working folder of an attempt may go when nothing can run in
- * it any more: its job or step has ended, or a later attempt has begun. */
+ * Each is a row of the table: what to list, which records to compare it with, and what to remove. A
+ * job's folder is made after the job is committed, so a folder whose job is not in the store
+ * belongs to a job that was removed. The working folder of an attempt may be removed when nothing
+ * can run in it any more: its job or step has ended, or a later attempt has started. */
 #include "base/id.h"
 #include "base/limits.h"
 #include "core/retention/parts.h"
 
 enum {
     RATE_MS = 24 * 60 * 60 * 1000,
-    ANSWER_MS = 10 * 60 * 1000, /* longer than anybody waits for one */
+    ANSWER_MS = 10 * 60 * 1000, /* longer than any client waits for one */
     PAGE = 100,
-    STEPS_READ = 16, /* a step's record carries its output */
+    STEPS_READ = 16, /* at a time: a step's record contains its output */
 };
 
 struct rate {
@@ -45,7 +46,7 @@ static const struct gl_core_view rates = {
 static const struct gl_core_view steps = {
     .type = GL_VIEW_MEMBERS, .schema = &gl_step_schema, .members = &some_of_step};
 
-/* What is compared: a thing that was listed with its job, and with one more record. */
+/* A listed thing, and the records it is compared with. */
 struct compared {
     const struct gl_doomed *thing;
     const struct gl_event_record *job, *other;
@@ -82,7 +83,7 @@ static bool is_past(struct gl_core *c, const struct gl_event_record *step, uint6
            (gl_step_status_is_terminal(r.status) || number < r.attempt_count);
 }
 
-/* ---- which of them go ---- */
+/* ---- what is removed ---- */
 
 static bool is_rate_over(struct gl_core *c, const struct compared *x)
 {
@@ -117,13 +118,13 @@ static bool is_work_over(struct gl_core *c, const struct compared *x)
 }
 
 static const struct leftover {
-    const char *kind;                       /* of records; NULL: they are files, ... */
-    enum gl_core_files_type lists, removes; /* ... listed and removed by these */
-    const struct gl_core_view *view;        /* of the records; NULL: their index has them */
+    const char *kind;                       /* of the records; NULL: files, ... */
+    enum gl_core_files_type lists, removes; /* ... listed and removed by these calls */
+    const struct gl_core_view *view;        /* to list records; NULL: their index is listed */
     bool (*goes)(struct gl_core *c, const struct compared *x);
-    size_t keys_n;                   /* compared with so many records: its job, ... */
+    size_t keys_n;                   /* records to compare with: its job, ... */
     const char *other;               /* ... and one of this kind */
-    const struct gl_core_view *seen; /* of these */
+    const struct gl_core_view *seen; /* to read these */
 } leftovers[GL_CHORE_COUNT] = {
     [GL_CHORE_RATES] = {.kind = "rate", .view = &rates, .goes = is_rate_over},
     [GL_CHORE_ANSWERS] = {.kind = "answer", .view = &gl_view_stamps, .goes = is_answer_old},
@@ -187,7 +188,7 @@ static void next_page(struct gl_core *c)
     }
 }
 
-/* One that is in use again is refused with its whole page: another time. */
+/* If one is in use again, its whole page is refused, and left to a later pass. */
 static void remove_records(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -246,7 +247,7 @@ static void remove_files(struct gl_core *c)
     }
 }
 
-/* The records that one is compared with. */
+/* The keys of the records to compare one with. */
 static void add_keys(struct gl_core *c, const struct gl_doomed *d, struct gl_key *keys)
 {
     const struct leftover *l = row(c);
@@ -258,7 +259,7 @@ static void add_keys(struct gl_core *c, const struct gl_doomed *d, struct gl_key
     if (l->keys_n == 2 && l->kind != NULL) {
         keys[1] = (struct gl_key){.kind = gl_str_of(l->other), .id = d->id};
     } else if (l->keys_n == 2) {
-        (void)split_attempt(rest, &step, &number); /* of nothing there is no record */
+        (void)split_attempt(rest, &step, &number); /* if it fails, the empty id has no record */
         keys[1] = (struct gl_key){
             .kind = gl_str_of(l->other),
             .id = gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(job), GL_STR_ARG(step))};
@@ -323,7 +324,7 @@ void gl_left_on_list(struct gl_core *c, const struct gl_event *ev)
     for (size_t i = 0; i < a->names.n && row(c)->kind == NULL; i++) {
         (void)gl_retention_doom(p, a->names.items[i]);
     }
-    /* Those that stay must not hide the ones after them. */
+    /* The next page begins after this one, whatever of it is kept. */
     gl_core_set(c, &p->after, a->entries.n == PAGE ? entries[PAGE - 1].id : a->next);
     p->is_full = p->chore == GL_CHORE_WORK && a->names.n == GL_PAGE_MAX;
     GL_ASSERT(p->doomed_n <= p->doomed_cap);

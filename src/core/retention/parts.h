@@ -47,8 +47,7 @@ static inline struct gl_retention_pass *gl_pass(struct gl_core *c)
 GL_RETENTION_STAGES(X)
 #undef X
 void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask); /* copied */
-/* End the pass: answer the client, if one waits, and begin the next request. `why` must not live in
- * the pass's arena. */
+/* End the pass: answer the client, if one waits, and begin the next request. */
 void gl_retention_over(struct gl_core *c, int64_t code, gl_str why);
 /* The same after a failure: what the pass left half done is looked for by the next one. */
 void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why);

@@ -1,13 +1,12 @@
-/* reserved.c - flows of jobs whose records cannot be read.
+/* reserved.c - keeps the flows of jobs whose records cannot be read.
  *
- * A damaged record usually still shows which flow the job names: then that flow stays, like every
- * other that is named. The hash itself may be what is damaged, so it counts only if there is such a
- * flow.
+ * A damaged record usually still shows which flow the job names; then that flow is kept like any
+ * other that is named. The hash itself may be damaged, so it counts only if such a flow exists.
  *
- * If the flow cannot be found out, it may be any of those that were there when the job was first
- * found damaged: these are reserved until the record has been mended or the job removed. Flows that
- * come later are collected as usual, so one record does not stop garbage collection. What is
- * reserved is known in memory only: the next node reserves anew. */
+ * Otherwise the job may name any flow that existed when it was first found damaged. All of these
+ * are reserved until the record is repaired or the job is removed. Later flows are collected as
+ * usual, so one damaged record does not stop garbage collection. Reservations are in memory only:
+ * another node, or the same after a restart, reserves again. */
 #include "base/sha256.h"
 #include "core/retention/parts.h"
 
@@ -63,6 +62,7 @@ static void note_unknown(struct gl_core *c, gl_str id)
     GL_ASSERT(gl_map_count(&c->retention.damaged) > 0);
 }
 
+/* Drop the jobs that the last scan has not found damaged, or all. */
 static void forget(struct gl_core *c, bool all)
 {
     struct gl_damaged_job *d;
@@ -101,7 +101,7 @@ void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
                                                        .flow = gl_str_dup(&p->arena, r.flow)};
 }
 
-/* ---- what a look has found ---- */
+/* ---- the end of marking ---- */
 
 void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
 {
@@ -116,7 +116,7 @@ void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
     for (size_t i = 0; i < ev->answer.records.n; i++) {
         const struct gl_suspect *s = &p->suspects[--p->suspects_n];
 
-        if (flows[i].rev > 0 && !GL_PLANT(85)) { /* planted: what is damaged names nothing */
+        if (flows[i].rev > 0 && !GL_PLANT(85)) { /* planted: a damaged job names nothing */
             GL_MARK(c->trace, "trim.flow_of_damaged");
             gl_retention_add(p, &p->used, s->flow);
         } else {
@@ -133,7 +133,8 @@ void gl_reserved_settle(struct gl_core *c)
     size_t n = 0;
 
     GL_ASSERT(p->chore == GL_CHORE_FLOWS);
-    for (; n < p->suspects_n && n < FLOWS_READ; n++) { /* from the last one on */
+    for (; n < p->suspects_n && n < FLOWS_READ;
+         n++) { /* from the end, where on_flows() takes them */
         keys[n] =
             (struct gl_key){.kind = GL_S("flow"), .id = p->suspects[p->suspects_n - 1 - n].flow};
     }
@@ -160,7 +161,7 @@ void gl_reserved_list(struct gl_core *c, bool is_begin)
     GL_ASSERT(!r->pass.is_second_look);
     if (is_begin) {
         r->is_reserving = r->reserve_all;
-    } else if (r->is_reserving) { /* all of them have been listed */
+    } else if (r->is_reserving) { /* every flow has been listed, so all of them are reserved */
         r->reserve_all = r->is_reserving = false;
     }
 }

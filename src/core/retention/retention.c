@@ -1,6 +1,8 @@
+/* retention.c - passes: when one starts, how much it removes, and whom it answers.
+ *
+ * Jobs are removed from the front of the index "ended", the oldest first. Those that are partly
+ * removed come before all others there (GL_ENDED_BEGUN), so every pass finishes them first. */
 #include "core/retention/retention.h"
-
-#include <stdarg.h>
 
 #include "base/limits.h"
 #include "core/flow/txn.h"
@@ -8,8 +10,8 @@
 
 enum {
     PASS_MS = 60 * 1000,
-    FIRST_MS = 1000, /* after the node has become ready: short lives do not count jobs */
-    PAUSE_MS = 20,   /* between two handfuls */
+    FIRST_MS = 1000, /* after the node is ready: one that ends sooner does not count jobs */
+    PAUSE_MS = 20,   /* between two batches */
     COUNT_PAGE = 1000,
 };
 
@@ -20,12 +22,13 @@ static bool is_bounded(const struct gl_core *c)
     return k->job_ms > 0 || k->jobs > 0 || k->bytes > 0 || k->work_ms > 0;
 }
 
-/* Nothing goes by itself here, but what has begun to go is finished. */
+/* Nothing is configured or asked for: the pass only finishes what is partly removed. */
 static bool is_only_begun(const struct gl_core *c)
 {
     return !c->retention.pass.is_asked && !is_bounded(c);
 }
 
+/* A client waits, or jobs end faster than small batches remove them: large batches, no pauses. */
 static bool is_in_a_hurry(const struct gl_core *c)
 {
     const struct gl_retention_pass *p = &c->retention.pass;
@@ -83,7 +86,7 @@ void gl_retention_done(struct gl_core *c)
     GL_ASSERT(gl_list_empty(&c->retention.pins));
 }
 
-/* ---- what the other files need ---- */
+/* ---- for the other files ---- */
 
 const struct gl_core_view gl_view_stamps = {.type = GL_VIEW_STAMPS};
 const struct gl_core_view gl_view_ids = {.type = GL_VIEW_IDS};
@@ -171,7 +174,7 @@ struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t
     GL_ASSERT(guards_n < GL_TRIM_WRITES);
     GL_ASSERT(writes_n > 0 && writes_n <= 2 * GL_TRIM_PAGE);
     GL_ASSERT(c->session.n > 0);
-    /* planted: a node that has lost its session removes, too */
+    /* planted: a node that has lost its session still removes jobs */
     guards[guards_n] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = c->session};
     return gl_component_tx(c, guards, guards_n + !GL_PLANT(81), writes, writes_n);
 }
@@ -226,7 +229,7 @@ struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id)
 
 static void begin(struct gl_core *c);
 
-/* What a client gets that asked for one job, or for all. */
+/* The answer to a client. */
 static gl_str body_of(struct gl_core *c)
 {
     const struct gl_retention_pass *p = gl_pass(c);
@@ -297,7 +300,8 @@ void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
 void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why)
 {
     GL_ASSERT(code != 0);
-    /* What was being removed may have been removed, and its files not; or only a part of it. */
+    /* The transactions in flight may have been committed: a job may be partly removed, or removed
+     * without its files. */
     c->retention.seek_orphans = c->retention.seek_begun = true;
     gl_retention_over(c, code, gl_str_dup(c->out->arena, why));
 }
@@ -342,6 +346,7 @@ bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev)
     return p->calls_n == 0;
 }
 
+/* Never called: in these stages on_answer() ignores every answer. */
 void gl_retention_on_nothing(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(gl_pass(c)->stage <= GL_STAGE_SUBMISSIONS);
@@ -365,8 +370,8 @@ static bool is_too_large(const struct gl_core *c)
            r->pass.store_bytes + r->pass.files_bytes > (uint64_t)r->keep.bytes + r->young_bytes;
 }
 
-/* How many jobs make up for what is too much, if they are of the usual size? Rather too few: it is
- * measured again before the next ones go. */
+/* How many jobs of average size to remove to get below the limit. Rather too few, because the store
+ * is measured again after every batch. */
 static int64_t count_by_size(const struct gl_core *c)
 {
     const struct gl_retention_state *r = &c->retention;
@@ -379,7 +384,7 @@ static int64_t count_by_size(const struct gl_core *c)
     return n < GL_TRIM_HANDFUL ? (int64_t)n : GL_TRIM_HANDFUL;
 }
 
-/* Is this one to go? Asked from the oldest on. */
+/* Is this job to be removed? Asked from the oldest on; `before_n` of this page are. */
 static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t before_n)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -451,7 +456,7 @@ void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
         gl_ended_begin(c);
         return;
     }
-    c->retention.seek_begun = false; /* they stand in front of all others */
+    c->retention.seek_begun = false; /* they come first in the index */
     if (is_only_begun(c) && c->retention.removed_n == 0) {
         gl_retention_over(c, 0, (gl_str){0});
     } else {
@@ -463,7 +468,7 @@ static void pause_then_page(struct gl_core *c)
 {
     GL_ASSERT(!gl_pass(c)->is_removal);
     if (!gl_pass(c)->is_asked && !gl_list_empty(&c->retention.asks)) {
-        gl_retention_over(c, 0, (gl_str){0}); /* a client waits: the rest can wait */
+        gl_retention_over(c, 0, (gl_str){0}); /* serve the client first */
     } else if (is_in_a_hurry(c)) {
         page(c);
     } else {
@@ -526,7 +531,7 @@ void gl_retention_on_measured(struct gl_core *c, const struct gl_event *ev)
         gl_chores_next(c);
     } else {
         p->store_bytes_before = p->store_bytes;
-        /* Nobody knows how much the folders of other nodes hold: then only the store counts. */
+        /* On a shared store the size of other nodes' folders is unknown: only the store counts. */
         if (c->retention.keep.bytes > 0 && c->retention.has_files && !c->shared) {
             gl_retention_files(c, GL_STAGE_MEASURE_FILES, GL_FILES_MEASURE, NULL, 0, 0);
         } else {
@@ -578,7 +583,7 @@ void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
     measure(c);
 }
 
-/* Clear what the pass before has left, and take up a request. */
+/* Reset the pass, and take the first request from the queue. */
 static void set_up(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
@@ -622,15 +627,15 @@ static void begin(struct gl_core *c)
     r->due = INT64_MAX;
     set_up(c);
     if (!p->is_asked && !c->leader.leads) {
-        gl_chores_begin(c, GL_CHORE_COPIES); /* the store is looked after by another node */
+        gl_chores_begin(c, GL_CHORE_COPIES); /* the leader cleans the store; our files are ours */
         return;
     }
     if (is_only_begun(c)) {
         page(c);
         return;
     }
-    /* A job may be counted twice as it ends: what is near the bound is counted anew. And of those
-     * that end at other nodes we do not hear. */
+    /* Count again when the number is near the limit: a job that ends while it is being counted may
+     * be counted twice. On a shared store count always: jobs end at other nodes, too. */
     if (r->is_counted &&
         (p->keep_jobs < 0 || (!c->shared && r->ended_n < p->keep_jobs - p->keep_jobs / 10))) {
         measure(c);
@@ -641,7 +646,7 @@ static void begin(struct gl_core *c)
     }
 }
 
-/* ---- from outside ---- */
+/* ---- called by the core ---- */
 
 void gl_retention_on_ready(struct gl_core *c)
 {
@@ -671,7 +676,7 @@ void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask)
 
 void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
 {
-    /* Of a job that is not there a part may be left. */
+    /* A job that does not exist may have been removed in part. */
     bool may_be_left =
         gl_err_code((int)ev->clean.code) == GL_E_NOT_FOUND && ev->clean.name.n == GL_ULID_BYTES;
     struct gl_clean ask = {.request = ev->clean.request,
@@ -704,10 +709,10 @@ void gl_retention_on_ended(struct gl_core *c, bool has_ended)
     if (!has_ended) {
         return;
     }
-    /* While they are being counted it is found there: it has the latest time of all. */
+    /* During a count it is counted there: it has the latest time, so it comes last in the index. */
     r->ended_n += is_idle || r->is_counted;
-    /* A load of short jobs does not wait for the minute. If they are to be counted anew, this is
-     * at least how many there are. */
+    /* Under a load of short jobs, do not wait for the next minute. `ended_n` is a lower bound if
+     * they have not been counted yet. */
     if (is_idle && r->keep.jobs > 0 && c->leader.leads &&
         r->ended_n > r->keep.jobs + r->keep.jobs / 10 + GL_TRIM_HANDFUL) {
         r->due = c->now;
@@ -770,7 +775,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
         (has_many ? p->calls_n == 0 : p->call == 0 || ev->answer.number != p->call)) {
         return;
     }
-    p->call = 0;
+    p->call = 0; /* before the handler, which may make the next call */
     if ((how & GL_ANSWER_FREES) != 0 && is_fine) {
         p->freed += ev->answer.bytes;
         p->files_bytes -= ev->answer.bytes < p->files_bytes ? ev->answer.bytes : p->files_bytes;

@@ -1,5 +1,4 @@
-/* saved.c - retention in a snapshot of the core: what it knows, how far its pass is, and the lists
- * that belong to the pass. */
+/* saved.c - retention in a snapshot of the core: its state, its pass, and the lists of the pass. */
 #include "base/limits.h"
 #include "core/retention/parts.h"
 #include "model/gc_state.h"
@@ -13,7 +12,7 @@ static const char *const stage_words[] = {GL_RETENTION_STAGES(X) NULL};
 static const char *const chore_words[] = {GL_CHORES(X) NULL};
 #undef X
 
-/* ---- what it knows ---- */
+/* ---- fields ---- */
 
 #define F(member, type) GL_FIELD(gl_retention_state, member, type, 0, "")
 
@@ -231,7 +230,7 @@ static void list_asks(const struct gl_core *c, struct gl_arena *a, struct saved_
     GL_ASSERT(s->damaged.n == gl_map_count(&r->damaged));
 }
 
-/* ---- what holds between two steps ---- */
+/* ---- what holds between two steps of the core ---- */
 
 /* What each stage relies on. Asserted when a snapshot is saved, and checked when one is restored,
  * because anyone may have written it. Nothing here may depend on what a store answered. */
@@ -254,7 +253,7 @@ static bool is_sound(const struct gl_core *c)
            p->by_size_n >= 0;
 }
 
-/* The removal of one job. */
+/* A pass that removes one job for a client skips the stages of the others. */
 static bool is_removal_sound(const struct gl_retention_pass *p, const struct saved_lists *s)
 {
     const struct gl_leaving *job = s->jobs.items;
@@ -383,7 +382,7 @@ void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
     gl_snapshot_put(out, "retention", &retention_schema, s);
 }
 
-/* ---- and back ---- */
+/* ---- restoring ---- */
 
 static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
                            const struct saved_lists *s)
@@ -419,7 +418,7 @@ static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
     return 0;
 }
 
-/* The lists stay where they are read: in the pass's arena. */
+/* The lists stay where they were read, in the pass's arena. */
 static void restore_pass(struct gl_retention_pass *p, const struct saved_lists *s)
 {
     p->jobs = s->jobs.items;
@@ -452,7 +451,7 @@ int gl_retention_restore(struct gl_core *c, struct gl_snapshot_line *l)
     }
     gl_core_adopt(c, &state_schema, &c->retention, &s->state);
     if (!is_sound(c) || !are_lists_sound(c, &s->lists) || !have_ids(&s->lists)) {
-        return gl_snapshot_bad(l, "retention's lists do not fit what it does");
+        return gl_snapshot_bad(l, "the lists of retention do not fit its stage");
     }
     restore_pass(p, &s->lists);
     return restore_outside(c, l, &s->lists);
