@@ -122,6 +122,7 @@ int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
 
 /* ---- deciding ---- */
 
+/* A new holder, or the first one. */
 static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32_t attempt,
                              uint64_t fence)
 {
@@ -144,6 +145,7 @@ static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32
                              .nonce = wish->nonce};
 }
 
+/* The same holder, with a lease that starts now. */
 static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_ms now)
 {
     struct gl_claim c = *found;
@@ -166,6 +168,8 @@ static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *w
            gl_str_eq(found->owner, wish->owner);
 }
 
+/* A claim is not re-entrant: two processes may use the same owner name, and only the nonce tells
+ * them apart. */
 static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
                    struct gl_claim *ret, struct gl_why *reterr_why)
 {
@@ -258,6 +262,8 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wi
         ret->finished_at = now;
         return 0;
     }
+    /* A holder may be late: while the fence is still its own, nobody has acquired the claim since.
+     */
     if (found == NULL || found->fence != wish->fence || !gl_str_eq(found->owner, wish->owner)) {
         return not_owner(found, wish, reterr_why);
     }

@@ -224,6 +224,7 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
     GL_ASSERT((rev != 0) == (found != NULL));
     GL_ASSERT(made->fence == 1 || (found != NULL && made->fence - found->fence <= 1));
     gl_claim_encode(made, &value);
+    /* The index changes in the same transaction, so it lists every claim that is held. */
     if (found != NULL && found->state == GL_CLAIM_CLAIMED) {
         writes[n++] = (struct gl_write){.type = GL_WRITE_UNINDEX,
                                         .kind = GL_S("claims"),
@@ -246,7 +247,7 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
     GL_ASSERT(n <= GL_COUNT(writes));
     /* planted: written even if the record has changed */
     tx = gl_component_tx(c, &guard, GL_PLANT(87) ? 0 : 1, writes, n);
-    tx->confirm = true;
+    tx->confirm = true; /* a claim lost in a failover would have two holders */
     return gl_component_commit(c, GL_COMPONENT_CLAIMS, tx);
 }
 
@@ -282,6 +283,7 @@ static void begin(struct gl_core *c, struct gl_claim_work *r)
     GL_ASSERT(c->shared == (r->time_call != 0));
 }
 
+/* The answer is prepared before the commit, and sent only when the commit has succeeded. */
 static void decide(struct gl_core *c, struct gl_claim_work *r)
 {
     struct gl_claim found = {0}, made = {0};
@@ -323,7 +325,7 @@ static void on_committed(struct gl_core *c, struct gl_claim_work *r, const struc
     } else if (code != GL_E_UNKNOWN && code != GL_E_CONFLICT) {
         gl_claims_give_up(c, r, code, ev->answer.why);
     } else {
-        r->was_unknown = r->was_unknown || code == GL_E_UNKNOWN;
+        r->was_unknown = r->was_unknown || code == GL_E_UNKNOWN; /* stays, until it is answered */
         if (!gl_components_are_on(c)) {
             stop(c, r);
         } else if (r->tries < TRIES_MAX) {
@@ -572,6 +574,7 @@ static void save(const struct gl_core *c, struct gl_buf *out)
     gl_snapshot_put(out, "claims", &claims_schema, &s);
 }
 
+/* The act is saved once; the copy in `wish` follows from it. */
 static void restore_request(struct gl_core *c, const struct saved_request *from)
 {
     const struct gl_claim_change *changes = from->all.items;

@@ -158,7 +158,7 @@ static void on_fetched(struct gl_core *c, struct gl_claim_work *r, const struct 
 
     GL_ASSERT(r->phase == GL_CLAIM_FETCHING);
     GL_ASSERT(!gl_list_empty(&r->changes));
-    r->phase = GL_CLAIM_MARKING;
+    r->phase = GL_CLAIM_MARKING; /* all commits at once; each is answered on its own */
     for (size_t i = 0; i < ev->answer.records.n && l != &r->changes; i++, l = l->next) {
         mark(c, r, change_of(l), &all[i]);
     }

@@ -12,6 +12,21 @@ enum {
     COPY_AGE_MS = 60 * 60 * 1000, /* of a local copy of a blob of the shared store */
 };
 
+bool gl_chores_have_stage(uint8_t chore, uint8_t stage)
+{
+    bool is_sweep =
+        stage == GL_STAGE_SUBMISSIONS || (stage >= GL_STAGE_MARK && stage <= GL_STAGE_BLOB_FILES);
+    bool is_of_flows = stage == GL_STAGE_SUBMISSIONS || stage == GL_STAGE_SUSPECTS;
+    bool is_of_blobs = stage == GL_STAGE_HEADS || stage == GL_STAGE_BLOB_FILES;
+    bool is_left = stage >= GL_STAGE_LEFT_LIST && stage <= GL_STAGE_LEFT_REMOVE;
+
+    return is_sweep == (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) &&
+           (!is_of_flows || chore == GL_CHORE_FLOWS) && (!is_of_blobs || chore == GL_CHORE_BLOBS) &&
+           is_left == gl_left_has(chore) &&
+           (stage == GL_STAGE_COPIES) == (chore == GL_CHORE_COPIES) &&
+           (stage == GL_STAGE_MEASURE_AFTER) == (chore == GL_CHORE_MEASURE);
+}
+
 void gl_chores_clear(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);

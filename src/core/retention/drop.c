@@ -57,6 +57,7 @@ static void remove_files(struct gl_core *c)
     p->gone_n = n;
     p->jobs_n += n;
     r->removed_n += n;
+    /* The count is an estimate: it may be lower than what was there. */
     r->ended_n -= (int64_t)n < r->ended_n ? (int64_t)n : r->ended_n;
     GL_ASSERT(r->ended_n >= 0);
     GL_ASSERT(p->gone_n <= p->jobs_n_now);
@@ -142,7 +143,7 @@ static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving
         add_guard(b, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
     }
     add_name(b, GL_S("request"), g->r.request_key, g->request_rev);
-    if (c->shared) {
+    if (c->shared) { /* no other node has submitted a retry since its record was read */
         struct gl_guard *r = add_guard(b, GL_S("retried"), g->id, g->retried_rev);
 
         r->type = g->retried_rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_OWNED;
@@ -308,7 +309,7 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
     if (!gl_retention_are_through(c, ev)) {
         return;
     }
-    if (large != NULL) {
+    if (large != NULL) { /* its next page; the other jobs of the batch wait */
         gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
         gl_ended_list(c, large);
     } else {
@@ -344,7 +345,7 @@ void gl_drop_next(struct gl_core *c)
     p->has_conflict = p->is_part = false;
     leave_pinned(c);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
-        if (!p->jobs[i].is_over && is_large(&p->jobs[i])) {
+        if (!p->jobs[i].is_over && is_large(&p->jobs[i])) { /* one large job at a time */
             remove_part(c, &p->jobs[i]);
             return;
         }

@@ -273,7 +273,7 @@ static void find_belongings(struct gl_core *c)
         };
 
         GL_ASSERT(g->call == 0);
-        if (!g->is_over) {
+        if (!g->is_over) { /* on_retries() lists the belongings of those that nothing retries */
             g->is_retried = true;
             g->call = gl_component_range(c, GL_COMPONENT_RETENTION, &range);
             p->calls_n++;
@@ -358,6 +358,7 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
     find_belongings(c);
 }
 
+/* The names are removed with the job, under guards on the revisions read here. */
 static void get_names(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -378,6 +379,7 @@ static void get_names(struct gl_core *c)
 
 /* ---- the jobs themselves ---- */
 
+/* A node has the job in memory, and may write it at any time. */
 static bool is_in_memory(const struct gl_core *c, const struct gl_leaving *g, gl_str owner)
 {
     return gl_core_owns(c, g->id) || gl_membership_lives(c, owner);
@@ -447,7 +449,7 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
     GL_ASSERT(g->call == 0);
     GL_ASSERT(!g->is_damaged && !g->is_doubtful);
     g->rev = r->rev;
-    g->is_headless = r->rev == 0;
+    g->is_headless = r->rev == 0; /* removed in part, as far as the index "ended" says */
     if (g->is_headless) {
         g->r.signals_n = 1; /* it may have had some */
         g->r.letters_n = 1;
@@ -460,7 +462,7 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
     } else if (!is_readable) {
         gl_ended_stays(c, g, GL_R_JOB_DAMAGED, "the record of job %.*s is damaged",
                        GL_STR_ARG(g->id));
-    } else if (is_asked && !has_ended && !is_held) {
+    } else if (is_asked && !has_ended && !is_held) { /* ask for its flow */
         g->is_doubtful = true;
         note_owner(c, g, r);
     } else if (!has_ended) {

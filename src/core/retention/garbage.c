@@ -98,6 +98,8 @@ static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
 
 /* ---- sparing: used after all ---- */
 
+/* Still condemned by this sweep: the token is a new one for each, so that what an earlier sweep of
+ * ours has condemned is not taken for it. */
 static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed *d)
 {
     GL_ASSERT(d->is_ours);
@@ -126,7 +128,7 @@ static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct
     GL_ASSERT(c->shared);
     GL_ASSERT(gl_pass(c)->token > 0);
     GL_ASSERT(GL_IMPLIES(rev == GL_GC_PARTIAL, is_of_blobs(c)));
-    if (d->value.n == 0) {
+    if (d->value.n == 0) { /* a flow: only its stamps change, and its text is not read */
         return gl_component_restamp(c, GL_COMPONENT_RETENTION,
                                     gl_retention_tx(c, guards, 1, &write, 1));
     }
@@ -194,7 +196,7 @@ static void remove_next(struct gl_core *c)
 
     GL_ASSERT(c->shared);
     GL_ASSERT(p->batch > 0);
-    if (next_of_ours(c, false) == NULL) {
+    if (next_of_ours(c, false) == NULL) { /* all removed: now spare the used ones */
         p->at = 0;
         spare_next(c);
         return;
@@ -350,11 +352,11 @@ static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_ev
         r->rev != 0 && !r->damaged && gl_gc_blob_read(r->value, c->out->arena, &head);
 
     GL_ASSERT(is_of_blobs(c));
-    if (!is_readable) {
+    if (!is_readable) { /* remove every piece that it may have */
         head = (struct gl_gc_blob){.pieces = PIECES_MAX};
     }
     GL_ASSERT(head.pieces <= PIECES_MAX);
-    if (r->rev == 0 || head.at > c->now - BLOB_AGE_MS) {
+    if (r->rev == 0 || head.at > c->now - BLOB_AGE_MS) { /* removed meanwhile, or too young */
         c->retention.again = c->retention.again || r->rev != 0;
         return false;
     }
@@ -642,7 +644,7 @@ void gl_garbage_begin(struct gl_core *c)
         look(c);
         return;
     }
-    gl_pass(c)->began_at = c->now;
+    gl_pass(c)->began_at = c->now; /* blobs need not wait: young ones are kept anyway */
     gl_retention_stage(c, GL_STAGE_SUBMISSIONS, 0);
     gl_garbage_wait(c);
 }

@@ -206,6 +206,7 @@ static void remove_records(struct gl_core *c)
             continue;
         }
         writes[n++] = (struct gl_write){.type = GL_WRITE_DELETE, .kind = kind, .id = d->id};
+        /* A rate may be written again; answers and inbox entries are written once. */
         if (p->chore == GL_CHORE_RATES) {
             guards[guards_n++] =
                 (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = d->id, .rev = d->rev};
@@ -266,6 +267,7 @@ static void add_keys(struct gl_core *c, const struct gl_doomed *d, struct gl_key
     }
 }
 
+/* Decide about the next ones, from their own values or from the records they are compared with. */
 static void check_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -359,6 +361,6 @@ void gl_left_on_removed(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(p->stage == GL_STAGE_LEFT_REMOVE);
     GL_ASSERT(GL_IMPLIES(p->is_full, p->chore == GL_CHORE_WORK));
     p->work_n += p->chore == GL_CHORE_WORK ? ev->answer.n : 0;
-    p->is_full = p->is_full && ev->answer.n > 0;
+    p->is_full = p->is_full && ev->answer.n > 0; /* or the same list would come for ever */
     next_page(c);
 }

@@ -56,7 +56,7 @@ static void note_unknown(struct gl_core *c, gl_str id)
 
     if (d == NULL) {
         d = gl_reserved_add_job(c, id);
-        c->retention.reserve_all = true;
+        c->retention.reserve_all = true; /* every flow that exists now */
     }
     d->look = c->retention.damaged_look;
     GL_ASSERT(gl_map_count(&c->retention.damaged) > 0);

@@ -96,21 +96,6 @@ bool gl_retention_has_many(uint8_t stage)
     return stage == GL_STAGE_BELONGINGS || stage == GL_STAGE_DROP || stage == GL_STAGE_CONDEMN;
 }
 
-bool gl_retention_has_stage(uint8_t chore, uint8_t stage)
-{
-    bool is_sweep =
-        stage == GL_STAGE_SUBMISSIONS || (stage >= GL_STAGE_MARK && stage <= GL_STAGE_BLOB_FILES);
-    bool is_of_flows = stage == GL_STAGE_SUBMISSIONS || stage == GL_STAGE_SUSPECTS;
-    bool is_of_blobs = stage == GL_STAGE_HEADS || stage == GL_STAGE_BLOB_FILES;
-    bool is_left = stage >= GL_STAGE_LEFT_LIST && stage <= GL_STAGE_LEFT_REMOVE;
-
-    return is_sweep == (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) &&
-           (!is_of_flows || chore == GL_CHORE_FLOWS) && (!is_of_blobs || chore == GL_CHORE_BLOBS) &&
-           is_left == gl_left_has(chore) &&
-           (stage == GL_STAGE_COPIES) == (chore == GL_CHORE_COPIES) &&
-           (stage == GL_STAGE_MEASURE_AFTER) == (chore == GL_CHORE_MEASURE);
-}
-
 void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call)
 {
     struct gl_retention_pass *p = gl_pass(c);
@@ -120,7 +105,7 @@ void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64
     GL_ASSERT(p->calls_n == 0);
     GL_ASSERT(stage > GL_STAGE_IDLE && stage < GL_STAGES);
     GL_ASSERT(is_single == (call != 0));
-    GL_ASSERT(gl_retention_has_stage(p->chore, stage));
+    GL_ASSERT(gl_chores_have_stage(p->chore, stage));
     GL_ASSERT(c->retention.due == INT64_MAX);
     p->stage = (uint8_t)stage;
     p->call = call;
@@ -290,7 +275,7 @@ void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
     p->stage = GL_STAGE_IDLE;
     p->chore = GL_CHORE_NONE;
     p->is_asked = false;
-    gl_arena_done(&p->arena);
+    gl_arena_done(&p->arena); /* not only reset: most of the time retention is idle */
     r->due = is_bounded(c) || r->seek_begun ? c->now + PASS_MS : INT64_MAX;
     if (!gl_list_empty(&r->asks)) {
         begin(c);
@@ -355,6 +340,7 @@ void gl_retention_on_nothing(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- pages of ended jobs ---- */
 
+/* Where the next page begins. Jobs that are kept are passed over, so every pass comes to an end. */
 static void set_after(struct gl_core *c, int64_t score, gl_str id)
 {
     gl_pass(c)->after_score = score;
@@ -446,6 +432,7 @@ void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->stage == GL_STAGE_PAGE);
     make_handful(c, ev->answer.entries.n);
+    /* The index is sorted by time: once a job is kept, all after it are. */
     for (; n < ev->answer.entries.n && is_to_go(c, &all[n], n); n++) {
         p->jobs[n].id = gl_str_dup(&p->arena, all[n].id);
         p->jobs[n].r.ended_at = all[n].score;
@@ -579,7 +566,7 @@ void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     c->retention.is_counted = true;
-    set_after(c, 0, (gl_str){0});
+    set_after(c, 0, (gl_str){0}); /* back to the front: now come the pages */
     measure(c);
 }
 
@@ -656,7 +643,7 @@ void gl_retention_on_ready(struct gl_core *c)
         return;
     }
     r->is_ready = true;
-    r->rest_due = c->now + GL_TRIM_REST_MS;
+    r->rest_due = c->now + GL_TRIM_REST_MS; /* not at once, or every restart would scan them */
     if ((is_bounded(c) || r->seek_begun) && r->pass.stage == GL_STAGE_IDLE) {
         r->due = c->now + FIRST_MS;
     }
@@ -694,7 +681,7 @@ void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->clean.request, (int)ev->clean.code, "%.*s", GL_STR_ARG(ev->clean.why));
         return;
     }
-    gl_retention_ask(c, &ask);
+    gl_retention_ask(c, &ask); /* a pass that nobody asked for ends after its batch */
     if (gl_pass(c)->stage == GL_STAGE_IDLE) {
         begin(c);
     }

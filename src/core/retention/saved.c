@@ -14,6 +14,9 @@ static const char *const chore_words[] = {GL_CHORES(X) NULL};
 
 /* ---- fields ---- */
 
+/* The names of members are keys of snapshots and recordings: a member that is renamed keeps its old
+ * key here. */
+
 #define F(member, type) GL_FIELD(gl_retention_state, member, type, 0, "")
 
 static const struct gl_field fields[] = {
@@ -183,6 +186,7 @@ static const struct gl_field retention_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(retention);
 
+/* In the order of insertion, so that equal states make equal snapshots. */
 static struct gl_strs texts_of(const struct gl_map *m, struct gl_arena *a)
 {
     gl_str *all = GL_NEW_ARRAY(a, gl_str, gl_map_count(m) + 1);
@@ -243,7 +247,7 @@ static bool is_sound(const struct gl_core *c)
     bool is_measured = p->stage == GL_STAGE_MEASURE || p->stage == GL_STAGE_MEASURE_FILES;
 
     return has_many == (p->calls_n > 0) && (p->call != 0) == (!has_many && !has_none) &&
-           gl_retention_has_stage(p->chore, p->stage) && (r->has_files || !is_of_files) &&
+           gl_chores_have_stage(p->chore, p->stage) && (r->has_files || !is_of_files) &&
            (has_none || r->due == INT64_MAX) && (has_many || p->broken == 0) &&
            (p->stage != GL_STAGE_COPIES || p->has_copies) &&
            (p->stage != GL_STAGE_MEASURE_FILES || r->has_files) &&
@@ -384,6 +388,7 @@ void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
 
 /* ---- restoring ---- */
 
+/* What outlives a pass. It is copied into the core's pool. */
 static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
                            const struct saved_lists *s)
 {
