@@ -22,7 +22,7 @@ bool gl_chores_have_stage(uint8_t chore, uint8_t stage)
 
     return is_sweep == (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) &&
            (!is_of_flows || chore == GL_CHORE_FLOWS) && (!is_of_blobs || chore == GL_CHORE_BLOBS) &&
-           is_left == gl_left_has(chore) &&
+           is_left == gl_leftovers_handle(chore) &&
            (stage == GL_STAGE_COPIES) == (chore == GL_CHORE_COPIES) &&
            (stage == GL_STAGE_MEASURE_AFTER) == (chore == GL_CHORE_MEASURE);
 }
@@ -34,9 +34,9 @@ void gl_chores_clear(struct gl_core *c)
     gl_map_done(&p->used);
     gl_map_init(&p->used);
     p->jobs = NULL;
-    p->doomed = NULL;
+    p->candidates = NULL;
     p->suspects = NULL;
-    p->jobs_n_now = p->doomed_n = p->doomed_cap = p->suspects_n = p->suspects_cap = 0;
+    p->jobs_n_now = p->candidates_n = p->candidates_cap = p->suspects_n = p->suspects_cap = 0;
     p->at = p->batch = 0;
     p->is_second_look = p->is_full = false;
     gl_core_set(c, &p->after, (gl_str){0});
@@ -77,7 +77,7 @@ static void plan_rest(struct gl_core *c)
     GL_ASSERT(!r->pass.has_rest);
     r->pass.has_rest = !r->pass.is_asked && c->leader.leads && c->now >= r->rest_due;
     if (r->pass.has_rest) {
-        r->rest_due = c->now + GL_TRIM_REST_MS;
+        r->rest_due = c->now + GL_TRIM_RECORDS_MS;
     }
     if (r->pass.has_rest &&
         c->shared) { /* the leader before us may have left garbage that we have not counted */
@@ -145,7 +145,7 @@ static bool is_due(struct gl_core *c, enum gl_chore chore)
 static void begin(struct gl_core *c, enum gl_chore chore)
 {
     GL_ASSERT(chore == gl_pass(c)->chore);
-    GL_ASSERT(gl_pass(c)->doomed_n == 0);
+    GL_ASSERT(gl_pass(c)->candidates_n == 0);
     GL_ASSERT(gl_pass(c)->after.n == 0);
     if (chore == GL_CHORE_FLOWS || chore == GL_CHORE_BLOBS) {
         gl_garbage_begin(c);
@@ -154,7 +154,7 @@ static void begin(struct gl_core *c, enum gl_chore chore)
     } else if (chore == GL_CHORE_MEASURE) {
         gl_retention_measure(c, GL_STAGE_MEASURE_AFTER);
     } else {
-        gl_left_begin(c);
+        gl_leftovers_begin(c);
     }
 }
 
@@ -172,7 +172,7 @@ void gl_chores_next(struct gl_core *c)
             return;
         }
     }
-    gl_retention_over(c, 0, (gl_str){0});
+    gl_retention_finish(c, 0, (gl_str){0});
 }
 
 void gl_chores_begin(struct gl_core *c, enum gl_chore first)

@@ -23,7 +23,7 @@ enum {
 
 static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
 
-struct batch { /* a transaction being built */
+struct pending_tx { /* a transaction being built */
     struct gl_guard guards[GL_TRIM_WRITES];
     struct gl_write writes[GL_TRIM_WRITES];
     size_t guards_n, writes_n;
@@ -36,7 +36,7 @@ void gl_drop_on_files(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_JOB_FILES);
     GL_ASSERT(gl_pass(c)->gone_n > 0);
     (void)ev;
-    gl_retention_jobs_over(c);
+    gl_retention_batch_done(c);
 }
 
 static void remove_files(struct gl_core *c)
@@ -62,7 +62,7 @@ static void remove_files(struct gl_core *c)
     GL_ASSERT(r->ended_n >= 0);
     GL_ASSERT(p->gone_n <= p->jobs_n_now);
     if (n == 0 || !r->has_files) {
-        gl_retention_jobs_over(c);
+        gl_retention_batch_done(c);
     } else {
         gl_retention_files(c, GL_STAGE_JOB_FILES, GL_FILES_REMOVE_JOBS, gone, n, 0);
     }
@@ -70,7 +70,7 @@ static void remove_files(struct gl_core *c)
 
 /* ---- transactions ---- */
 
-static struct gl_guard *add_guard(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
+static struct gl_guard *add_guard(struct pending_tx *b, gl_str kind, gl_str id, uint64_t rev)
 {
     struct gl_guard *g = &b->guards[b->guards_n++];
 
@@ -79,7 +79,8 @@ static struct gl_guard *add_guard(struct batch *b, gl_str kind, gl_str id, uint6
     return g;
 }
 
-static struct gl_write *add_write(struct batch *b, enum gl_write_type type, gl_str kind, gl_str id)
+static struct gl_write *add_write(struct pending_tx *b, enum gl_write_type type, gl_str kind,
+                                  gl_str id)
 {
     struct gl_write *w = &b->writes[b->writes_n++];
 
@@ -88,17 +89,17 @@ static struct gl_write *add_write(struct batch *b, enum gl_write_type type, gl_s
     return w;
 }
 
-static uint64_t commit(struct gl_core *c, struct batch *b)
+static uint64_t commit(struct gl_core *c, struct pending_tx *b)
 {
     const struct gl_tx *tx = gl_retention_tx(c, b->guards, b->guards_n, b->writes, b->writes_n);
 
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_DROP);
     gl_pass(c)->calls_n++;
-    GL_ASSERT(gl_pass(c)->calls_n <= GL_TRIM_FLYING);
+    GL_ASSERT(gl_pass(c)->calls_n <= GL_TRIM_IN_FLIGHT);
     return gl_component_commit(c, GL_COMPONENT_RETENTION, tx);
 }
 
-static void add_ids(struct batch *b, const struct gl_leaving *g)
+static void add_ids(struct pending_tx *b, const struct gl_trim_job *g)
 {
     GL_ASSERT(g->ids.n <= GL_TRIM_PAGE);
     GL_ASSERT(b->writes_n + g->ids.n <= GL_TRIM_WRITES);
@@ -108,7 +109,7 @@ static void add_ids(struct batch *b, const struct gl_leaving *g)
 }
 
 /* The score of a damaged job is not known, so it is removed from every place it may have. */
-static void add_wake(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
+static void add_wake(struct gl_core *c, struct pending_tx *b, const struct gl_trim_job *g)
 {
     const int64_t scores[] = {GL_WAKE_RUNNING, GL_WAKE_READY, GL_WAKE_NEVER, g->r.wake};
     gl_str index =
@@ -121,7 +122,7 @@ static void add_wake(struct gl_core *c, struct batch *b, const struct gl_leaving
 }
 
 /* A name that still belongs to this job is removed with it. */
-static void add_name(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
+static void add_name(struct pending_tx *b, gl_str kind, gl_str id, uint64_t rev)
 {
     if (rev != 0) {
         (void)add_guard(b, kind, id, rev);
@@ -130,7 +131,7 @@ static void add_name(struct batch *b, gl_str kind, gl_str id, uint64_t rev)
 }
 
 /* The job's record and its names. */
-static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
+static void add_head(struct gl_core *c, struct pending_tx *b, const struct gl_trim_job *g)
 {
     GL_ASSERT(!g->is_headless);
     GL_ASSERT(g->rev != 0);
@@ -166,7 +167,7 @@ static void add_head(struct gl_core *c, struct batch *b, const struct gl_leaving
 }
 
 /* All of a small job, or the last page of a large one. */
-static void add_job(struct gl_core *c, struct batch *b, const struct gl_leaving *g)
+static void add_job(struct gl_core *c, struct pending_tx *b, const struct gl_trim_job *g)
 {
     GL_ASSERT(!g->is_over);
     GL_ASSERT(g->call == 0);
@@ -182,9 +183,9 @@ static void add_job(struct gl_core *c, struct batch *b, const struct gl_leaving 
 
 /* Of a job too large for one transaction: its record first, then page by page what belongs to it.
  */
-static void remove_part(struct gl_core *c, struct gl_leaving *g)
+static void remove_part(struct gl_core *c, struct gl_trim_job *g)
 {
-    struct batch *b = GL_NEW(c->out->arena, struct batch);
+    struct pending_tx *b = GL_NEW(c->out->arena, struct pending_tx);
 
     GL_ASSERT(!g->is_over);
     GL_ASSERT(g->call == 0);
@@ -206,17 +207,17 @@ static void remove_part(struct gl_core *c, struct gl_leaving *g)
 }
 
 /* One transaction with as many of the remaining jobs as fit. False: none remains. */
-static bool remove_some(struct gl_core *c)
+static bool remove_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
-    struct batch *b = GL_NEW(c->out->arena, struct batch);
-    struct gl_leaving **in = GL_NEW_ARRAY(c->out->arena, struct gl_leaving *, p->jobs_n_now);
+    struct pending_tx *b = GL_NEW(c->out->arena, struct pending_tx);
+    struct gl_trim_job **in = GL_NEW_ARRAY(c->out->arena, struct gl_trim_job *, p->jobs_n_now);
     size_t n = 0;
     uint64_t call;
 
     GL_ASSERT(!p->is_part);
     for (size_t i = 0; i < p->jobs_n_now && !(n > 0 && p->is_single); i++) {
-        struct gl_leaving *g = &p->jobs[i];
+        struct gl_trim_job *g = &p->jobs[i];
 
         if (!g->is_over && g->call == 0 && b->writes_n + g->ids.n + OWN_WRITES <= GL_TRIM_WRITES) {
             add_job(c, b, g);
@@ -235,29 +236,29 @@ static bool remove_some(struct gl_core *c)
 
 /* ---- answers ---- */
 
-static bool is_large(const struct gl_leaving *g)
+static bool is_large(const struct gl_trim_job *g)
 {
     GL_ASSERT(g->ids.n <= GL_TRIM_PAGE);
     return g->has_more || g->log_from + LOG_PAGE < g->r.last_seq;
 }
 
-static void stays_changed(struct gl_core *c, struct gl_leaving *g)
+static void keep_changed(struct gl_core *c, struct gl_trim_job *g)
 {
-    gl_ended_stays(c, g, GL_R_JOB_OWNER_ALIVE, "%s",
-                   g->owner.n > 0
-                       ? "the node that owns the job may still be running: cancel the job first, "
-                         "or try again when that node is gone"
-                       : "the job was changed at the same time: try again");
+    gl_ended_keep(c, g, GL_R_JOB_OWNER_ALIVE, "%s",
+                  g->owner.n > 0
+                      ? "the node that owns the job may still be running: cancel the job first, "
+                        "or try again when that node is gone"
+                      : "the job was changed at the same time: try again");
 }
 
 /* A transaction of a large job was answered. True: list the next page of what belongs to it. */
-static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
+static bool on_part_removed(struct gl_core *c, struct gl_trim_job *g, int64_t code)
 {
     GL_ASSERT(gl_pass(c)->is_part);
     GL_ASSERT(g->call == 0);
     GL_ASSERT(!g->is_over);
     if (code == GL_E_CONFLICT) {
-        stays_changed(c, g);
+        keep_changed(c, g);
     } else if (code == 0 && !g->is_headless) {
         g->is_headless = true;
         g->r.ended_at = GL_ENDED_BEGUN;
@@ -269,7 +270,7 @@ static bool part_has_gone(struct gl_core *c, struct gl_leaving *g, int64_t code)
 
 /* A transaction was answered. A refused one is repeated with one job at a time, which shows the job
  * it was refused for; that one is kept. */
-static void settle(struct gl_core *c, struct gl_leaving *g, int64_t code)
+static void on_job_answered(struct gl_core *c, struct gl_trim_job *g, int64_t code)
 {
     GL_ASSERT(!gl_pass(c)->is_part);
     GL_ASSERT(g->call == 0);
@@ -277,28 +278,28 @@ static void settle(struct gl_core *c, struct gl_leaving *g, int64_t code)
     if (code == 0) {
         g->is_over = g->is_removed = true;
     } else if (code == GL_E_CONFLICT && gl_pass(c)->is_single) {
-        stays_changed(c, g);
+        keep_changed(c, g);
     }
 }
 
 void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
-    struct gl_leaving *large = NULL;
+    struct gl_trim_job *large = NULL;
     int64_t code = ev->answer.code;
 
     GL_ASSERT(p->stage == GL_STAGE_DROP);
     GL_ASSERT(GL_IMPLIES(p->is_part, p->calls_n == 1));
     for (size_t i = 0; i < p->jobs_n_now; i++) {
-        struct gl_leaving *g = &p->jobs[i];
+        struct gl_trim_job *g = &p->jobs[i];
 
         if (g->call != ev->answer.number) {
             continue;
         }
         g->call = 0;
         if (!p->is_part) {
-            settle(c, g, code);
-        } else if (part_has_gone(c, g, code)) {
+            on_job_answered(c, g, code);
+        } else if (on_part_removed(c, g, code)) {
             large = g;
         }
     }
@@ -306,11 +307,11 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
         GL_MARK(c->trace, "trim.conflict");
         p->has_conflict = true;
     }
-    if (!gl_retention_are_through(c, ev)) {
+    if (!gl_retention_all_answered(c, ev)) {
         return;
     }
     if (large != NULL) { /* its next page; the other jobs of the batch wait */
-        gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
+        gl_retention_enter(c, GL_STAGE_BELONGINGS, 0);
         gl_ended_list(c, large);
     } else {
         p->is_single = p->is_single || p->has_conflict;
@@ -319,18 +320,18 @@ void gl_drop_on_done(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* A retry may have been submitted since the jobs were read. */
-static void leave_pinned(struct gl_core *c)
+static void keep_pinned(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->stage == GL_STAGE_DROP);
     GL_ASSERT(p->calls_n == 0);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
-        struct gl_leaving *g = &p->jobs[i];
+        struct gl_trim_job *g = &p->jobs[i];
 
         if (!g->is_over && !g->is_headless && gl_pins_have(c, g->id)) {
             GL_MARK(c->trace, "trim.is_pinned");
-            gl_ended_stays(c, g, GL_R_JOB_RETRIED, "job %.*s is being retried", GL_STR_ARG(g->id));
+            gl_ended_keep(c, g, GL_R_JOB_RETRIED, "job %.*s is being retried", GL_STR_ARG(g->id));
         }
     }
 }
@@ -341,18 +342,18 @@ void gl_drop_next(struct gl_core *c)
 
     GL_ASSERT(p->jobs_n_now > 0);
     GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
-    gl_retention_stage(c, GL_STAGE_DROP, 0);
+    gl_retention_enter(c, GL_STAGE_DROP, 0);
     p->has_conflict = p->is_part = false;
-    leave_pinned(c);
+    keep_pinned(c);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         if (!p->jobs[i].is_over && is_large(&p->jobs[i])) { /* one large job at a time */
             remove_part(c, &p->jobs[i]);
             return;
         }
     }
-    while (p->calls_n < GL_TRIM_FLYING && remove_some(c)) {
+    while (p->calls_n < GL_TRIM_IN_FLIGHT && remove_next(c)) {
     }
-    GL_ASSERT(p->calls_n <= GL_TRIM_FLYING);
+    GL_ASSERT(p->calls_n <= GL_TRIM_IN_FLIGHT);
     if (p->calls_n == 0) {
         remove_files(c);
     }

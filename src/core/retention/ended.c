@@ -15,7 +15,7 @@
 #include "core/cluster/membership.h"
 #include "core/retention/parts.h"
 
-enum { ALIKE_MAX = 32 }; /* ids that differ in their last character only */
+enum { SIMILAR_IDS_MAX = 32 }; /* ids that differ in their last character only */
 
 #define F(member, type) GL_FIELD(gl_job_record, member, type, 0, "")
 
@@ -35,13 +35,13 @@ static const struct gl_field leaving_fields[] = {
 };
 #undef F
 
-const struct gl_schema gl_leaving_schema = {.name = "job",
-                                            .bytes = sizeof(struct gl_job_record),
-                                            .fields = leaving_fields,
-                                            .fields_n = GL_COUNT(leaving_fields)};
+const struct gl_schema gl_trim_job_schema = {.name = "job",
+                                             .bytes = sizeof(struct gl_job_record),
+                                             .fields = leaving_fields,
+                                             .fields_n = GL_COUNT(leaving_fields)};
 
 static const struct gl_core_view job_view = {
-    .type = GL_VIEW_MEMBERS, .schema = &gl_job_schema, .members = &gl_leaving_schema};
+    .type = GL_VIEW_MEMBERS, .schema = &gl_job_schema, .members = &gl_trim_job_schema};
 
 struct naming { /* a record that names a job: run, dedupe, request */
     gl_str job_id;
@@ -55,7 +55,7 @@ static const struct gl_schema naming_schema = {
 static const struct gl_core_view naming_view = {
     .type = GL_VIEW_MEMBERS, .schema = &naming_schema, .members = &naming_schema};
 
-void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
+void gl_ended_keep(struct gl_core *c, struct gl_trim_job *g, int reason, const char *fmt, ...)
 {
     char text[GL_WHY_BYTES];
     va_list args;
@@ -125,7 +125,7 @@ void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(ev->type == GL_EV_SUBMIT);
     GL_ASSERT(ev->job.n == GL_ULID_BYTES);
     if (r->pass.chore == GL_CHORE_FLOWS) {
-        gl_retention_add(&r->pass, &r->pass.used, ev->submit.flow_hash);
+        gl_retention_add_text(&r->pass, &r->pass.used, ev->submit.flow_hash);
     }
     if (ev->submit.retry_of.n != GL_ULID_BYTES) {
         return;
@@ -146,7 +146,7 @@ static const struct {
              {"message", false, true}, {"body", false, true},   {"deadletter", false, true},
              {"patch", false, true}};
 
-const char *gl_ended_kind(const struct gl_leaving *g)
+const char *gl_ended_kind(const struct gl_trim_job *g)
 {
     GL_ASSERT(g->kind < GL_COUNT(kinds));
     return kinds[g->kind].kind;
@@ -158,7 +158,7 @@ bool gl_ended_has_kind(uint32_t kind)
 }
 
 /* The next kind that the job may have; GL_COUNT(kinds): there is none. */
-static uint32_t kind_after(const struct gl_leaving *g)
+static uint32_t kind_after(const struct gl_trim_job *g)
 {
     uint32_t next = g->kind + 1;
 
@@ -170,7 +170,7 @@ static uint32_t kind_after(const struct gl_leaving *g)
     return next;
 }
 
-void gl_ended_list(struct gl_core *c, struct gl_leaving *g)
+void gl_ended_list(struct gl_core *c, struct gl_trim_job *g)
 {
     struct gl_listing page = {
         .kind = gl_str_of(gl_ended_kind(g)),
@@ -188,7 +188,7 @@ void gl_ended_list(struct gl_core *c, struct gl_leaving *g)
     gl_pass(c)->calls_n++;
 }
 
-static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_event *ev)
+static void on_retries(struct gl_core *c, struct gl_trim_job *g, const struct gl_event *ev)
 {
     const struct gl_event_entry *retries = ev->answer.entries.items;
 
@@ -197,15 +197,15 @@ static void on_retries(struct gl_core *c, struct gl_leaving *g, const struct gl_
     GL_ASSERT(!g->is_over);
     if (ev->answer.entries.n > 0 && !GL_PLANT(83)) { /* planted: retries are ignored */
         GL_MARK(c->trace, "trim.is_retried");
-        gl_ended_stays(c, g, GL_R_JOB_RETRIED,
-                       "job %.*s is needed by job %.*s, which retries it and has not ended",
-                       GL_STR_ARG(g->id), GL_STR_ARG(retries[0].id));
+        gl_ended_keep(c, g, GL_R_JOB_RETRIED,
+                      "job %.*s is needed by job %.*s, which retries it and has not ended",
+                      GL_STR_ARG(g->id), GL_STR_ARG(retries[0].id));
     } else {
         gl_ended_list(c, g);
     }
 }
 
-static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_event *ev)
+static void on_listed(struct gl_core *c, struct gl_trim_job *g, const struct gl_event *ev)
 {
     struct gl_arena *a = &gl_pass(c)->arena;
     gl_str *copies = GL_NEW_ARRAY(a, gl_str, ev->answer.names.n + 1);
@@ -231,7 +231,7 @@ static void on_listed(struct gl_core *c, struct gl_leaving *g, const struct gl_e
 void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
-    struct gl_leaving *g = NULL;
+    struct gl_trim_job *g = NULL;
 
     GL_ASSERT(p->stage == GL_STAGE_BELONGINGS);
     for (size_t i = 0; i < p->jobs_n_now && g == NULL; i++) {
@@ -244,9 +244,9 @@ void gl_ended_on_belongings(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(p->calls_n > 0);
     GL_ASSERT(!g->is_over);
     if (ev->answer.names.n > GL_TRIM_PAGE) {
-        gl_ended_stays(c, g, GL_E_DAMAGED, "%s", gl_err_text(GL_E_DAMAGED));
+        gl_ended_keep(c, g, GL_E_DAMAGED, "%s", gl_err_text(GL_E_DAMAGED));
     } else if (ev->answer.code != 0) {
-        gl_ended_stays(c, g, (int)ev->answer.code, "%.*s", GL_STR_ARG(ev->answer.why));
+        gl_ended_keep(c, g, (int)ev->answer.code, "%.*s", GL_STR_ARG(ev->answer.why));
     } else if (g->is_retried) {
         on_retries(c, g, ev);
     } else {
@@ -262,9 +262,9 @@ static void find_belongings(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->jobs_n_now > 0);
-    gl_retention_stage(c, GL_STAGE_BELONGINGS, 0);
+    gl_retention_enter(c, GL_STAGE_BELONGINGS, 0);
     for (size_t i = 0; i < p->jobs_n_now; i++) {
-        struct gl_leaving *g = &p->jobs[i];
+        struct gl_trim_job *g = &p->jobs[i];
         struct gl_range range = {
             .index = gl_str_fmt(c->out->arena, "retry/%.*s", GL_STR_ARG(g->id)),
             .score_min = INT64_MIN,
@@ -291,7 +291,7 @@ enum { NAMES = 4 };
 
 /* The records of the names that a job has: their keys, and where to put the revision of a record
  * that names this job. Asked twice, before the call and after the answer, with the same result. */
-static size_t names_of(const struct gl_core *c, struct gl_leaving *g,
+static size_t names_of(const struct gl_core *c, struct gl_trim_job *g,
                        struct gl_key keys[static NAMES], uint64_t *revs[static NAMES])
 {
     const struct {
@@ -319,10 +319,10 @@ static size_t names_of(const struct gl_core *c, struct gl_leaving *g,
 
 static bool names_job(struct gl_core *c, const struct gl_event_record *r, gl_str job)
 {
-    struct naming said;
+    struct naming name;
 
-    return r->rev != 0 && gl_retention_read(c->out->arena, &naming_schema, r->value, &said) &&
-           gl_str_eq(said.job_id, job);
+    return r->rev != 0 && gl_retention_read(c->out->arena, &naming_schema, r->value, &name) &&
+           gl_str_eq(name.job_id, job);
 }
 
 void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
@@ -337,11 +337,11 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
     for (size_t i = 0; i < p->jobs_n_now; i++) {
         names_n += names_of(c, &p->jobs[i], keys, revs);
     }
-    if (!gl_retention_fits(c, ev->answer.records.n == names_n)) {
+    if (!gl_retention_check(c, ev->answer.records.n == names_n)) {
         return;
     }
     for (size_t i = 0; i < p->jobs_n_now; i++) {
-        struct gl_leaving *g = &p->jobs[i];
+        struct gl_trim_job *g = &p->jobs[i];
         size_t n = names_of(c, g, keys, revs);
 
         for (size_t k = 0; k < n; k++, r++) {
@@ -380,12 +380,12 @@ static void get_names(struct gl_core *c)
 /* ---- the jobs themselves ---- */
 
 /* A node has the job in memory, and may write it at any time. */
-static bool is_in_memory(const struct gl_core *c, const struct gl_leaving *g, gl_str owner)
+static bool is_in_memory(const struct gl_core *c, const struct gl_trim_job *g, gl_str owner)
 {
     return gl_core_owns(c, g->id) || gl_membership_lives(c, owner);
 }
 
-static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
+static void note_owner(struct gl_core *c, struct gl_trim_job *g, const struct gl_event_record *r)
 {
     GL_ASSERT(g->is_damaged || g->is_doubtful);
     GL_ASSERT(g->owner.n == 0);
@@ -394,39 +394,39 @@ static void note_owner(struct gl_core *c, struct gl_leaving *g, const struct gl_
     }
 }
 
-static void stays_alive(struct gl_core *c, struct gl_leaving *g)
+static void keep_alive_job(struct gl_core *c, struct gl_trim_job *g)
 {
     GL_ASSERT(!gl_job_status_is_terminal(g->r.status));
-    gl_ended_stays(c, g, GL_R_JOB_NOT_ENDED, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
-                   gl_job_status_words[g->r.status]);
+    gl_ended_keep(c, g, GL_R_JOB_NOT_ENDED, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
+                  gl_job_status_words[g->r.status]);
 }
 
 void gl_ended_on_flow(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *flow = ev->answer.records.items;
-    struct gl_leaving *g = &gl_pass(c)->jobs[0];
+    struct gl_trim_job *g = &gl_pass(c)->jobs[0];
 
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_FLOW);
     GL_ASSERT(gl_pass(c)->is_removal);
     GL_ASSERT(gl_pass(c)->jobs_n_now == 1);
     GL_ASSERT(g->is_doubtful);
-    if (!gl_retention_fits(c, ev->answer.records.n == 1)) {
+    if (!gl_retention_check(c, ev->answer.records.n == 1)) {
         return;
     }
     if (flow->rev == 0 || flow->damaged) {
         GL_MARK(c->trace, "trim.damaged_flow");
         g->is_damaged = true;
     } else {
-        stays_alive(c, g);
+        keep_alive_job(c, g);
     }
     get_names(c);
 }
 
 /* Read what can be read of the record; strings live in the pass's arena. */
-static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
+static bool read_job(struct gl_core *c, struct gl_trim_job *g, gl_str value)
 {
     struct gl_job_record r;
-    bool is_readable = gl_retention_read(&gl_pass(c)->arena, &gl_leaving_schema, value, &r);
+    bool is_readable = gl_retention_read(&gl_pass(c)->arena, &gl_trim_job_schema, value, &r);
 
     if (is_readable) {
         g->r = r;
@@ -438,7 +438,7 @@ static bool read_job(struct gl_core *c, struct gl_leaving *g, gl_str value)
 }
 
 /* Decide from the job's record whether it may be removed. */
-static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_event_record *r)
+static void decide(struct gl_core *c, struct gl_trim_job *g, const struct gl_event_record *r)
 {
     gl_ms listed_at = g->r.ended_at;
     bool is_asked = gl_pass(c)->is_removal, is_held = is_in_memory(c, g, r->owner);
@@ -460,13 +460,13 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
         g->is_damaged = true;
         note_owner(c, g, r);
     } else if (!is_readable) {
-        gl_ended_stays(c, g, GL_R_JOB_DAMAGED, "the record of job %.*s is damaged",
-                       GL_STR_ARG(g->id));
+        gl_ended_keep(c, g, GL_R_JOB_DAMAGED, "the record of job %.*s is damaged",
+                      GL_STR_ARG(g->id));
     } else if (is_asked && !has_ended && !is_held) { /* ask for its flow */
         g->is_doubtful = true;
         note_owner(c, g, r);
     } else if (!has_ended) {
-        stays_alive(c, g);
+        keep_alive_job(c, g);
     }
     g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its score in the index */
     GL_ASSERT(g->rev != 0);
@@ -477,7 +477,7 @@ static void look_at(struct gl_core *c, struct gl_leaving *g, const struct gl_eve
 void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *e = ev->answer.entries.items;
-    struct gl_leaving *g = &gl_pass(c)->jobs[0];
+    struct gl_trim_job *g = &gl_pass(c)->jobs[0];
     bool is_begun = false;
 
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_BEGUN);
@@ -490,7 +490,7 @@ void gl_ended_on_begun(struct gl_core *c, const struct gl_event *ev)
     if (is_begun) {
         GL_MARK(c->trace, "trim.begun_again");
     } else {
-        gl_ended_stays(c, g, GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(g->id));
+        gl_ended_keep(c, g, GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(g->id));
     }
     g->r.ended_at = GL_ENDED_BEGUN;
     get_names(c);
@@ -510,7 +510,7 @@ static void find_begun(struct gl_core *c)
                                          .score_max = GL_ENDED_BEGUN,
                                          .after_score = GL_ENDED_BEGUN,
                                          .after_id = {.p = id.p, .n = id.n - 1},
-                                         .limit = ALIKE_MAX});
+                                         .limit = SIMILAR_IDS_MAX});
 }
 
 void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
@@ -521,11 +521,11 @@ void gl_ended_on_jobs(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(p->stage == GL_STAGE_JOBS);
     GL_ASSERT(p->jobs_n_now > 0);
     GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
-    if (!gl_retention_fits(c, ev->answer.records.n == p->jobs_n_now)) {
+    if (!gl_retention_check(c, ev->answer.records.n == p->jobs_n_now)) {
         return;
     }
     for (size_t i = 0; i < p->jobs_n_now; i++) {
-        look_at(c, &p->jobs[i], &all[i]);
+        decide(c, &p->jobs[i], &all[i]);
     }
     if (p->is_removal && p->jobs[0].is_headless) {
         find_begun(c);

@@ -29,7 +29,7 @@ enum {
     WAIT_MS = 100, /* until submissions in flight are looked at again */
     BLOB_AGE_MS = 60 * 60 * 1000,
     FLOWS_BYTES = 4 << 20, /* of flows read at a time: they may be large */
-    FLYING = 4,            /* records condemned at a time */
+    CONDEMNED_AT_ONCE = 4, /* records condemned at a time */
     REMOVED_AT_ONCE = 100,
     HEADS_READ = 50,
     PIECES_MAX = GL_BLOB_BYTES_MAX / GL_GC_PIECE_BYTES,
@@ -82,15 +82,15 @@ static bool is_used(struct gl_core *c, gl_str id)
 }
 
 /* The next one, from `at` on, that we have condemned and that is used, or is not; NULL: none. */
-static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
+static struct gl_candidate *next_condemned(struct gl_core *c, bool is_to_be_used)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->is_second_look);
-    GL_ASSERT(p->at <= p->doomed_n);
-    for (; p->at < p->doomed_n; p->at++) {
-        if (p->doomed[p->at].is_ours && is_used(c, p->doomed[p->at].id) == is_to_be_used) {
-            return &p->doomed[p->at];
+    GL_ASSERT(p->at <= p->candidates_n);
+    for (; p->at < p->candidates_n; p->at++) {
+        if (p->candidates[p->at].is_ours && is_used(c, p->candidates[p->at].id) == is_to_be_used) {
+            return &p->candidates[p->at];
         }
     }
     return NULL;
@@ -100,7 +100,7 @@ static struct gl_doomed *next_of_ours(struct gl_core *c, bool is_to_be_used)
 
 /* Still condemned by this sweep: the token is a new one for each, so that what an earlier sweep of
  * ours has condemned is not taken for it. */
-static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed *d)
+static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_candidate *d)
 {
     GL_ASSERT(d->is_ours);
     GL_ASSERT(gl_pass(c)->token > 0);
@@ -113,7 +113,7 @@ static struct gl_guard guard_condemned(struct gl_core *c, const struct gl_doomed
 }
 
 /* Move the record to state `rev`, if it is still as `seen` says. */
-static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct gl_guard *seen,
+static uint64_t stamp(struct gl_core *c, const struct gl_candidate *d, const struct gl_guard *seen,
                       enum gl_gc_state rev)
 {
     bool is_owned = rev != GL_GC_WHOLE;
@@ -140,18 +140,18 @@ static uint64_t stamp(struct gl_core *c, const struct gl_doomed *d, const struct
 static void spare_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
-    struct gl_doomed *d = next_of_ours(c, true);
+    struct gl_candidate *d = next_condemned(c, true);
     struct gl_guard guard;
 
     if (d == NULL) {
         gl_chores_next(c);
         return;
     }
-    GL_ASSERT(p->at < p->doomed_n);
+    GL_ASSERT(p->at < p->candidates_n);
     GL_MARK(c->trace, sweep(c)->is_spared);
     p->at++;
     guard = guard_condemned(c, d);
-    gl_retention_stage(
+    gl_retention_enter(
         c, GL_STAGE_SPARE,
         stamp(c, d, &guard, !is_of_blobs(c) || d->was_whole ? GL_GC_WHOLE : GL_GC_PARTIAL));
 }
@@ -166,7 +166,7 @@ void gl_garbage_on_spared(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- removing: still unused ---- */
 
-static void add_removal(struct gl_core *c, const struct gl_doomed *d, struct gl_write *writes,
+static void add_removal(struct gl_core *c, const struct gl_candidate *d, struct gl_write *writes,
                         size_t *writes_n)
 {
     gl_str kind = gl_str_of(sweep(c)->kind);
@@ -190,19 +190,19 @@ static void remove_next(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_guard guards[GL_TRIM_WRITES];
     struct gl_write writes[GL_TRIM_WRITES];
-    struct gl_doomed *going[REMOVED_AT_ONCE];
+    struct gl_candidate *going[REMOVED_AT_ONCE];
     size_t n = 0, writes_n = 0;
     uint64_t call;
 
     GL_ASSERT(c->shared);
     GL_ASSERT(p->batch > 0);
-    if (next_of_ours(c, false) == NULL) { /* all removed: now spare the used ones */
+    if (next_condemned(c, false) == NULL) { /* all removed: now spare the used ones */
         p->at = 0;
         spare_next(c);
         return;
     }
-    for (size_t i = p->at; i < p->doomed_n && n < p->batch && n < REMOVED_AT_ONCE; i++) {
-        struct gl_doomed *d = &p->doomed[i];
+    for (size_t i = p->at; i < p->candidates_n && n < p->batch && n < REMOVED_AT_ONCE; i++) {
+        struct gl_candidate *d = &p->candidates[i];
 
         if (d->is_ours && !is_used(c, d->id) && writes_n + 1 + d->pieces <= GL_TRIM_WRITES) {
             guards[n] = guard_condemned(c, d);
@@ -218,7 +218,7 @@ static void remove_next(struct gl_core *c)
     for (size_t i = 0; i < n; i++) {
         going[i]->call = call;
     }
-    gl_retention_stage(c, GL_STAGE_REMOVE, call);
+    gl_retention_enter(c, GL_STAGE_REMOVE, call);
 }
 
 static void count_removed(struct gl_core *c, size_t n)
@@ -240,14 +240,14 @@ static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
     size_t n = 0;
 
     GL_ASSERT(p->is_second_look);
-    GL_ASSERT(p->at <= p->doomed_n);
-    for (size_t i = p->at; i < p->doomed_n; i++) {
-        n += p->doomed[i].call == ev->answer.number;
+    GL_ASSERT(p->at <= p->candidates_n);
+    for (size_t i = p->at; i < p->candidates_n; i++) {
+        n += p->candidates[i].call == ev->answer.number;
     }
-    for (size_t i = p->at; i < p->doomed_n; i++) {
-        if (p->doomed[i].call == ev->answer.number) {
-            p->doomed[i].call = 0;
-            p->doomed[i].is_ours = is_refused && n > 1;
+    for (size_t i = p->at; i < p->candidates_n; i++) {
+        if (p->candidates[i].call == ev->answer.number) {
+            p->candidates[i].call = 0;
+            p->candidates[i].is_ours = is_refused && n > 1;
         }
     }
     if (is_refused && n > 1) {
@@ -262,28 +262,28 @@ static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- condemning ---- */
 
-static void look(struct gl_core *c);
+static void begin_marking(struct gl_core *c);
 
-static void look_again(struct gl_core *c)
+static void mark_again(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(!p->is_second_look);
-    GL_ASSERT(p->at == p->doomed_n);
+    GL_ASSERT(p->at == p->candidates_n);
     GL_ASSERT(p->calls_n == 0);
     p->at = 0;
     p->is_second_look = true;
-    for (size_t i = 0; i < p->doomed_n; i++) {
-        if (!p->doomed[i].is_ours) {
+    for (size_t i = 0; i < p->candidates_n; i++) {
+        if (!p->candidates[i].is_ours) {
             continue;
         }
-        (GL_PLANT(80) ? gl_garbage_looked : look)(c); /* planted: no second look */
+        (GL_PLANT(80) ? gl_garbage_marked : begin_marking)(c); /* planted: no second look */
         return;
     }
     gl_chores_next(c);
 }
 
-static void condemn(struct gl_core *c, struct gl_doomed *d)
+static void condemn(struct gl_core *c, struct gl_candidate *d)
 {
     struct gl_guard seen = {.type = GL_GUARD_OWNED,
                             .kind = gl_str_of(sweep(c)->kind),
@@ -293,7 +293,7 @@ static void condemn(struct gl_core *c, struct gl_doomed *d)
                             .token = d->token};
 
     GL_ASSERT(d->rev != 0);
-    GL_ASSERT(gl_pass(c)->calls_n < FLYING);
+    GL_ASSERT(gl_pass(c)->calls_n < CONDEMNED_AT_ONCE);
     if (!is_of_blobs(c)) {
         seen.type = GL_GUARD_AT;
     }
@@ -307,21 +307,21 @@ static void get_heads(struct gl_core *c);
 static void condemn_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
-    size_t until = is_of_blobs(c) ? p->batch : p->doomed_n;
+    size_t until = is_of_blobs(c) ? p->batch : p->candidates_n;
 
     GL_ASSERT(!p->is_second_look);
-    GL_ASSERT(p->at <= until && until <= p->doomed_n);
-    gl_retention_stage(c, GL_STAGE_CONDEMN, 0);
-    for (; p->at < until && p->calls_n < FLYING; p->at++) {
-        if (p->doomed[p->at].rev != 0) {
-            condemn(c, &p->doomed[p->at]);
+    GL_ASSERT(p->at <= until && until <= p->candidates_n);
+    gl_retention_enter(c, GL_STAGE_CONDEMN, 0);
+    for (; p->at < until && p->calls_n < CONDEMNED_AT_ONCE; p->at++) {
+        if (p->candidates[p->at].rev != 0) {
+            condemn(c, &p->candidates[p->at]);
         }
     }
-    GL_ASSERT(p->at == until || p->calls_n == FLYING);
-    if (p->calls_n == 0 && p->at < p->doomed_n) {
+    GL_ASSERT(p->at == until || p->calls_n == CONDEMNED_AT_ONCE);
+    if (p->calls_n == 0 && p->at < p->candidates_n) {
         get_heads(c);
     } else if (p->calls_n == 0) {
-        look_again(c);
+        mark_again(c);
     }
 }
 
@@ -332,19 +332,19 @@ void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->stage == GL_STAGE_CONDEMN);
     GL_ASSERT(p->calls_n > 0);
-    for (size_t i = 0; i < p->doomed_n; i++) {
-        if (p->doomed[i].call == ev->answer.number) {
-            p->doomed[i].call = 0;
-            p->doomed[i].is_ours = ev->answer.code == 0;
+    for (size_t i = 0; i < p->candidates_n; i++) {
+        if (p->candidates[i].call == ev->answer.number) {
+            p->candidates[i].call = 0;
+            p->candidates[i].is_ours = ev->answer.code == 0;
         }
     }
-    if (gl_retention_are_through(c, ev)) {
+    if (gl_retention_all_answered(c, ev)) {
         condemn_next(c);
     }
 }
 
 /* Read what must be known of a blob before it is condemned. False: it is kept. */
-static bool read_head(struct gl_core *c, struct gl_doomed *d, const struct gl_event_record *r)
+static bool read_head(struct gl_core *c, struct gl_candidate *d, const struct gl_event_record *r)
 {
     struct gl_arena *a = &gl_pass(c)->arena;
     struct gl_gc_blob head = {0};
@@ -377,17 +377,17 @@ void gl_garbage_on_heads(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->stage == GL_STAGE_HEADS);
     GL_ASSERT(!p->is_second_look);
-    GL_ASSERT(p->at <= p->doomed_n);
-    if (!gl_retention_fits(c, ev->answer.records.n <= p->doomed_n - p->at)) {
+    GL_ASSERT(p->at <= p->candidates_n);
+    if (!gl_retention_check(c, ev->answer.records.n <= p->candidates_n - p->at)) {
         return;
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
-        struct gl_doomed *d = &p->doomed[p->at + i];
+        struct gl_candidate *d = &p->candidates[p->at + i];
 
         d->rev = read_head(c, d, &heads[i]) ? d->rev : 0;
     }
     p->batch = p->at + ev->answer.records.n;
-    GL_ASSERT(p->batch <= p->doomed_n);
+    GL_ASSERT(p->batch <= p->candidates_n);
     condemn_next(c);
 }
 
@@ -398,9 +398,9 @@ static void get_heads(struct gl_core *c)
     size_t n = 0;
 
     GL_ASSERT(is_of_blobs(c));
-    GL_ASSERT(p->at < p->doomed_n);
-    for (size_t i = p->at; i < p->doomed_n && n < HEADS_READ; i++) {
-        keys[n++] = (struct gl_key){.kind = gl_str_of(sweep(c)->kind), .id = p->doomed[i].id};
+    GL_ASSERT(p->at < p->candidates_n);
+    for (size_t i = p->at; i < p->candidates_n && n < HEADS_READ; i++) {
+        keys[n++] = (struct gl_key){.kind = gl_str_of(sweep(c)->kind), .id = p->candidates[i].id};
     }
     GL_ASSERT(n > 0 && n <= HEADS_READ);
     gl_retention_get(c, GL_STAGE_HEADS, keys, n, NULL);
@@ -412,7 +412,7 @@ static void begin_to_condemn(struct gl_core *c)
 
     GL_ASSERT(c->shared);
     GL_ASSERT(!p->is_second_look);
-    if (p->doomed_n == 0) {
+    if (p->candidates_n == 0) {
         gl_chores_next(c);
         return;
     }
@@ -461,20 +461,20 @@ static void remove_page(struct gl_core *c)
 
     GL_ASSERT(!c->shared);
     GL_ASSERT(!is_of_blobs(c));
-    GL_ASSERT(p->doomed_n > 0 && p->doomed_n <= GL_TRIM_PAGE);
-    for (size_t i = 0; i < p->doomed_n; i++) {
-        add_removal(c, &p->doomed[i], writes, &n);
+    GL_ASSERT(p->candidates_n > 0 && p->candidates_n <= GL_TRIM_PAGE);
+    for (size_t i = 0; i < p->candidates_n; i++) {
+        add_removal(c, &p->candidates[i], writes, &n);
     }
-    GL_ASSERT(n == p->doomed_n); /* a flow has no pieces */
+    GL_ASSERT(n == p->candidates_n); /* a flow has no pieces */
     GL_MARK(c->trace, "trim.flows");
-    gl_retention_stage(
+    gl_retention_enter(
         c, GL_STAGE_REMOVE,
         gl_component_commit(c, GL_COMPONENT_RETENTION, gl_retention_tx(c, guards, 0, writes, n)));
 }
 
-static void page_is_through(struct gl_core *c)
+static void on_page_done(struct gl_core *c)
 {
-    GL_ASSERT(GL_IMPLIES(!c->shared, gl_pass(c)->doomed_n == 0));
+    GL_ASSERT(GL_IMPLIES(!c->shared, gl_pass(c)->candidates_n == 0));
     if (gl_pass(c)->after.n > 0) {
         list_candidates(c);
     } else if (c->shared) {
@@ -491,23 +491,23 @@ void gl_garbage_on_candidates(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->stage == GL_STAGE_CANDIDATES);
     GL_ASSERT(!p->is_second_look);
-    GL_ASSERT(GL_IMPLIES(!c->shared, p->doomed_n == 0));
-    if (!gl_retention_fits(c, ev->answer.records.n <= GL_TRIM_PAGE)) {
+    GL_ASSERT(GL_IMPLIES(!c->shared, p->candidates_n == 0));
+    if (!gl_retention_check(c, ev->answer.records.n <= GL_TRIM_PAGE)) {
         return;
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
         if (is_candidate(c, all[i].id)) {
-            gl_retention_doom(p, all[i].id)->rev = all[i].rev;
+            gl_retention_add_candidate(p, all[i].id)->rev = all[i].rev;
         }
     }
     gl_core_set(c, &p->after, ev->answer.next);
     if (p->after.n == 0 && !is_of_blobs(c)) {
-        gl_reserved_list(c, false);
+        gl_reserved_on_list(c, false);
     }
-    if (!c->shared && p->doomed_n > 0) {
+    if (!c->shared && p->candidates_n > 0) {
         remove_page(c);
     } else {
-        page_is_through(c);
+        on_page_done(c);
     }
 }
 
@@ -522,9 +522,9 @@ void gl_garbage_on_removed(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->answer.code != 0) { /* the guard on our session */
         gl_retention_fail(c, ev->answer.code, ev->answer.why);
     } else {
-        p->flows_n += p->doomed_n;
-        p->doomed_n = 0;
-        page_is_through(c);
+        p->flows_n += p->candidates_n;
+        p->candidates_n = 0;
+        on_page_done(c);
     }
 }
 
@@ -537,7 +537,7 @@ static void mark(struct gl_core *c)
     gl_retention_list(c, GL_STAGE_MARK, s->root, s->root_bytes, &s->view);
 }
 
-static void look(struct gl_core *c)
+static void begin_marking(struct gl_core *c)
 {
     GL_ASSERT(gl_pass(c)->after.n == 0);
     GL_ASSERT(gl_pass(c)->at == 0);
@@ -554,7 +554,7 @@ void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->stage == GL_STAGE_MARK);
     for (size_t i = 0; i < ev->answer.names.n; i++) {
-        gl_retention_add(p, &p->used, ev->answer.names.items[i]);
+        gl_retention_add_text(p, &p->used, ev->answer.names.items[i]);
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
         gl_reserved_note(c, &damaged[i]);
@@ -563,9 +563,9 @@ void gl_garbage_on_marks(struct gl_core *c, const struct gl_event *ev)
     if (p->after.n > 0) {
         mark(c);
     } else if (is_of_blobs(c)) {
-        gl_garbage_looked(c);
+        gl_garbage_marked(c);
     } else {
-        gl_reserved_settle(c);
+        gl_reserved_resolve(c);
     }
 }
 
@@ -595,7 +595,7 @@ void gl_garbage_on_files(struct gl_core *c, const struct gl_event *ev)
     gl_chores_next(c);
 }
 
-void gl_garbage_looked(struct gl_core *c)
+void gl_garbage_marked(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
@@ -609,7 +609,7 @@ void gl_garbage_looked(struct gl_core *c)
         remove_files(c);
     } else {
         if (!is_of_blobs(c)) {
-            gl_reserved_list(c, true);
+            gl_reserved_on_list(c, true);
         }
         list_candidates(c);
     }
@@ -619,7 +619,7 @@ void gl_garbage_looked(struct gl_core *c)
 
 /* Wait for submissions that were in flight when the sweep began: the store may not list their jobs
  * yet, and gl_retention_on_submit() was called before the sweep, so their flows are not marked. */
-void gl_garbage_wait(struct gl_core *c)
+void gl_garbage_wait_for_submissions(struct gl_core *c)
 {
     const struct gl_job *j;
 
@@ -632,19 +632,19 @@ void gl_garbage_wait(struct gl_core *c)
             return;
         }
     }
-    look(c);
+    begin_marking(c);
 }
 
 void gl_garbage_begin(struct gl_core *c)
 {
     GL_ASSERT(gl_map_count(&gl_pass(c)->used) == 0);
-    GL_ASSERT(gl_pass(c)->doomed_n == 0);
+    GL_ASSERT(gl_pass(c)->candidates_n == 0);
     GL_ASSERT(!gl_pass(c)->is_second_look);
     if (is_of_blobs(c)) {
-        look(c);
+        begin_marking(c);
         return;
     }
     gl_pass(c)->began_at = c->now; /* blobs need not wait: young ones are kept anyway */
-    gl_retention_stage(c, GL_STAGE_SUBMISSIONS, 0);
-    gl_garbage_wait(c);
+    gl_retention_enter(c, GL_STAGE_SUBMISSIONS, 0);
+    gl_garbage_wait_for_submissions(c);
 }

@@ -48,7 +48,7 @@ static const struct gl_core_view steps = {
 
 /* A listed thing, and the records it is compared with. */
 struct compared {
-    const struct gl_doomed *thing;
+    const struct gl_candidate *thing;
     const struct gl_event_record *job, *other;
 };
 
@@ -145,11 +145,11 @@ static const struct leftover {
 
 static const struct leftover *row(struct gl_core *c)
 {
-    GL_ASSERT(gl_left_has(gl_pass(c)->chore));
+    GL_ASSERT(gl_leftovers_handle(gl_pass(c)->chore));
     return &leftovers[gl_pass(c)->chore];
 }
 
-bool gl_left_has(uint8_t chore)
+bool gl_leftovers_handle(uint8_t chore)
 {
     GL_ASSERT(chore < GL_CHORE_COUNT);
     return leftovers[chore].goes != NULL;
@@ -157,12 +157,12 @@ bool gl_left_has(uint8_t chore)
 
 /* ---- the loop ---- */
 
-void gl_left_begin(struct gl_core *c)
+void gl_leftovers_begin(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
     const struct leftover *l = row(c);
 
-    p->doomed_n = p->at = 0;
+    p->candidates_n = p->at = 0;
     if (l->kind == NULL) {
         gl_retention_files(c, GL_STAGE_LEFT_LIST, l->lists, NULL, 0, c->retention.keep.work_ms);
     } else if (l->view != NULL) {
@@ -180,9 +180,9 @@ void gl_left_begin(struct gl_core *c)
 
 static void next_page(struct gl_core *c)
 {
-    GL_ASSERT(gl_pass(c)->at == gl_pass(c)->doomed_n);
+    GL_ASSERT(gl_pass(c)->at == gl_pass(c)->candidates_n);
     if (gl_pass(c)->after.n > 0 || gl_pass(c)->is_full) {
-        gl_left_begin(c);
+        gl_leftovers_begin(c);
     } else {
         gl_chores_next(c);
     }
@@ -197,10 +197,10 @@ static void remove_records(struct gl_core *c)
     gl_str kind = gl_str_of(row(c)->kind);
     size_t guards_n = 0, n = 0;
 
-    GL_ASSERT(p->at == p->doomed_n);
-    GL_ASSERT(p->doomed_n <= GL_TRIM_PAGE);
-    for (size_t i = 0; i < p->doomed_n; i++) {
-        const struct gl_doomed *d = &p->doomed[i];
+    GL_ASSERT(p->at == p->candidates_n);
+    GL_ASSERT(p->candidates_n <= GL_TRIM_PAGE);
+    for (size_t i = 0; i < p->candidates_n; i++) {
+        const struct gl_candidate *d = &p->candidates[i];
 
         if (!d->is_ours) {
             continue;
@@ -215,7 +215,7 @@ static void remove_records(struct gl_core *c)
                 .type = GL_WRITE_UNINDEX, .kind = inbox_index(c), .id = d->id, .score = d->score};
         }
     }
-    GL_ASSERT(n >= guards_n && n <= 2 * p->doomed_n);
+    GL_ASSERT(n >= guards_n && n <= 2 * p->candidates_n);
     if (n == 0) {
         next_page(c);
         return;
@@ -223,7 +223,7 @@ static void remove_records(struct gl_core *c)
     if (guards_n > 0) {
         GL_MARK(c->trace, "trim.rates");
     }
-    gl_retention_stage(c, GL_STAGE_LEFT_REMOVE,
+    gl_retention_enter(c, GL_STAGE_LEFT_REMOVE,
                        gl_component_commit(c, GL_COMPONENT_RETENTION,
                                            gl_retention_tx(c, guards, guards_n, writes, n)));
 }
@@ -231,14 +231,14 @@ static void remove_records(struct gl_core *c)
 static void remove_files(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
-    gl_str *names = GL_NEW_ARRAY(c->out->arena, gl_str, p->doomed_n + 1);
+    gl_str *names = GL_NEW_ARRAY(c->out->arena, gl_str, p->candidates_n + 1);
     size_t n = 0;
 
-    GL_ASSERT(p->at == p->doomed_n);
+    GL_ASSERT(p->at == p->candidates_n);
     GL_ASSERT(p->chore == GL_CHORE_ORPHANS || p->chore == GL_CHORE_WORK);
-    for (size_t i = 0; i < p->doomed_n; i++) {
-        if (p->doomed[i].is_ours) {
-            names[n++] = p->doomed[i].id;
+    for (size_t i = 0; i < p->candidates_n; i++) {
+        if (p->candidates[i].is_ours) {
+            names[n++] = p->candidates[i].id;
         }
     }
     if (n == 0) {
@@ -249,7 +249,7 @@ static void remove_files(struct gl_core *c)
 }
 
 /* The keys of the records to compare one with. */
-static void add_keys(struct gl_core *c, const struct gl_doomed *d, struct gl_key *keys)
+static void add_keys(struct gl_core *c, const struct gl_candidate *d, struct gl_key *keys)
 {
     const struct leftover *l = row(c);
     gl_str rest, step = {0}, job = gl_str_cut(d->id, '/', &rest);
@@ -275,23 +275,23 @@ static void check_next(struct gl_core *c)
     struct gl_key keys[2 * PAGE];
     size_t at_once = p->chore == GL_CHORE_WORK ? STEPS_READ : PAGE;
 
-    GL_ASSERT(p->at <= p->doomed_n);
+    GL_ASSERT(p->at <= p->candidates_n);
     GL_ASSERT(l->keys_n <= 2); /* or `keys` is too short */
-    if (p->at == p->doomed_n) {
+    if (p->at == p->candidates_n) {
         (l->kind != NULL ? remove_records : remove_files)(c);
         return;
     }
-    for (p->batch = p->at; p->batch < p->doomed_n && p->batch < p->at + at_once; p->batch++) {
+    for (p->batch = p->at; p->batch < p->candidates_n && p->batch < p->at + at_once; p->batch++) {
         if (l->keys_n > 0) {
-            add_keys(c, &p->doomed[p->batch], keys + (p->batch - p->at) * l->keys_n);
+            add_keys(c, &p->candidates[p->batch], keys + (p->batch - p->at) * l->keys_n);
         } else {
-            struct compared x = {.thing = &p->doomed[p->batch]};
+            struct compared x = {.thing = &p->candidates[p->batch]};
 
-            p->doomed[p->batch].is_ours = l->goes(c, &x);
+            p->candidates[p->batch].is_ours = l->goes(c, &x);
         }
     }
     GL_ASSERT(p->batch > p->at && p->batch <= p->at + PAGE);
-    GL_ASSERT(p->batch <= p->doomed_n);
+    GL_ASSERT(p->batch <= p->candidates_n);
     if (l->keys_n > 0) {
         gl_retention_get(c, GL_STAGE_LEFT_CHECK, keys, (p->batch - p->at) * l->keys_n, l->seen);
     } else {
@@ -300,7 +300,7 @@ static void check_next(struct gl_core *c)
     }
 }
 
-void gl_left_on_list(struct gl_core *c, const struct gl_event *ev)
+void gl_leftovers_on_list(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_answer *a = &ev->answer;
@@ -308,53 +308,53 @@ void gl_left_on_list(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_entry *entries = a->entries.items;
 
     GL_ASSERT(p->stage == GL_STAGE_LEFT_LIST);
-    GL_ASSERT(p->doomed_n == 0);
+    GL_ASSERT(p->candidates_n == 0);
     GL_ASSERT(p->at == 0);
-    if (!gl_retention_fits(c, a->records.n + a->entries.n <= GL_TRIM_PAGE)) {
+    if (!gl_retention_check(c, a->records.n + a->entries.n <= GL_TRIM_PAGE)) {
         return;
     }
     for (size_t i = 0; i < a->records.n; i++) {
-        struct gl_doomed *d = gl_retention_doom(p, records[i].id);
+        struct gl_candidate *d = gl_retention_add_candidate(p, records[i].id);
 
         d->rev = records[i].rev;
         d->value = gl_str_dup(&p->arena, records[i].value);
     }
     for (size_t i = 0; i < a->entries.n; i++) {
-        gl_retention_doom(p, entries[i].id)->score = entries[i].score;
+        gl_retention_add_candidate(p, entries[i].id)->score = entries[i].score;
         p->after_score = entries[i].score;
     }
     for (size_t i = 0; i < a->names.n && row(c)->kind == NULL; i++) {
-        (void)gl_retention_doom(p, a->names.items[i]);
+        (void)gl_retention_add_candidate(p, a->names.items[i]);
     }
     /* The next page begins after this one, whatever of it is kept. */
     gl_core_set(c, &p->after, a->entries.n == PAGE ? entries[PAGE - 1].id : a->next);
     p->is_full = p->chore == GL_CHORE_WORK && a->names.n == GL_PAGE_MAX;
-    GL_ASSERT(p->doomed_n <= p->doomed_cap);
+    GL_ASSERT(p->candidates_n <= p->candidates_cap);
     check_next(c);
 }
 
-void gl_left_on_check(struct gl_core *c, const struct gl_event *ev)
+void gl_leftovers_on_check(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
     const struct gl_event_record *r = ev->answer.records.items;
     size_t keys_n = row(c)->keys_n;
 
     GL_ASSERT(p->stage == GL_STAGE_LEFT_CHECK);
-    GL_ASSERT(p->at < p->batch && p->batch <= p->doomed_n);
+    GL_ASSERT(p->at < p->batch && p->batch <= p->candidates_n);
     GL_ASSERT(keys_n > 0);
-    if (!gl_retention_fits(c, ev->answer.records.n == (p->batch - p->at) * keys_n)) {
+    if (!gl_retention_check(c, ev->answer.records.n == (p->batch - p->at) * keys_n)) {
         return;
     }
     for (; p->at < p->batch; p->at++, r += keys_n) {
         struct compared x = {
-            .thing = &p->doomed[p->at], .job = r, .other = keys_n == 2 ? r + 1 : NULL};
+            .thing = &p->candidates[p->at], .job = r, .other = keys_n == 2 ? r + 1 : NULL};
 
-        p->doomed[p->at].is_ours = row(c)->goes(c, &x);
+        p->candidates[p->at].is_ours = row(c)->goes(c, &x);
     }
     check_next(c);
 }
 
-void gl_left_on_removed(struct gl_core *c, const struct gl_event *ev)
+void gl_leftovers_on_removed(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
 

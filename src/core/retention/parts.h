@@ -1,12 +1,12 @@
 /* parts.h - what the files of this folder use of each other; nothing else includes it.
  *
  * A pass is one chain of calls and answers. Each function that makes a call ends with
- * gl_retention_stage(); the answer comes to the handler of that stage, which makes the next call,
+ * gl_retention_enter(); the answer comes to the handler of that stage, which makes the next call,
  * or finishes:
  *
- *   begin (retention.c) ─► page ─► gl_ended_begin() ─► gl_drop_next() ─► gl_retention_jobs_over()
- *         ─► page ... ─► gl_chores_begin() ─► gl_garbage_begin(), gl_left_begin() ...
- *         ─► gl_chores_next() ... ─► gl_retention_over()
+ *   begin (retention.c) ─► page ─► gl_ended_begin() ─► gl_drop_next() ─► gl_retention_batch_done()
+ *         ─► page ... ─► gl_chores_begin() ─► gl_garbage_begin(), gl_leftovers_begin() ...
+ *         ─► gl_chores_next() ... ─► gl_retention_finish()
  *
  * A handler may end the pass and begin the next one before it returns. So no function looks at the
  * pass after it has called one of these. */
@@ -46,27 +46,27 @@ static inline struct gl_retention_pass *gl_pass(struct gl_core *c)
 #define X(name, word, how, handler) void handler(struct gl_core *c, const struct gl_event *ev);
 GL_RETENTION_STAGES(X)
 #undef X
-void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask); /* copied */
+void gl_retention_enqueue(struct gl_core *c, const struct gl_clean *ask); /* copied */
 /* End the pass: answer the client, if one waits, and begin the next request. */
-void gl_retention_over(struct gl_core *c, int64_t code, gl_str why);
+void gl_retention_finish(struct gl_core *c, int64_t code, gl_str why);
 /* The same after a failure: what the pass left half done is looked for by the next one. */
 void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why);
 /* All jobs of the batch have been removed or kept. */
-void gl_retention_jobs_over(struct gl_core *c);
+void gl_retention_batch_done(struct gl_core *c);
 /* The answer says that a guard did not hold: another node was first. */
 bool gl_retention_is_refused(const struct gl_event *ev);
 /* One of several calls has been answered. True: it was the last, and none failed. False: others are
  * in flight, or the pass has ended. */
-bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev);
+bool gl_retention_all_answered(struct gl_core *c, const struct gl_event *ev);
 /* Fails the pass, and returns false, unless the answer has as many items as asked for. A recording
  * that is replayed may contain anything. */
-bool gl_retention_fits(struct gl_core *c, bool is_as_asked);
+bool gl_retention_check(struct gl_core *c, bool is_as_asked);
 
 /* Several calls may be under way in this stage; their numbers are kept elsewhere. */
 bool gl_retention_has_many(uint8_t stage);
 
 /* Enter a stage, with the call whose answer it waits for; 0 where it waits for none or several. */
-void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
+void gl_retention_enter(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
 /* Each makes a call and enters the stage. */
 void gl_retention_get(struct gl_core *c, enum gl_retention_stage stage, const struct gl_key *keys,
                       size_t n, const struct gl_core_view *view);
@@ -86,22 +86,22 @@ struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t
  * `a`. False: not readable. */
 bool gl_retention_read(struct gl_arena *a, const struct gl_schema *schema, gl_str value, void *ret);
 /* Add a copy of `text` to a set, unless it is empty or there already. */
-void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str text);
+void gl_retention_add_text(struct gl_retention_pass *p, struct gl_map *set, gl_str text);
 /* Make room for one more item in a list in the pass's arena. */
 void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size_t *cap,
                         size_t bytes);
 /* Add a candidate; the pointer is good until the next one is added. */
-struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id);
+struct gl_candidate *gl_retention_add_candidate(struct gl_retention_pass *p, gl_str id);
 extern const struct gl_core_view gl_view_stamps, gl_view_ids;
 
 /* ---- ended.c ---- */
 void gl_ended_begin(struct gl_core *c); /* p->jobs[..].id and .r.ended_at have been set */
 /* The next page of what belongs to it, and then gl_drop_next(). */
-void gl_ended_list(struct gl_core *c, struct gl_leaving *g);
-const char *gl_ended_kind(const struct gl_leaving *g);
+void gl_ended_list(struct gl_core *c, struct gl_trim_job *g);
+const char *gl_ended_kind(const struct gl_trim_job *g);
 bool gl_ended_has_kind(uint32_t kind);
 /* Keep the job, for this reason. For a client's removal of one job this is the answer. */
-void gl_ended_stays(struct gl_core *c, struct gl_leaving *g, int reason, const char *fmt, ...)
+void gl_ended_keep(struct gl_core *c, struct gl_trim_job *g, int reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* The job's submission is in flight: it may be committed, or not. */
 bool gl_ended_is_submitted(const struct gl_job *j);
@@ -109,11 +109,11 @@ bool gl_ended_is_submitted(const struct gl_job *j);
 void gl_pins_drop(struct gl_core *c, bool all);
 bool gl_pins_have(const struct gl_core *c, gl_str job);
 void gl_pins_add(struct gl_core *c, gl_str job, gl_str by);
-extern const struct gl_schema gl_leaving_schema; /* of struct gl_job_record */
+extern const struct gl_schema gl_trim_job_schema; /* of struct gl_job_record */
 
 /* ---- drop.c ---- */
 /* Commit the next transactions of the batch. After the last one, remove files and call
- * gl_retention_jobs_over(). */
+ * gl_retention_batch_done(). */
 void gl_drop_next(struct gl_core *c);
 
 /* ---- chores.c ---- */
@@ -125,15 +125,15 @@ void gl_chores_clear(struct gl_core *c); /* free the batch and what the chore ha
 
 /* ---- garbage.c ---- */
 void gl_garbage_begin(struct gl_core *c);
-void gl_garbage_wait(struct gl_core *c);   /* for submissions in flight, then mark */
-void gl_garbage_looked(struct gl_core *c); /* marking is complete */
+void gl_garbage_wait_for_submissions(struct gl_core *c); /* for submissions in flight, then mark */
+void gl_garbage_marked(struct gl_core *c);               /* marking is complete */
 
 /* ---- reserved.c: begin, note each job that cannot be read, then settle ---- */
 void gl_reserved_begin(struct gl_core *c);
 void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job);
-void gl_reserved_settle(struct gl_core *c); /* ends with gl_garbage_looked() */
+void gl_reserved_resolve(struct gl_core *c); /* ends with gl_garbage_marked() */
 /* The list of all flows begins, or has ended. */
-void gl_reserved_list(struct gl_core *c, bool is_begin);
+void gl_reserved_on_list(struct gl_core *c, bool is_begin);
 /* Asked for each flow of that list: is it reserved, or reserved from now on? */
 bool gl_reserved_has(struct gl_core *c, gl_str flow);
 void gl_reserved_done(struct gl_core *c);
@@ -141,8 +141,8 @@ struct gl_damaged_job *gl_reserved_add_job(struct gl_core *c, gl_str id);
 void gl_reserved_add_flow(struct gl_core *c, gl_str flow);
 
 /* ---- leftovers.c ---- */
-void gl_left_begin(struct gl_core *c);
-bool gl_left_has(uint8_t chore); /* leftovers.c handles this chore */
+void gl_leftovers_begin(struct gl_core *c);
+bool gl_leftovers_handle(uint8_t chore); /* leftovers.c handles this chore */
 
 /* ---- saved.c ---- */
 void gl_retention_save(const struct gl_core *c, struct gl_buf *out);

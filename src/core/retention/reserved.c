@@ -50,7 +50,7 @@ struct gl_damaged_job *gl_reserved_add_job(struct gl_core *c, gl_str id)
     return d;
 }
 
-static void note_unknown(struct gl_core *c, gl_str id)
+static void add_unknown(struct gl_core *c, gl_str id)
 {
     struct gl_damaged_job *d = gl_map_find(&c->retention.damaged, id);
 
@@ -63,7 +63,7 @@ static void note_unknown(struct gl_core *c, gl_str id)
 }
 
 /* Drop the jobs that the last scan has not found damaged, or all. */
-static void forget(struct gl_core *c, bool all)
+static void drop_damaged(struct gl_core *c, bool all)
 {
     struct gl_damaged_job *d;
 
@@ -90,8 +90,8 @@ void gl_reserved_note(struct gl_core *c, const struct gl_event_record *job)
     struct gl_job_record r = {0};
 
     GL_ASSERT(p->stage == GL_STAGE_MARK);
-    if (!gl_retention_read(c->out->arena, &gl_leaving_schema, job->value, &r) || !is_hex(r.flow)) {
-        note_unknown(c, job->id);
+    if (!gl_retention_read(c->out->arena, &gl_trim_job_schema, job->value, &r) || !is_hex(r.flow)) {
+        add_unknown(c, job->id);
         return;
     }
     p->suspects =
@@ -110,7 +110,7 @@ void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->stage == GL_STAGE_SUSPECTS);
     GL_ASSERT(p->suspects_n > 0);
-    if (!gl_retention_fits(c, ev->answer.records.n <= p->suspects_n)) {
+    if (!gl_retention_check(c, ev->answer.records.n <= p->suspects_n)) {
         return;
     }
     for (size_t i = 0; i < ev->answer.records.n; i++) {
@@ -118,15 +118,15 @@ void gl_reserved_on_flows(struct gl_core *c, const struct gl_event *ev)
 
         if (flows[i].rev > 0 && !GL_PLANT(85)) { /* planted: a damaged job names nothing */
             GL_MARK(c->trace, "trim.flow_of_damaged");
-            gl_retention_add(p, &p->used, s->flow);
+            gl_retention_add_text(p, &p->used, s->flow);
         } else {
-            note_unknown(c, s->job);
+            add_unknown(c, s->job);
         }
     }
-    gl_reserved_settle(c);
+    gl_reserved_resolve(c);
 }
 
-void gl_reserved_settle(struct gl_core *c)
+void gl_reserved_resolve(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_key keys[FLOWS_READ];
@@ -143,17 +143,17 @@ void gl_reserved_settle(struct gl_core *c)
         return;
     }
     GL_ASSERT(p->suspects_n == 0);
-    forget(c, false);
+    drop_damaged(c, false);
     if (gl_map_count(&c->retention.damaged) == 0) {
         free_texts(c, &c->retention.reserved);
         c->retention.reserve_all = false;
     }
-    gl_garbage_looked(c);
+    gl_garbage_marked(c);
 }
 
 /* ---- reserved flows ---- */
 
-void gl_reserved_list(struct gl_core *c, bool is_begin)
+void gl_reserved_on_list(struct gl_core *c, bool is_begin)
 {
     struct gl_retention_state *r = &c->retention;
 
@@ -193,7 +193,7 @@ bool gl_reserved_has(struct gl_core *c, gl_str flow)
 
 void gl_reserved_done(struct gl_core *c)
 {
-    forget(c, true);
+    drop_damaged(c, true);
     gl_map_done(&c->retention.damaged);
     free_texts(c, &c->retention.reserved);
     gl_map_done(&c->retention.reserved);

@@ -23,13 +23,13 @@ static bool is_bounded(const struct gl_core *c)
 }
 
 /* Nothing is configured or asked for: the pass only finishes what is partly removed. */
-static bool is_only_begun(const struct gl_core *c)
+static bool only_finishes(const struct gl_core *c)
 {
     return !c->retention.pass.is_asked && !is_bounded(c);
 }
 
 /* A client waits, or jobs end faster than small batches remove them: large batches, no pauses. */
-static bool is_in_a_hurry(const struct gl_core *c)
+static bool is_urgent(const struct gl_core *c)
 {
     const struct gl_retention_pass *p = &c->retention.pass;
 
@@ -58,7 +58,7 @@ void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)
     gl_map_init(&r->pass.used);
 }
 
-static void drop_ask(struct gl_core *c, struct gl_clean *ask)
+static void free_request(struct gl_core *c, struct gl_clean *ask)
 {
     GL_ASSERT(!gl_list_empty(&ask->link));
     gl_list_remove(&ask->link);
@@ -71,7 +71,7 @@ void gl_retention_done(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
 
     for (struct gl_link *l; (l = gl_list_first(&c->retention.asks)) != NULL;) {
-        drop_ask(c, GL_CONTAINER(l, struct gl_clean, link));
+        free_request(c, GL_CONTAINER(l, struct gl_clean, link));
     }
     gl_pins_drop(c, true);
     gl_reserved_done(c);
@@ -96,7 +96,7 @@ bool gl_retention_has_many(uint8_t stage)
     return stage == GL_STAGE_BELONGINGS || stage == GL_STAGE_DROP || stage == GL_STAGE_CONDEMN;
 }
 
-void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64_t call)
+void gl_retention_enter(struct gl_core *c, enum gl_retention_stage stage, uint64_t call)
 {
     struct gl_retention_pass *p = gl_pass(c);
     bool is_single = stage > GL_STAGE_SUBMISSIONS && !gl_retention_has_many(stage);
@@ -114,12 +114,12 @@ void gl_retention_stage(struct gl_core *c, enum gl_retention_stage stage, uint64
 void gl_retention_get(struct gl_core *c, enum gl_retention_stage stage, const struct gl_key *keys,
                       size_t n, const struct gl_core_view *view)
 {
-    gl_retention_stage(c, stage, gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, view));
+    gl_retention_enter(c, stage, gl_component_view(c, GL_COMPONENT_RETENTION, keys, n, view));
 }
 
 void gl_retention_range(struct gl_core *c, enum gl_retention_stage stage, struct gl_range range)
 {
-    gl_retention_stage(c, stage, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
+    gl_retention_enter(c, stage, gl_component_range(c, GL_COMPONENT_RETENTION, &range));
 }
 
 void gl_retention_list(struct gl_core *c, enum gl_retention_stage stage, const char *kind,
@@ -133,12 +133,12 @@ void gl_retention_list(struct gl_core *c, enum gl_retention_stage stage, const c
                                  .bytes_max = bytes_max};
 
     GL_ASSERT(GL_IMPLIES(bytes_max > 0, needs_values));
-    gl_retention_stage(c, stage, gl_component_list(c, GL_COMPONENT_RETENTION, &listing, view));
+    gl_retention_enter(c, stage, gl_component_list(c, GL_COMPONENT_RETENTION, &listing, view));
 }
 
 void gl_retention_measure(struct gl_core *c, enum gl_retention_stage stage)
 {
-    gl_retention_stage(c, stage, gl_component_measure(c, GL_COMPONENT_RETENTION));
+    gl_retention_enter(c, stage, gl_component_measure(c, GL_COMPONENT_RETENTION));
 }
 
 void gl_retention_files(struct gl_core *c, enum gl_retention_stage stage,
@@ -150,7 +150,7 @@ void gl_retention_files(struct gl_core *c, enum gl_retention_stage stage,
     GL_ASSERT(c->retention.has_files);
     GL_ASSERT(age_ms >= 0);
     GL_ASSERT(GL_IMPLIES(type == GL_FILES_REMOVE_JOBS || type == GL_FILES_REMOVE_WORK, n > 0));
-    gl_retention_stage(c, stage, gl_component_files(c, GL_COMPONENT_RETENTION, &files));
+    gl_retention_enter(c, stage, gl_component_files(c, GL_COMPONENT_RETENTION, &files));
 }
 
 struct gl_tx *gl_retention_tx(struct gl_core *c, struct gl_guard *guards, size_t guards_n,
@@ -173,7 +173,7 @@ bool gl_retention_read(struct gl_arena *a, const struct gl_schema *schema, gl_st
            gl_schema_read(schema, &j, gl_json_root(&j), false, a, ret, NULL) == 0;
 }
 
-void gl_retention_add(struct gl_retention_pass *p, struct gl_map *set, gl_str text)
+void gl_retention_add_text(struct gl_retention_pass *p, struct gl_map *set, gl_str text)
 {
     if (text.n > 0 && gl_map_find(set, text) == NULL) {
         gl_str *copy = GL_NEW(&p->arena, gl_str);
@@ -201,13 +201,14 @@ void *gl_retention_grow(struct gl_retention_pass *p, void *items, size_t n, size
     return more;
 }
 
-struct gl_doomed *gl_retention_doom(struct gl_retention_pass *p, gl_str id)
+struct gl_candidate *gl_retention_add_candidate(struct gl_retention_pass *p, gl_str id)
 {
     GL_ASSERT(p->stage == GL_STAGE_CANDIDATES || p->stage == GL_STAGE_LEFT_LIST);
-    p->doomed = gl_retention_grow(p, p->doomed, p->doomed_n, &p->doomed_cap, sizeof(*p->doomed));
-    GL_ASSERT(p->doomed_n < p->doomed_cap);
-    p->doomed[p->doomed_n] = (struct gl_doomed){.id = gl_str_dup(&p->arena, id)};
-    return &p->doomed[p->doomed_n++];
+    p->candidates = gl_retention_grow(p, p->candidates, p->candidates_n, &p->candidates_cap,
+                                      sizeof(*p->candidates));
+    GL_ASSERT(p->candidates_n < p->candidates_cap);
+    p->candidates[p->candidates_n] = (struct gl_candidate){.id = gl_str_dup(&p->arena, id)};
+    return &p->candidates[p->candidates_n++];
 }
 
 /* ---- the end of a pass ---- */
@@ -260,7 +261,7 @@ static void reply(struct gl_core *c, int64_t code, gl_str why)
     }
 }
 
-void gl_retention_over(struct gl_core *c, int64_t code, gl_str why)
+void gl_retention_finish(struct gl_core *c, int64_t code, gl_str why)
 {
     struct gl_retention_state *r = &c->retention;
     struct gl_retention_pass *p = gl_pass(c);
@@ -288,7 +289,7 @@ void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why)
     /* The transactions in flight may have been committed: a job may be partly removed, or removed
      * without its files. */
     c->retention.seek_orphans = c->retention.seek_begun = true;
-    gl_retention_over(c, code, gl_str_dup(c->out->arena, why));
+    gl_retention_finish(c, code, gl_str_dup(c->out->arena, why));
 }
 
 /* ---- answers ---- */
@@ -300,7 +301,7 @@ bool gl_retention_is_refused(const struct gl_event *ev)
            ev->answer.code == GL_E_DAMAGED;
 }
 
-bool gl_retention_fits(struct gl_core *c, bool is_as_asked)
+bool gl_retention_check(struct gl_core *c, bool is_as_asked)
 {
     GL_ASSERT(gl_pass(c)->call == 0);
     GL_ASSERT(!gl_retention_has_many(gl_pass(c)->stage));
@@ -310,7 +311,7 @@ bool gl_retention_fits(struct gl_core *c, bool is_as_asked)
     return is_as_asked;
 }
 
-bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev)
+bool gl_retention_all_answered(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
@@ -332,7 +333,7 @@ bool gl_retention_are_through(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* Never called: in these stages on_answer() ignores every answer. */
-void gl_retention_on_nothing(struct gl_core *c, const struct gl_event *ev)
+void gl_retention_on_unexpected(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(gl_pass(c)->stage <= GL_STAGE_SUBMISSIONS);
     (void)ev;
@@ -367,11 +368,11 @@ static int64_t count_by_size(const struct gl_core *c)
 
     GL_ASSERT(r->ended_n >= 0);
     GL_ASSERT((excess > 0) == (n > 0));
-    return n < GL_TRIM_HANDFUL ? (int64_t)n : GL_TRIM_HANDFUL;
+    return n < GL_TRIM_BATCH ? (int64_t)n : GL_TRIM_BATCH;
 }
 
 /* Is this job to be removed? Asked from the oldest on; `before_n` of this page are. */
-static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t before_n)
+static bool must_remove(struct gl_core *c, const struct gl_event_entry *e, size_t before_n)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
@@ -394,7 +395,7 @@ static bool is_to_go(struct gl_core *c, const struct gl_event_entry *e, size_t b
     return false;
 }
 
-static void make_handful(struct gl_core *c, size_t n)
+static void new_batch(struct gl_core *c, size_t n)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
@@ -402,7 +403,7 @@ static void make_handful(struct gl_core *c, size_t n)
     GL_ASSERT(p->calls_n == 0);
     GL_ASSERT(p->chore == GL_CHORE_NONE);
     gl_arena_reset(&p->arena);
-    p->jobs = GL_NEW_ARRAY(&p->arena, struct gl_leaving, n + 1);
+    p->jobs = GL_NEW_ARRAY(&p->arena, struct gl_trim_job, n + 1);
     p->jobs_n_now = n;
 }
 
@@ -411,16 +412,16 @@ static void page(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
 
     p->by_size_n = count_by_size(c);
-    GL_ASSERT(p->by_size_n >= 0 && p->by_size_n <= GL_TRIM_HANDFUL);
+    GL_ASSERT(p->by_size_n >= 0 && p->by_size_n <= GL_TRIM_BATCH);
     GL_ASSERT(!p->is_removal);
     gl_retention_range(c, GL_STAGE_PAGE,
                        (struct gl_range){
                            .index = GL_S("ended"),
                            .score_min = INT64_MIN,
-                           .score_max = is_only_begun(c) ? GL_ENDED_BEGUN : INT64_MAX,
+                           .score_max = only_finishes(c) ? GL_ENDED_BEGUN : INT64_MAX,
                            .after_score = p->after_score,
                            .after_id = p->after,
-                           .limit = is_in_a_hurry(c) ? GL_TRIM_ARMFUL : GL_TRIM_HANDFUL,
+                           .limit = is_urgent(c) ? GL_TRIM_BATCH_MAX : GL_TRIM_BATCH,
                        });
 }
 
@@ -431,9 +432,9 @@ void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
     size_t n = 0;
 
     GL_ASSERT(p->stage == GL_STAGE_PAGE);
-    make_handful(c, ev->answer.entries.n);
+    new_batch(c, ev->answer.entries.n);
     /* The index is sorted by time: once a job is kept, all after it are. */
-    for (; n < ev->answer.entries.n && is_to_go(c, &all[n], n); n++) {
+    for (; n < ev->answer.entries.n && must_remove(c, &all[n], n); n++) {
         p->jobs[n].id = gl_str_dup(&p->arena, all[n].id);
         p->jobs[n].r.ended_at = all[n].score;
     }
@@ -444,8 +445,8 @@ void gl_retention_on_page(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     c->retention.seek_begun = false; /* they come first in the index */
-    if (is_only_begun(c) && c->retention.removed_n == 0) {
-        gl_retention_over(c, 0, (gl_str){0});
+    if (only_finishes(c) && c->retention.removed_n == 0) {
+        gl_retention_finish(c, 0, (gl_str){0});
     } else {
         gl_chores_begin(c, GL_CHORE_FLOWS);
     }
@@ -455,16 +456,16 @@ static void pause_then_page(struct gl_core *c)
 {
     GL_ASSERT(!gl_pass(c)->is_removal);
     if (!gl_pass(c)->is_asked && !gl_list_empty(&c->retention.asks)) {
-        gl_retention_over(c, 0, (gl_str){0}); /* serve the client first */
-    } else if (is_in_a_hurry(c)) {
+        gl_retention_finish(c, 0, (gl_str){0}); /* serve the client first */
+    } else if (is_urgent(c)) {
         page(c);
     } else {
-        gl_retention_stage(c, GL_STAGE_PAUSE, 0);
+        gl_retention_enter(c, GL_STAGE_PAUSE, 0);
         c->retention.due = c->now + PAUSE_MS;
     }
 }
 
-void gl_retention_jobs_over(struct gl_core *c)
+void gl_retention_batch_done(struct gl_core *c)
 {
     const struct gl_retention_pass *p = gl_pass(c);
 
@@ -473,7 +474,7 @@ void gl_retention_jobs_over(struct gl_core *c)
     GL_ASSERT(GL_IMPLIES(p->is_removal, p->jobs_n_now == 1));
     GL_ASSERT(GL_IMPLIES(p->is_removal && p->gone_n == 0, p->why_code != 0));
     if (p->is_removal && p->gone_n == 0) {
-        gl_retention_over(c, p->why_code, p->why);
+        gl_retention_finish(c, p->why_code, p->why);
     } else if (p->is_removal) {
         gl_chores_begin(c, GL_CHORE_MEASURE);
     } else if (c->retention.keep.bytes > 0) {
@@ -485,14 +486,14 @@ void gl_retention_jobs_over(struct gl_core *c)
 
 /* ---- the beginning of a pass ---- */
 
-static void set_out(struct gl_core *c)
+static void begin_jobs(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
 
     GL_ASSERT(p->chore == GL_CHORE_NONE);
     GL_ASSERT(c->retention.is_counted);
     if (p->is_removal) {
-        make_handful(c, 1);
+        new_batch(c, 1);
         p->jobs[0].id = gl_str_dup(&p->arena, p->job);
         gl_ended_begin(c);
     } else {
@@ -508,7 +509,7 @@ void gl_retention_on_measured(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(GL_IMPLIES(p->stage == GL_STAGE_MEASURE_FILES, c->retention.has_files));
     if (p->stage == GL_STAGE_MEASURE_FILES) {
         p->files_bytes = ev->answer.bytes;
-        set_out(c);
+        begin_jobs(c);
         return;
     }
     p->store_bytes = ev->answer.bytes;
@@ -522,7 +523,7 @@ void gl_retention_on_measured(struct gl_core *c, const struct gl_event *ev)
         if (c->retention.keep.bytes > 0 && c->retention.has_files && !c->shared) {
             gl_retention_files(c, GL_STAGE_MEASURE_FILES, GL_FILES_MEASURE, NULL, 0, 0);
         } else {
-            set_out(c);
+            begin_jobs(c);
         }
     }
 }
@@ -533,7 +534,7 @@ static void measure(struct gl_core *c)
     if (gl_pass(c)->is_asked || c->retention.keep.bytes > 0) {
         gl_retention_measure(c, GL_STAGE_MEASURE);
     } else {
-        set_out(c);
+        begin_jobs(c);
     }
 }
 
@@ -547,7 +548,7 @@ static void count(struct gl_core *c)
                              .limit = COUNT_PAGE};
 
     GL_ASSERT(!c->retention.is_counted);
-    gl_retention_stage(c, GL_STAGE_COUNT, gl_component_count(c, GL_COMPONENT_RETENTION, &range));
+    gl_retention_enter(c, GL_STAGE_COUNT, gl_component_count(c, GL_COMPONENT_RETENTION, &range));
 }
 
 void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
@@ -556,7 +557,7 @@ void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_COUNT);
     GL_ASSERT(!c->retention.is_counted);
-    if (!gl_retention_fits(c, ev->answer.n <= COUNT_PAGE)) {
+    if (!gl_retention_check(c, ev->answer.n <= COUNT_PAGE)) {
         return;
     }
     c->retention.ended_n += (int64_t)ev->answer.n;
@@ -571,7 +572,7 @@ void gl_retention_on_counted(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* Reset the pass, and take the first request from the queue. */
-static void set_up(struct gl_core *c)
+static void take_request(struct gl_core *c)
 {
     struct gl_retention_state *r = &c->retention;
     struct gl_retention_pass *p = gl_pass(c);
@@ -591,7 +592,7 @@ static void set_up(struct gl_core *c)
         gl_core_set(c, &p->job, ask->job);
         p->keep_ms = ask->keep_for >= 0 ? ask->keep_for : p->keep_ms;
         p->keep_jobs = ask->keep_jobs >= 0 ? ask->keep_jobs : p->keep_jobs;
-        drop_ask(c, ask);
+        free_request(c, ask);
     }
     p->jobs_n = p->flows_n = p->blobs_n = p->work_n = p->freed = 0;
     p->store_bytes = p->store_bytes_before = p->files_bytes = 0;
@@ -610,14 +611,14 @@ static void begin(struct gl_core *c)
     GL_ASSERT(p->stage == GL_STAGE_IDLE);
     GL_ASSERT(p->chore == GL_CHORE_NONE);
     GL_ASSERT(p->jobs_n_now == 0);
-    GL_ASSERT(p->doomed_n == 0);
+    GL_ASSERT(p->candidates_n == 0);
     r->due = INT64_MAX;
-    set_up(c);
+    take_request(c);
     if (!p->is_asked && !c->leader.leads) {
         gl_chores_begin(c, GL_CHORE_COPIES); /* the leader cleans the store; our files are ours */
         return;
     }
-    if (is_only_begun(c)) {
+    if (only_finishes(c)) {
         page(c);
         return;
     }
@@ -643,13 +644,13 @@ void gl_retention_on_ready(struct gl_core *c)
         return;
     }
     r->is_ready = true;
-    r->rest_due = c->now + GL_TRIM_REST_MS; /* not at once, or every restart would scan them */
+    r->rest_due = c->now + GL_TRIM_RECORDS_MS; /* not at once, or every restart would scan them */
     if ((is_bounded(c) || r->seek_begun) && r->pass.stage == GL_STAGE_IDLE) {
         r->due = c->now + FIRST_MS;
     }
 }
 
-void gl_retention_ask(struct gl_core *c, const struct gl_clean *ask)
+void gl_retention_enqueue(struct gl_core *c, const struct gl_clean *ask)
 {
     struct gl_clean *copy = gl_pool_alloc(&c->mem, sizeof(*copy));
 
@@ -681,7 +682,7 @@ void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->clean.request, (int)ev->clean.code, "%.*s", GL_STR_ARG(ev->clean.why));
         return;
     }
-    gl_retention_ask(c, &ask); /* a pass that nobody asked for ends after its batch */
+    gl_retention_enqueue(c, &ask); /* a pass that nobody asked for ends after its batch */
     if (gl_pass(c)->stage == GL_STAGE_IDLE) {
         begin(c);
     }
@@ -701,7 +702,7 @@ void gl_retention_on_ended(struct gl_core *c, bool has_ended)
     /* Under a load of short jobs, do not wait for the next minute. `ended_n` is a lower bound if
      * they have not been counted yet. */
     if (is_idle && r->keep.jobs > 0 && c->leader.leads &&
-        r->ended_n > r->keep.jobs + r->keep.jobs / 10 + GL_TRIM_HANDFUL) {
+        r->ended_n > r->keep.jobs + r->keep.jobs / 10 + GL_TRIM_BATCH) {
         r->due = c->now;
     }
 }
@@ -740,7 +741,7 @@ static void on_time(struct gl_core *c)
     GL_ASSERT(gl_pass(c)->stage <= GL_STAGE_SUBMISSIONS);
     c->retention.due = INT64_MAX;
     if (gl_pass(c)->stage == GL_STAGE_SUBMISSIONS) {
-        gl_garbage_wait(c);
+        gl_garbage_wait_for_submissions(c);
     } else if (gl_pass(c)->stage == GL_STAGE_PAUSE) {
         page(c);
     } else if (gl_pass(c)->stage == GL_STAGE_IDLE) {

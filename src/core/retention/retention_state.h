@@ -22,34 +22,34 @@ enum {
 
 /* Where a pass is: the stage, its word in snapshots, the answers it accepts and their handler. In
  * the stages up to SUBMISSIONS no call is in flight: they end with time, not with an answer. */
-#define GL_RETENTION_STAGES(X)                                                             \
-    X(IDLE, "idle", 0, gl_retention_on_nothing)                                            \
-    X(PAUSE, "pause", 0, gl_retention_on_nothing)                                          \
-    X(SUBMISSIONS, "submissions", 0, gl_retention_on_nothing)                              \
-    X(COUNT, "count", 0, gl_retention_on_counted)                                          \
-    X(MEASURE, "measure", 0, gl_retention_on_measured)                                     \
-    X(MEASURE_FILES, "measure_files", 0, gl_retention_on_measured)                         \
-    X(MEASURE_AGAIN, "measure_again", 0, gl_retention_on_measured)                         \
-    X(MEASURE_AFTER, "measure_after", 0, gl_retention_on_measured)                         \
-    X(PAGE, "page", 0, gl_retention_on_page)                                               \
-    X(JOBS, "jobs", 0, gl_ended_on_jobs)                                                   \
-    X(BEGUN, "begun", 0, gl_ended_on_begun)                                                \
-    X(FLOW, "flow", 0, gl_ended_on_flow)                                                   \
-    X(NAMES, "names", 0, gl_ended_on_names)                                                \
-    X(BELONGINGS, "belongings", GL_ANSWERS_MANY, gl_ended_on_belongings)                   \
-    X(DROP, "drop", GL_ANSWERS_MANY, gl_drop_on_done)                                      \
-    X(JOB_FILES, "job_files", GL_ANSWER_FREES, gl_drop_on_files)                           \
-    X(MARK, "mark", 0, gl_garbage_on_marks)                                                \
-    X(SUSPECTS, "suspects", 0, gl_reserved_on_flows)                                       \
-    X(CANDIDATES, "candidates", 0, gl_garbage_on_candidates)                               \
-    X(HEADS, "heads", 0, gl_garbage_on_heads)                                              \
-    X(CONDEMN, "condemn", GL_ANSWERS_MANY, gl_garbage_on_condemned)                        \
-    X(REMOVE, "remove", GL_ANSWER_REFUSED, gl_garbage_on_removed)                          \
-    X(SPARE, "spare", GL_ANSWER_REFUSED, gl_garbage_on_spared)                             \
-    X(BLOB_FILES, "blob_files", GL_ANSWER_FREES, gl_garbage_on_files)                      \
-    X(LEFT_LIST, "left_list", 0, gl_left_on_list)                                          \
-    X(LEFT_CHECK, "left_check", 0, gl_left_on_check)                                       \
-    X(LEFT_REMOVE, "left_remove", GL_ANSWER_REFUSED | GL_ANSWER_FREES, gl_left_on_removed) \
+#define GL_RETENTION_STAGES(X)                                                                  \
+    X(IDLE, "idle", 0, gl_retention_on_unexpected)                                              \
+    X(PAUSE, "pause", 0, gl_retention_on_unexpected)                                            \
+    X(SUBMISSIONS, "submissions", 0, gl_retention_on_unexpected)                                \
+    X(COUNT, "count", 0, gl_retention_on_counted)                                               \
+    X(MEASURE, "measure", 0, gl_retention_on_measured)                                          \
+    X(MEASURE_FILES, "measure_files", 0, gl_retention_on_measured)                              \
+    X(MEASURE_AGAIN, "measure_again", 0, gl_retention_on_measured)                              \
+    X(MEASURE_AFTER, "measure_after", 0, gl_retention_on_measured)                              \
+    X(PAGE, "page", 0, gl_retention_on_page)                                                    \
+    X(JOBS, "jobs", 0, gl_ended_on_jobs)                                                        \
+    X(BEGUN, "begun", 0, gl_ended_on_begun)                                                     \
+    X(FLOW, "flow", 0, gl_ended_on_flow)                                                        \
+    X(NAMES, "names", 0, gl_ended_on_names)                                                     \
+    X(BELONGINGS, "belongings", GL_ANSWERS_MANY, gl_ended_on_belongings)                        \
+    X(DROP, "drop", GL_ANSWERS_MANY, gl_drop_on_done)                                           \
+    X(JOB_FILES, "job_files", GL_ANSWER_FREES, gl_drop_on_files)                                \
+    X(MARK, "mark", 0, gl_garbage_on_marks)                                                     \
+    X(SUSPECTS, "suspects", 0, gl_reserved_on_flows)                                            \
+    X(CANDIDATES, "candidates", 0, gl_garbage_on_candidates)                                    \
+    X(HEADS, "heads", 0, gl_garbage_on_heads)                                                   \
+    X(CONDEMN, "condemn", GL_ANSWERS_MANY, gl_garbage_on_condemned)                             \
+    X(REMOVE, "remove", GL_ANSWER_REFUSED, gl_garbage_on_removed)                               \
+    X(SPARE, "spare", GL_ANSWER_REFUSED, gl_garbage_on_spared)                                  \
+    X(BLOB_FILES, "blob_files", GL_ANSWER_FREES, gl_garbage_on_files)                           \
+    X(LEFT_LIST, "left_list", 0, gl_leftovers_on_list)                                          \
+    X(LEFT_CHECK, "left_check", 0, gl_leftovers_on_check)                                       \
+    X(LEFT_REMOVE, "left_remove", GL_ANSWER_REFUSED | GL_ANSWER_FREES, gl_leftovers_on_removed) \
     X(COPIES, "copies", GL_ANSWER_FREES, gl_chores_on_copies)
 
 enum gl_retention_stage {
@@ -80,20 +80,20 @@ enum gl_chore {
 };
 
 enum {
-    GL_TRIM_HANDFUL = 50, /* jobs of a batch */
+    GL_TRIM_BATCH = 50, /* jobs of a batch */
     /* The same under a load of short jobs: each batch competes with the load for the store, so it
      * must remove more jobs than end in the meantime. */
-    GL_TRIM_ARMFUL = 400,
-    GL_TRIM_FLYING = 8,                   /* transactions in flight */
-    GL_TRIM_WRITES = 256,                 /* writes of one transaction */
-    GL_TRIM_PAGE = 200,                   /* ids read at a time */
-    GL_TRIM_REST_MS = 6 * 60 * 60 * 1000, /* between two scans for small records */
+    GL_TRIM_BATCH_MAX = 400,
+    GL_TRIM_IN_FLIGHT = 8,                   /* transactions in flight */
+    GL_TRIM_WRITES = 256,                    /* writes of one transaction */
+    GL_TRIM_PAGE = 200,                      /* ids read at a time */
+    GL_TRIM_RECORDS_MS = 6 * 60 * 60 * 1000, /* between two scans for small records */
 };
 
 /* A job to be removed. */
-struct gl_leaving {
+struct gl_trim_job {
     gl_str id;
-    struct gl_job_record r; /* the fields that gl_leaving_schema has */
+    struct gl_job_record r; /* the fields that gl_trim_job_schema has */
     /* Revisions of its record and of the records of its names; 0: not there, or not its own. */
     uint64_t rev, run_rev, dedupe_rev, request_rev;
     uint64_t retried_rev; /* shared store: the record of its last retry */
@@ -115,7 +115,7 @@ struct gl_leaving {
 
 /* A candidate for removal by a chore: a flow or blob that no root names, or a leftover record or
  * file. */
-struct gl_doomed {
+struct gl_candidate {
     gl_str id;
     uint64_t rev;
     gl_str owner;
@@ -159,7 +159,7 @@ struct gl_retention_pass {
     bool has_swept, has_rest, has_copies, has_orphans, has_work; /* chores of this pass: chores.c */
 
     /* The batch of jobs; everything it points to lives in `arena`. */
-    struct gl_leaving *jobs;
+    struct gl_trim_job *jobs;
     size_t jobs_n_now; /* how many; `jobs_n` above counts those of the whole pass */
     size_t gone_n;     /* removed */
     bool is_single;    /* one job per transaction, because one of several was refused */
@@ -172,8 +172,8 @@ struct gl_retention_pass {
     bool is_second_look; /* shared store: marking again, after condemning */
     uint64_t token;      /* owns, with our session, all that this chore condemns */
     struct gl_map used;  /* what the roots name, and submissions since: gl_str */
-    struct gl_doomed *doomed;
-    size_t doomed_n, doomed_cap;
+    struct gl_candidate *candidates;
+    size_t candidates_n, candidates_cap;
     size_t at;    /* the first of them that has not been handled */
     size_t batch; /* the end of those being handled; while removing: how many at once */
     struct gl_suspect *suspects;

@@ -110,10 +110,10 @@ static const struct gl_field damaged_fields[] = {F(id, STR), F(look, U64)};
 static const struct gl_field suspect_fields[] = {F(job, STR), F(flow, STR)};
 #undef F
 
-#define F(member, type) GL_FIELD(gl_leaving, member, type, 0, "")
+#define F(member, type) GL_FIELD(gl_trim_job, member, type, 0, "")
 static const struct gl_field leaving_fields[] = {
     F(id, STR),
-    GL_FIELD_SUB(gl_leaving, r, OBJECT, &gl_leaving_schema, 0, ""),
+    GL_FIELD_SUB(gl_trim_job, r, OBJECT, &gl_trim_job_schema, 0, ""),
     F(rev, U64),
     F(run_rev, U64),
     F(dedupe_rev, U64),
@@ -136,7 +136,7 @@ static const struct gl_field leaving_fields[] = {
 };
 #undef F
 
-#define F(member, type) GL_FIELD(gl_doomed, member, type, 0, "")
+#define F(member, type) GL_FIELD(gl_candidate, member, type, 0, "")
 static const struct gl_field doomed_fields[] = {
     F(id, STR),    F(rev, U64),    F(owner, STR),      F(token, U64),    F(score, I64),
     F(value, STR), F(pieces, U32), F(was_whole, BOOL), F(is_ours, BOOL), F(call, U64),
@@ -155,8 +155,8 @@ SCHEMA(ask, gl_clean);
 SCHEMA(pin, gl_pin);
 SCHEMA(damaged, gl_damaged_job);
 SCHEMA(suspect, gl_suspect);
-SCHEMA(leaving, gl_leaving);
-SCHEMA(doomed, gl_doomed);
+SCHEMA(leaving, gl_trim_job);
+SCHEMA(doomed, gl_candidate);
 
 struct saved_lists {
     struct gl_items asks, pins, damaged, jobs, doomed, suspects;
@@ -260,7 +260,7 @@ static bool is_sound(const struct gl_core *c)
 /* A pass that removes one job for a client skips the stages of the others. */
 static bool is_removal_sound(const struct gl_retention_pass *p, const struct saved_lists *s)
 {
-    const struct gl_leaving *job = s->jobs.items;
+    const struct gl_trim_job *job = s->jobs.items;
     bool is_of_jobs = p->stage >= GL_STAGE_JOBS && p->stage <= GL_STAGE_JOB_FILES;
     bool is_of_one = p->stage == GL_STAGE_BEGUN || p->stage == GL_STAGE_FLOW;
 
@@ -279,16 +279,16 @@ static bool is_removal_sound(const struct gl_retention_pass *p, const struct sav
 
 static bool are_jobs_sound(const struct gl_retention_pass *p, const struct saved_lists *s)
 {
-    const struct gl_leaving *jobs = s->jobs.items;
+    const struct gl_trim_job *jobs = s->jobs.items;
     bool is_of_jobs = p->stage >= GL_STAGE_JOBS && p->stage <= GL_STAGE_JOB_FILES;
     bool is_of_calls = p->stage == GL_STAGE_BELONGINGS || p->stage == GL_STAGE_DROP;
     bool is_good = (s->jobs.n > 0 || !is_of_jobs) &&
                    (p->stage != GL_STAGE_JOB_FILES || (p->gone_n > 0 && p->gone_n <= s->jobs.n)) &&
                    (p->stage != GL_STAGE_DROP || !p->is_part || p->calls_n == 1) &&
-                   (p->stage != GL_STAGE_DROP || p->calls_n <= GL_TRIM_FLYING);
+                   (p->stage != GL_STAGE_DROP || p->calls_n <= GL_TRIM_IN_FLIGHT);
 
     for (size_t i = 0; i < s->jobs.n && is_of_jobs; i++) {
-        const struct gl_leaving *g = &jobs[i];
+        const struct gl_trim_job *g = &jobs[i];
         bool is_read = p->stage > GL_STAGE_JOBS, is_listed = p->stage >= GL_STAGE_NAMES;
 
         is_good = is_good && gl_ended_has_kind(g->kind) && g->ids.n <= GL_TRIM_PAGE &&
@@ -300,10 +300,10 @@ static bool are_jobs_sound(const struct gl_retention_pass *p, const struct saved
     return is_good;
 }
 
-static bool are_doomed_sound(const struct gl_core *c, const struct saved_lists *s)
+static bool are_candidates_sound(const struct gl_core *c, const struct saved_lists *s)
 {
     const struct gl_retention_pass *p = &c->retention.pass;
-    const struct gl_doomed *doomed = s->doomed.items;
+    const struct gl_candidate *doomed = s->doomed.items;
     uint8_t stage = p->stage;
     bool is_condemning = stage == GL_STAGE_HEADS || stage == GL_STAGE_CONDEMN;
     bool is_removing = stage == GL_STAGE_REMOVE || stage == GL_STAGE_SPARE;
@@ -343,14 +343,14 @@ static bool are_lists_sound(const struct gl_core *c, const struct saved_lists *s
     if (p->stage == GL_STAGE_IDLE && (s->jobs.n > 0 || s->doomed.n > 0 || s->suspects.n > 0)) {
         return false;
     }
-    return is_removal_sound(p, s) && are_jobs_sound(p, s) && are_doomed_sound(c, s);
+    return is_removal_sound(p, s) && are_jobs_sound(p, s) && are_candidates_sound(c, s);
 }
 
 /* Ids come from the store, so they are checked only where a snapshot is read. */
 static bool have_ids(const struct saved_lists *s)
 {
-    const struct gl_leaving *jobs = s->jobs.items;
-    const struct gl_doomed *doomed = s->doomed.items;
+    const struct gl_trim_job *jobs = s->jobs.items;
+    const struct gl_candidate *doomed = s->doomed.items;
     bool have_all = true;
 
     for (size_t i = 0; i < s->jobs.n; i++) {
@@ -372,13 +372,13 @@ void gl_retention_save(const struct gl_core *c, struct gl_buf *out)
     s->state = *r;
     s->lists = (struct saved_lists){
         .jobs = {.items = p->jobs, .n = p->jobs_n_now},
-        .doomed = {.items = p->doomed, .n = p->doomed_n},
+        .doomed = {.items = p->candidates, .n = p->candidates_n},
         .suspects = {.items = p->suspects, .n = p->suspects_n},
         .reserved = texts_of(&r->reserved, &a),
         .used = texts_of(&p->used, &a),
     };
 
-    GL_ASSERT(p->doomed_n <= p->doomed_cap);
+    GL_ASSERT(p->candidates_n <= p->candidates_cap);
     GL_ASSERT(p->suspects_n <= p->suspects_cap);
     GL_ASSERT(is_sound(c));
     GL_ASSERT(are_lists_sound(c, &s->lists));
@@ -400,7 +400,7 @@ static int restore_outside(struct gl_core *c, struct gl_snapshot_line *l,
         if (asks[i].is_removal && asks[i].job.n == 0) {
             return gl_snapshot_bad(l, "the removal of a job does not name it");
         }
-        gl_retention_ask(c, &asks[i]);
+        gl_retention_enqueue(c, &asks[i]);
     }
     for (size_t i = 0; i < s->pins.n; i++) {
         gl_pins_add(c, pins[i].job, pins[i].by);
@@ -428,15 +428,15 @@ static void restore_pass(struct gl_retention_pass *p, const struct saved_lists *
 {
     p->jobs = s->jobs.items;
     p->jobs_n_now = s->jobs.n;
-    p->doomed = s->doomed.items;
-    p->doomed_n = p->doomed_cap = s->doomed.n;
+    p->candidates = s->doomed.items;
+    p->candidates_n = p->candidates_cap = s->doomed.n;
     p->suspects = s->suspects.items;
     p->suspects_n = p->suspects_cap = s->suspects.n;
-    GL_ASSERT(p->at <= p->doomed_n);
+    GL_ASSERT(p->at <= p->candidates_n);
     GL_ASSERT(p->stage < GL_STAGES);
     GL_ASSERT(p->chore < GL_CHORE_COUNT);
     for (size_t i = 0; i < s->used.n; i++) {
-        gl_retention_add(p, &p->used, s->used.items[i]);
+        gl_retention_add_text(p, &p->used, s->used.items[i]);
     }
 }
 
