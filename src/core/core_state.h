@@ -243,7 +243,7 @@ struct gl_core {
     struct gl_inbox_state inbox;
     struct gl_outbox_state outbox;
     struct {
-        struct gl_link under_way; /* struct gl_claim_work */
+        struct gl_link under_way; /* struct gl_claim_op */
         struct gl_claim_counts counts;
     } claims;
     struct gl_retention_state retention;

@@ -547,7 +547,7 @@ static void claim(struct gl_node *n, struct gl_request *rq)
 {
     const struct gl_claim_request *x = &rq->claim;
     char nonce[NONCE_BYTES];
-    struct gl_claim_wish wish = {.act = act_of(rq->verb),
+    struct gl_claim_args args = {.act = act_of(rq->verb),
                                  .key = x->key,
                                  .owner = x->owner,
                                  .fence = x->fence,
@@ -559,23 +559,23 @@ static void claim(struct gl_node *n, struct gl_request *rq)
     struct gl_event ev = {.type = GL_EV_CLAIM, .context = n->config.context};
     struct gl_why why = {0};
 
-    if (wish.act != GL_CLAIM_RECLAIM && gl_claim_check(&wish, &why) != 0) {
+    if (args.act != GL_CLAIM_RECLAIM && gl_claim_check(&args, &why) != 0) {
         gl_requests_answer(n, rq, gl_why_whole(&why), why.text, NULL);
         return;
     }
-    if (wish.act == GL_CLAIM_ACQUIRE && wish.nonce.n == 0) {
-        wish.nonce = make_nonce(n, nonce);
+    if (args.act == GL_CLAIM_ACQUIRE && args.nonce.n == 0) {
+        args.nonce = make_nonce(n, nonce);
     }
     ev.claim = (struct gl_event_claim){.request = command_new(n, rq)->number,
-                                       .act = (uint8_t)wish.act,
-                                       .key = wish.key,
-                                       .owner = wish.owner,
-                                       .fence = wish.fence,
-                                       .lease_ms = wish.lease_ms,
-                                       .once = wish.once,
-                                       .work_type = wish.work_type,
-                                       .error_detail = wish.error_detail,
-                                       .nonce = wish.nonce,
+                                       .act = (uint8_t)args.act,
+                                       .key = args.key,
+                                       .owner = args.owner,
+                                       .fence = args.fence,
+                                       .lease_ms = args.lease_ms,
+                                       .once = args.once,
+                                       .work_type = args.work_type,
+                                       .error_detail = args.error_detail,
+                                       .nonce = args.nonce,
                                        .limit = x->limit};
     gl_node_feed(n, &ev);
 }

@@ -6,9 +6,9 @@
 
 enum { T0 = 1000000, LEASE = 60000 };
 
-static struct gl_claim_wish wish_of(enum gl_claim_act act, const char *owner, uint64_t fence)
+static struct gl_claim_args args_of(enum gl_claim_act act, const char *owner, uint64_t fence)
 {
-    return (struct gl_claim_wish){.act = act,
+    return (struct gl_claim_args){.act = act,
                                   .key = GL_S("k"),
                                   .owner = gl_str_of(owner),
                                   .fence = fence,
@@ -56,14 +56,14 @@ static void acquire_follows_the_table(void **state)
 
     (void)state;
     for (size_t i = 0; i < GL_COUNT(rows); i++) {
-        struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "b", 0);
+        struct gl_claim_args args = args_of(GL_CLAIM_ACQUIRE, "b", 0);
         struct gl_claim found, made = {0};
         struct gl_why why;
         int code;
 
         found = held((uint8_t)(rows[i].found < 0 ? 0 : rows[i].found), rows[i].by, 3, 7);
-        wish.once = rows[i].once;
-        code = gl_claim_decide(rows[i].found < 0 ? NULL : &found, &wish, rows[i].now, &made, &why);
+        args.once = rows[i].once;
+        code = gl_claim_decide(rows[i].found < 0 ? NULL : &found, &args, rows[i].now, &made, &why);
         assert_int_equal(code, rows[i].code);
         if (code == 0) {
             assert_int_equal(made.state, GL_CLAIM_CLAIMED);
@@ -79,22 +79,22 @@ static void acquire_follows_the_table(void **state)
 
 static void the_same_acquisition_once_more_gets_the_same_claim(void **state)
 {
-    struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
+    struct gl_claim_args args = args_of(GL_CLAIM_ACQUIRE, "a", 0);
     struct gl_claim found = held(GL_CLAIM_CLAIMED, "a", 3, 7), made;
     struct gl_why why;
 
     (void)state;
-    assert_int_equal(gl_claim_decide(&found, &wish, T0 + 10, &made, &why), GL_E_BUSY);
-    wish.nonce = GL_S("n0");
-    assert_int_equal(gl_claim_decide(&found, &wish, T0 + 10, &made, &why), 0);
+    assert_int_equal(gl_claim_decide(&found, &args, T0 + 10, &made, &why), GL_E_BUSY);
+    args.nonce = GL_S("n0");
+    assert_int_equal(gl_claim_decide(&found, &args, T0 + 10, &made, &why), 0);
     assert_int_equal(made.fence, 7);
     assert_int_equal(made.attempt, 3);
     assert_int_equal(made.claimed_at, T0);
     assert_int_equal(made.lease_until, T0 + 10 + LEASE);
-    wish.owner = GL_S("b");
-    assert_int_equal(gl_claim_decide(&found, &wish, T0 + 10, &made, &why), GL_E_BUSY);
-    wish.owner = GL_S("a");
-    assert_int_equal(gl_claim_decide(&found, &wish, T0 + LEASE, &made, &why), 0);
+    args.owner = GL_S("b");
+    assert_int_equal(gl_claim_decide(&found, &args, T0 + 10, &made, &why), GL_E_BUSY);
+    args.owner = GL_S("a");
+    assert_int_equal(gl_claim_decide(&found, &args, T0 + LEASE, &made, &why), 0);
     assert_int_equal(made.fence, 8); /* too late: it might have been somebody else's since */
 }
 
@@ -106,8 +106,8 @@ static void only_owner_and_fence_together_may_change_a_claim(void **state)
     (void)state;
     for (size_t i = 0; i < GL_COUNT(acts); i++) {
         struct gl_claim found = held(GL_CLAIM_CLAIMED, "a", 3, 7), made;
-        struct gl_claim_wish mine = wish_of(acts[i], "a", 7), stale = wish_of(acts[i], "a", 6),
-                             other = wish_of(acts[i], "b", 7), later = wish_of(acts[i], "a", 8);
+        struct gl_claim_args mine = args_of(acts[i], "a", 7), stale = args_of(acts[i], "a", 6),
+                             other = args_of(acts[i], "b", 7), later = args_of(acts[i], "a", 8);
         struct gl_claim expired = held(GL_CLAIM_EXPIRED, "a", 3, 7);
         struct gl_why why;
 
@@ -129,9 +129,9 @@ static void an_end_can_be_said_twice_and_not_otherwise(void **state)
 {
     struct gl_claim done = held(GL_CLAIM_DONE, "a", 3, 7),
                     failed = held(GL_CLAIM_FAILED, "a", 3, 7);
-    struct gl_claim_wish complete = wish_of(GL_CLAIM_COMPLETE, "a", 7),
-                         fail = wish_of(GL_CLAIM_FAIL, "a", 7),
-                         renew = wish_of(GL_CLAIM_RENEW, "a", 7);
+    struct gl_claim_args complete = args_of(GL_CLAIM_COMPLETE, "a", 7),
+                         fail = args_of(GL_CLAIM_FAIL, "a", 7),
+                         renew = args_of(GL_CLAIM_RENEW, "a", 7);
     struct gl_claim made;
     struct gl_why why;
 
@@ -147,17 +147,17 @@ static void an_end_can_be_said_twice_and_not_otherwise(void **state)
 
 static void only_a_lease_that_is_over_is_reclaimed(void **state)
 {
-    struct gl_claim_wish wish = {.act = GL_CLAIM_RECLAIM, .key = GL_S("k")};
+    struct gl_claim_args args = {.act = GL_CLAIM_RECLAIM, .key = GL_S("k")};
     struct gl_claim found = held(GL_CLAIM_CLAIMED, "a", 3, 7),
                     done = held(GL_CLAIM_DONE, "a", 1, 1);
     struct gl_claim made;
     struct gl_why why;
 
     (void)state;
-    assert_int_equal(gl_claim_decide(&found, &wish, T0 + LEASE - 1, &made, &why), GL_E_STATE);
-    assert_int_equal(gl_claim_decide(&done, &wish, T0 + LEASE, &made, &why), GL_E_STATE);
-    assert_int_equal(gl_claim_decide(NULL, &wish, T0 + LEASE, &made, &why), GL_E_STATE);
-    assert_int_equal(gl_claim_decide(&found, &wish, T0 + LEASE, &made, &why), 0);
+    assert_int_equal(gl_claim_decide(&found, &args, T0 + LEASE - 1, &made, &why), GL_E_STATE);
+    assert_int_equal(gl_claim_decide(&done, &args, T0 + LEASE, &made, &why), GL_E_STATE);
+    assert_int_equal(gl_claim_decide(NULL, &args, T0 + LEASE, &made, &why), GL_E_STATE);
+    assert_int_equal(gl_claim_decide(&found, &args, T0 + LEASE, &made, &why), 0);
     assert_int_equal(made.state, GL_CLAIM_EXPIRED);
     assert_int_equal(made.fence, 7);
 }
@@ -165,30 +165,30 @@ static void only_a_lease_that_is_over_is_reclaimed(void **state)
 /* An acquisition with another text at that place. */
 static int check_text(size_t at, gl_str text)
 {
-    struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
+    struct gl_claim_args args = args_of(GL_CLAIM_ACQUIRE, "a", 0);
     struct gl_why why;
 
-    memcpy((char *)&wish + at, &text, sizeof(text));
-    return gl_claim_check(&wish, &why);
+    memcpy((char *)&args + at, &text, sizeof(text));
+    return gl_claim_check(&args, &why);
 }
 
 static int check_lease(gl_ms lease_ms)
 {
-    struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
+    struct gl_claim_args args = args_of(GL_CLAIM_ACQUIRE, "a", 0);
     struct gl_why why;
 
-    wish.lease_ms = lease_ms;
-    return gl_claim_check(&wish, &why);
+    args.lease_ms = lease_ms;
+    return gl_claim_check(&args, &why);
 }
 
 static void limits_are_said(void **state)
 {
     static char x[GL_CLAIM_DETAIL_BYTES_MAX + 1];
-    static const size_t key = offsetof(struct gl_claim_wish, key),
-                        owner = offsetof(struct gl_claim_wish, owner),
-                        type = offsetof(struct gl_claim_wish, work_type),
-                        nonce = offsetof(struct gl_claim_wish, nonce),
-                        detail = offsetof(struct gl_claim_wish, error_detail);
+    static const size_t key = offsetof(struct gl_claim_args, key),
+                        owner = offsetof(struct gl_claim_args, owner),
+                        type = offsetof(struct gl_claim_args, work_type),
+                        nonce = offsetof(struct gl_claim_args, nonce),
+                        detail = offsetof(struct gl_claim_args, error_detail);
     const struct {
         size_t at;
         gl_str text;
@@ -220,7 +220,7 @@ static void limits_are_said(void **state)
         {detail, {.p = x, .n = GL_CLAIM_DETAIL_BYTES_MAX + 1}, false},
         {detail, GL_S("a\0b"), false},
     };
-    struct gl_claim_wish renew = wish_of(GL_CLAIM_RENEW, "a", 0);
+    struct gl_claim_args renew = args_of(GL_CLAIM_RENEW, "a", 0);
     struct gl_why why;
 
     (void)state;

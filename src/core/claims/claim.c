@@ -75,44 +75,44 @@ static bool is_text(gl_str s, size_t bytes_max)
            (s.n == 0 || memchr(s.p, '\0', s.n) == NULL);
 }
 
-int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
+int gl_claim_check(const struct gl_claim_args *args, struct gl_why *reterr_why)
 {
-    GL_ASSERT(wish->act < GL_CLAIM_ACT_COUNT);
-    if (!gl_claim_is_key(wish->key)) {
+    GL_ASSERT(args->act < GL_CLAIM_ACT_COUNT);
+    if (!gl_claim_is_key(args->key)) {
         return gl_why(
             reterr_why, GL_E_INVALID,
             "the key of a claim must be 1 to %d bytes of UTF-8 without control characters",
             GL_KEY_BYTES_MAX);
     }
-    if (wish->owner.n == 0 || wish->owner.n > GL_ID_BYTES_MAX || !is_plain(wish->owner)) {
+    if (args->owner.n == 0 || args->owner.n > GL_ID_BYTES_MAX || !is_plain(args->owner)) {
         return gl_why(
             reterr_why, GL_E_INVALID,
             "the owner of a claim must be 1 to %d bytes of UTF-8 without control characters",
             GL_ID_BYTES_MAX);
     }
-    if (wish->act != GL_CLAIM_ACQUIRE && wish->fence == 0) {
+    if (args->act != GL_CLAIM_ACQUIRE && args->fence == 0) {
         return gl_why(reterr_why, GL_E_INVALID,
                       "the fence is missing: give the number that came with the claim");
     }
-    if (wish->lease_ms != 0 &&
-        (wish->lease_ms < GL_LEASE_MS_MIN || wish->lease_ms > GL_LEASE_MS_MAX)) {
+    if (args->lease_ms != 0 &&
+        (args->lease_ms < GL_LEASE_MS_MIN || args->lease_ms > GL_LEASE_MS_MAX)) {
         return gl_why(reterr_why, GL_R_CLAIM_LEASE_INVALID,
                       "a lease must be 1 second to 1 day long");
     }
-    if (wish->work_type.n > GL_ID_BYTES_MAX || !is_plain(wish->work_type)) {
+    if (args->work_type.n > GL_ID_BYTES_MAX || !is_plain(args->work_type)) {
         return gl_why(reterr_why, GL_E_INVALID,
                       "the work_type of a claim must be at most %d bytes of UTF-8 without control "
                       "characters",
                       GL_ID_BYTES_MAX);
     }
-    if (wish->nonce.n > GL_ID_BYTES_MAX || !is_plain(wish->nonce)) {
+    if (args->nonce.n > GL_ID_BYTES_MAX || !is_plain(args->nonce)) {
         return gl_why(
             reterr_why, GL_E_INVALID,
             "the nonce of an acquisition must be at most %d bytes of UTF-8 without control "
             "characters",
             GL_ID_BYTES_MAX);
     }
-    if (!is_text(wish->error_detail, GL_CLAIM_DETAIL_BYTES_MAX)) {
+    if (!is_text(args->error_detail, GL_CLAIM_DETAIL_BYTES_MAX)) {
         return gl_why(reterr_why, GL_E_INVALID,
                       "the error_detail of a claim must be at most %d bytes of UTF-8 without NUL",
                       GL_CLAIM_DETAIL_BYTES_MAX);
@@ -123,30 +123,30 @@ int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
 /* ---- deciding ---- */
 
 /* A new holder, or the first one. */
-static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32_t attempt,
+static struct gl_claim grant(const struct gl_claim_args *args, gl_ms now, uint32_t attempt,
                              uint64_t fence)
 {
-    gl_ms lease_ms = wish->lease_ms != 0 ? wish->lease_ms : GL_LEASE_MS_DEFAULT;
+    gl_ms lease_ms = args->lease_ms != 0 ? args->lease_ms : GL_LEASE_MS_DEFAULT;
 
     GL_ASSERT(attempt > 0);
     GL_ASSERT(fence > 0);
-    GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
-    GL_ASSERT(wish->owner.n > 0);
+    GL_ASSERT(args->act == GL_CLAIM_ACQUIRE);
+    GL_ASSERT(args->owner.n > 0);
     GL_ASSERT(lease_ms >= GL_LEASE_MS_MIN && lease_ms <= GL_LEASE_MS_MAX);
     return (struct gl_claim){.state = GL_CLAIM_CLAIMED,
-                             .owner = wish->owner,
+                             .owner = args->owner,
                              .lease_until = now + lease_ms,
                              .lease_ms = lease_ms,
                              .attempt = attempt,
                              .fence = fence,
                              .claimed_at = now,
                              .last_heartbeat_at = now,
-                             .work_type = wish->work_type,
-                             .nonce = wish->nonce};
+                             .work_type = args->work_type,
+                             .nonce = args->nonce};
 }
 
 /* The same holder, with a lease that starts now. */
-static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_ms now)
+static struct gl_claim extend(const struct gl_claim *found, gl_ms lease_ms, gl_ms now)
 {
     struct gl_claim c = *found;
 
@@ -160,102 +160,102 @@ static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_
 }
 
 /* Is this the same acquisition again, because its answer was lost? */
-static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *wish)
+static bool is_repeated(const struct gl_claim *found, const struct gl_claim_args *args)
 {
-    GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
+    GL_ASSERT(args->act == GL_CLAIM_ACQUIRE);
     GL_ASSERT(found->state == GL_CLAIM_CLAIMED);
-    return wish->nonce.n > 0 && gl_str_eq(found->nonce, wish->nonce) &&
-           gl_str_eq(found->owner, wish->owner);
+    return args->nonce.n > 0 && gl_str_eq(found->nonce, args->nonce) &&
+           gl_str_eq(found->owner, args->owner);
 }
 
 /* A claim is not re-entrant: two processes may use the same owner name, and only the nonce tells
  * them apart. */
-static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+static int acquire(const struct gl_claim *found, const struct gl_claim_args *args, gl_ms now,
                    struct gl_claim *ret, struct gl_why *reterr_why)
 {
     char span[GL_TIMES_BYTES];
 
-    GL_ASSERT(wish->act == GL_CLAIM_ACQUIRE);
+    GL_ASSERT(args->act == GL_CLAIM_ACQUIRE);
     if (found == NULL) {
-        *ret = grant(wish, now, 1, 1);
+        *ret = grant(args, now, 1, 1);
         return 0;
     }
     if (found->state == GL_CLAIM_CLAIMED && found->lease_until > now) {
-        if (is_again(found, wish)) {
-            *ret = prolong(found, wish->lease_ms, now);
+        if (is_repeated(found, args)) {
+            *ret = extend(found, args->lease_ms, now);
             return 0;
         }
         return gl_why(reterr_why, GL_R_CLAIM_HELD, "'%.*s' is claimed by '%.*s' for another %.*s",
-                      GL_STR_ARG(wish->key), GL_STR_ARG(found->owner),
+                      GL_STR_ARG(args->key), GL_STR_ARG(found->owner),
                       GL_STR_ARG(gl_times_format_span(found->lease_until - now, span)));
     }
-    if (found->state == GL_CLAIM_DONE && wish->once) {
+    if (found->state == GL_CLAIM_DONE && args->once) {
         return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' has already been done by '%.*s'",
-                      GL_STR_ARG(wish->key), GL_STR_ARG(found->owner));
+                      GL_STR_ARG(args->key), GL_STR_ARG(found->owner));
     }
     *ret =
-        grant(wish, now, found->state == GL_CLAIM_DONE ? 1 : found->attempt + 1, found->fence + 1);
+        grant(args, now, found->state == GL_CLAIM_DONE ? 1 : found->attempt + 1, found->fence + 1);
     GL_ASSERT(ret->fence > found->fence);
     GL_ASSERT(GL_IMPLIES(found->state != GL_CLAIM_DONE, ret->attempt > found->attempt));
     return 0;
 }
 
-static int not_owner(const struct gl_claim *found, const struct gl_claim_wish *wish,
+static int not_owner(const struct gl_claim *found, const struct gl_claim_args *args,
                      struct gl_why *reterr_why)
 {
-    GL_ASSERT(wish->act != GL_CLAIM_ACQUIRE && wish->act != GL_CLAIM_RECLAIM);
+    GL_ASSERT(args->act != GL_CLAIM_ACQUIRE && args->act != GL_CLAIM_RECLAIM);
     if (found == NULL) {
         return gl_why(reterr_why, GL_R_CLAIM_UNKNOWN, "nobody has ever claimed '%.*s'",
-                      GL_STR_ARG(wish->key));
+                      GL_STR_ARG(args->key));
     }
     if (found->state != GL_CLAIM_CLAIMED) {
         return gl_why(reterr_why, GL_R_CLAIM_OVER, "nobody holds '%.*s' any more: its state is %s",
-                      GL_STR_ARG(wish->key), gl_claim_state_words[found->state]);
+                      GL_STR_ARG(args->key), gl_claim_state_words[found->state]);
     }
     return gl_why(reterr_why, GL_R_CLAIM_OTHER,
                   "'%.*s' is held by '%.*s' with fence %llu, not by '%.*s' with fence %llu",
-                  GL_STR_ARG(wish->key), GL_STR_ARG(found->owner), (unsigned long long)found->fence,
-                  GL_STR_ARG(wish->owner), (unsigned long long)wish->fence);
+                  GL_STR_ARG(args->key), GL_STR_ARG(found->owner), (unsigned long long)found->fence,
+                  GL_STR_ARG(args->owner), (unsigned long long)args->fence);
 }
 
 /* Complete or fail it. Repeated by the same holder, this changes nothing. */
-static int finish(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+static int finish(const struct gl_claim *found, const struct gl_claim_args *args, gl_ms now,
                   struct gl_claim *ret, struct gl_why *reterr_why)
 {
-    uint8_t state = wish->act == GL_CLAIM_COMPLETE ? GL_CLAIM_DONE : GL_CLAIM_FAILED;
+    uint8_t state = args->act == GL_CLAIM_COMPLETE ? GL_CLAIM_DONE : GL_CLAIM_FAILED;
 
-    GL_ASSERT(wish->act == GL_CLAIM_COMPLETE || wish->act == GL_CLAIM_FAIL);
-    GL_ASSERT(found->fence == wish->fence);
-    GL_ASSERT(gl_str_eq(found->owner, wish->owner));
+    GL_ASSERT(args->act == GL_CLAIM_COMPLETE || args->act == GL_CLAIM_FAIL);
+    GL_ASSERT(found->fence == args->fence);
+    GL_ASSERT(gl_str_eq(found->owner, args->owner));
     if (found->state == state) {
         *ret = *found;
         return 0;
     }
     if (found->state != GL_CLAIM_CLAIMED) {
-        return not_owner(found, wish, reterr_why);
+        return not_owner(found, args, reterr_why);
     }
     *ret = *found;
     ret->state = state;
     ret->finished_at = now;
-    ret->error_detail = wish->act == GL_CLAIM_FAIL ? wish->error_detail : (gl_str){0};
+    ret->error_detail = args->act == GL_CLAIM_FAIL ? args->error_detail : (gl_str){0};
     return 0;
 }
 
-int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_args *args, gl_ms now,
                     struct gl_claim *ret, struct gl_why *reterr_why)
 {
     bool is_over = found != NULL && found->state == GL_CLAIM_CLAIMED && found->lease_until <= now;
 
-    GL_ASSERT(wish->act < GL_CLAIM_ACT_COUNT);
-    GL_ASSERT(wish->key.n > 0);
+    GL_ASSERT(args->act < GL_CLAIM_ACT_COUNT);
+    GL_ASSERT(args->key.n > 0);
     GL_ASSERT(found == NULL || (found->fence > 0 && found->attempt > 0));
-    if (wish->act == GL_CLAIM_ACQUIRE) {
-        return acquire(found, wish, now, ret, reterr_why);
+    if (args->act == GL_CLAIM_ACQUIRE) {
+        return acquire(found, args, now, ret, reterr_why);
     }
-    if (wish->act == GL_CLAIM_RECLAIM) {
+    if (args->act == GL_CLAIM_RECLAIM) {
         if (!is_over) {
             return gl_why(reterr_why, GL_R_CLAIM_LEASE_RUNNING,
-                          "the lease of '%.*s' is not over yet", GL_STR_ARG(wish->key));
+                          "the lease of '%.*s' is not over yet", GL_STR_ARG(args->key));
         }
         *ret = *found;
         ret->state = GL_CLAIM_EXPIRED;
@@ -264,17 +264,17 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wi
     }
     /* A holder may be late: while the fence is still its own, nobody has acquired the claim since.
      */
-    if (found == NULL || found->fence != wish->fence || !gl_str_eq(found->owner, wish->owner)) {
-        return not_owner(found, wish, reterr_why);
+    if (found == NULL || found->fence != args->fence || !gl_str_eq(found->owner, args->owner)) {
+        return not_owner(found, args, reterr_why);
     }
-    if (wish->act == GL_CLAIM_RENEW) {
+    if (args->act == GL_CLAIM_RENEW) {
         if (found->state != GL_CLAIM_CLAIMED) {
-            return not_owner(found, wish, reterr_why);
+            return not_owner(found, args, reterr_why);
         }
-        *ret = prolong(found, wish->lease_ms, now);
+        *ret = extend(found, args->lease_ms, now);
         return 0;
     }
-    return finish(found, wish, now, ret, reterr_why);
+    return finish(found, args, now, ret, reterr_why);
 }
 
 /* ---- as text ---- */

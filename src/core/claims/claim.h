@@ -72,7 +72,7 @@ enum gl_claim_act {
 extern const char *const gl_claim_act_words[];
 
 /* What a client asks for. */
-struct gl_claim_wish {
+struct gl_claim_args {
     enum gl_claim_act act;
     gl_str key, owner;
     uint64_t fence; /* not of an acquisition */
@@ -94,13 +94,13 @@ struct gl_claim_counts {
 };
 
 /* Check the texts, the lease and the fence of a request against their limits. */
-int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why);
+int gl_claim_check(const struct gl_claim_args *args, struct gl_why *reterr_why);
 bool gl_claim_is_key(gl_str key);
 
 /* `found` is NULL if there is no record; `now` is the store's time. Returns 0, and in *ret the
- * claim to write, whose strings are borrowed from `found` and `wish`; or GL_E_BUSY, GL_E_NOT_OWNER,
+ * claim to write, whose strings are borrowed from `found` and `args`; or GL_E_BUSY, GL_E_NOT_OWNER,
  * GL_E_EXISTS or GL_E_STATE: nothing is to be written. */
-int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_args *args, gl_ms now,
                     struct gl_claim *ret, struct gl_why *reterr_why);
 
 /* As stored. The decoded strings are borrowed from `value` and `a`. Decoding refuses a claim that

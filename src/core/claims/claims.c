@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "core/component.h"
 
-enum { TRIES_MAX = 16, RECLAIM_DEFAULT = 100 };
+enum { ROUNDS_MAX = 16, RECLAIM_DEFAULT = 100 };
 
 static const char *const phase_words[] = {
 #define X(name, word) word,
@@ -12,7 +12,7 @@ static const char *const phase_words[] = {
         NULL};
 
 #define AT(label, member, ftype) \
-    .name = #label, .type = GL_F_##ftype, .offset = offsetof(struct gl_claim_work, member)
+    .name = #label, .type = GL_F_##ftype, .offset = offsetof(struct gl_claim_op, member)
 #define F(label, member, ftype)   \
     {                             \
         AT(label, member, ftype), \
@@ -21,10 +21,10 @@ static const char *const phase_words[] = {
 #define REQUEST_FIELDS                                                                        \
     {AT(phase, phase, ENUM), .flags = GL_FF_ALWAYS, .words = phase_words},                    \
         {AT(act, act, ENUM), .flags = GL_FF_ALWAYS, .words = gl_claim_act_words},             \
-        F(request, request, U64), F(key, wish.key, STR), F(owner, wish.owner, STR),           \
-        F(fence, wish.fence, U64), F(lease_ms, wish.lease_ms, I64), F(once, wish.once, BOOL), \
-        F(work_type, wish.work_type, STR), F(error_detail, wish.error_detail, STR),           \
-        F(nonce, wish.nonce, STR), F(limit, limit, U32), F(tries, tries, U32),                \
+        F(request, request, U64), F(key, args.key, STR), F(owner, args.owner, STR),           \
+        F(fence, args.fence, U64), F(lease_ms, args.lease_ms, I64), F(once, args.once, BOOL), \
+        F(work_type, args.work_type, STR), F(error_detail, args.error_detail, STR),           \
+        F(nonce, args.nonce, STR), F(limit, limit, U32), F(tries, rounds, U32),               \
         F(was_unknown, was_unknown, BOOL), F(time_call, time_call, U64),                      \
         F(record_call, record_call, U64), F(error, error, I64), F(why, why, STR),             \
         F(now, now, I64), F(value, value, STR), F(rev, rev, U64), F(shown, shown, STR),       \
@@ -33,20 +33,20 @@ static const char *const phase_words[] = {
 static const struct gl_field request_fields[] = {REQUEST_FIELDS};
 
 static const struct gl_schema request_schema = {.name = "request",
-                                                .bytes = sizeof(struct gl_claim_work),
+                                                .bytes = sizeof(struct gl_claim_op),
                                                 .fields = request_fields,
                                                 .fields_n = GL_COUNT(request_fields)};
 
 /* ---- requests in memory ---- */
 
-static struct gl_claim_work *request_of(struct gl_link *l)
+static struct gl_claim_op *request_of(struct gl_link *l)
 {
-    return GL_CONTAINER(l, struct gl_claim_work, link);
+    return GL_CONTAINER(l, struct gl_claim_op, link);
 }
 
-static struct gl_claim_work *request_new(struct gl_core *c)
+static struct gl_claim_op *request_new(struct gl_core *c)
 {
-    struct gl_claim_work *r = gl_pool_alloc(&c->mem, sizeof(*r));
+    struct gl_claim_op *r = gl_pool_alloc(&c->mem, sizeof(*r));
 
     gl_list_init(&r->link);
     gl_list_init(&r->changes);
@@ -54,11 +54,11 @@ static struct gl_claim_work *request_new(struct gl_core *c)
     return r;
 }
 
-static void request_drop(struct gl_core *c, struct gl_claim_work *r)
+static void request_drop(struct gl_core *c, struct gl_claim_op *r)
 {
     GL_ASSERT(!gl_list_empty(&r->link));
     gl_list_remove(&r->link);
-    gl_reclaim_drop(c, r);
+    gl_reclaim_free_changes(c, r);
     gl_core_disown(c, &request_schema, r);
     gl_pool_free(&c->mem, r, sizeof(*r));
 }
@@ -78,7 +78,7 @@ void gl_claims_done(struct gl_core *c)
 
 /* ---- answering ---- */
 
-static void count(struct gl_core *c, const struct gl_claim_work *r, int code)
+static void count(struct gl_core *c, const struct gl_claim_op *r, int code)
 {
     struct gl_claim_counts *n = &c->claims.counts;
     bool is_fine = code == 0;
@@ -126,7 +126,7 @@ static void reply(struct gl_core *c, uint64_t request, int code, gl_str why, gl_
     e->body = body;
 }
 
-void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why, gl_str body)
+void gl_claims_finish(struct gl_core *c, struct gl_claim_op *r, int code, gl_str why, gl_str body)
 {
     GL_ASSERT(GL_IMPLIES(code == 0 && r->act != GL_CLAIM_RECLAIM, r->phase == GL_CLAIM_WRITING));
     count(c, r, gl_err_code(code));
@@ -134,28 +134,28 @@ void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str 
     request_drop(c, r);
 }
 
-void gl_claims_give_up(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why)
+void gl_claims_fail(struct gl_core *c, struct gl_claim_op *r, int code, gl_str why)
 {
     GL_ASSERT(code != 0);
     if (r->was_unknown && !GL_PLANT(88)) { /* planted: an earlier commit counts as not made */
         why = gl_str_fmt(c->out->arena, "the outcome is unknown: %.*s", GL_STR_ARG(why));
         code = GL_R_OUTCOME_UNKNOWN;
     }
-    gl_claims_end(c, r, code, why, (gl_str){0});
+    gl_claims_finish(c, r, code, why, (gl_str){0});
 }
 
 /* The store may not be called any more. An earlier commit that may have been made is reported as an
  * unknown outcome. */
-static void stop(struct gl_core *c, struct gl_claim_work *r)
+static void fail_stopped(struct gl_core *c, struct gl_claim_op *r)
 {
     GL_ASSERT(!gl_components_are_on(c));
     GL_MARK(c->trace, "claims.stopped");
-    gl_claims_give_up(c, r, GL_E_UNAVAILABLE,
-                      c->ending ? GL_S("this node is stopping")
-                                : GL_S("this node has no session with its store"));
+    gl_claims_fail(c, r, GL_E_UNAVAILABLE,
+                   c->ending ? GL_S("this node is stopping")
+                             : GL_S("this node has no session with its store"));
 }
 
-gl_str gl_claims_show(struct gl_core *c, gl_str key, const struct gl_claim *claim, gl_ms now)
+gl_str gl_claims_format(struct gl_core *c, gl_str key, const struct gl_claim *claim, gl_ms now)
 {
     struct gl_buf body = {0};
     struct gl_jw w;
@@ -170,7 +170,7 @@ gl_str gl_claims_show(struct gl_core *c, gl_str key, const struct gl_claim *clai
 }
 
 /* gl_claim_decide() refused it: nothing is written. */
-static void refuse(struct gl_core *c, struct gl_claim_work *r, const struct gl_claim *found,
+static void refuse(struct gl_core *c, struct gl_claim_op *r, const struct gl_claim *found,
                    const struct gl_why *why)
 {
     gl_str text = gl_str_of(why->text);
@@ -179,19 +179,19 @@ static void refuse(struct gl_core *c, struct gl_claim_work *r, const struct gl_c
     GL_ASSERT(gl_why_whole(why) != 0);
     if (r->was_unknown && (r->act == GL_CLAIM_COMPLETE || r->act == GL_CLAIM_FAIL)) {
         /* Our commit may have ended the claim as asked, and someone may have acquired it since. */
-        gl_claims_give_up(c, r, gl_why_whole(why), text);
+        gl_claims_fail(c, r, gl_why_whole(why), text);
         return;
     }
-    gl_claims_end(c, r, gl_why_whole(why), text,
-                  found != NULL ? gl_claims_show(c, r->wish.key, found, r->now) : (gl_str){0});
+    gl_claims_finish(c, r, gl_why_whole(why), text,
+                     found != NULL ? gl_claims_format(c, r->args.key, found, r->now) : (gl_str){0});
 }
 
-static void grant(struct gl_core *c, struct gl_claim_work *r)
+static void succeed(struct gl_core *c, struct gl_claim_op *r)
 {
     GL_ASSERT(r->phase == GL_CLAIM_WRITING);
     GL_ASSERT(r->act != GL_CLAIM_RECLAIM);
     GL_ASSERT(r->shown.n > 0);
-    gl_claims_end(c, r, 0, (gl_str){0}, gl_str_dup(c->out->arena, r->shown));
+    gl_claims_finish(c, r, 0, (gl_str){0}, gl_str_dup(c->out->arena, r->shown));
 }
 
 /* ---- reading and writing ---- */
@@ -257,15 +257,15 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
  * On a shared store both are asked for at once, and it does not matter which is older: the commit
  * fails unless the record is as it was read, and the time has not gone back since it was asked for.
  */
-static void begin(struct gl_core *c, struct gl_claim_work *r)
+static void begin(struct gl_core *c, struct gl_claim_op *r)
 {
-    struct gl_key key = {.kind = GL_S("claim"), .id = r->wish.key};
+    struct gl_key key = {.kind = GL_S("claim"), .id = r->args.key};
 
     GL_ASSERT(r->phase == GL_CLAIM_READING || r->phase == GL_CLAIM_WRITING);
-    GL_ASSERT(r->tries < TRIES_MAX);
+    GL_ASSERT(r->rounds < ROUNDS_MAX);
     GL_ASSERT(r->time_call == 0);
     r->phase = GL_CLAIM_READING;
-    r->tries++;
+    r->rounds++;
     r->error = 0;
     r->rev = 0;
     r->record_call = 0;
@@ -284,21 +284,21 @@ static void begin(struct gl_core *c, struct gl_claim_work *r)
 }
 
 /* The answer is prepared before the commit, and sent only when the commit has succeeded. */
-static void decide(struct gl_core *c, struct gl_claim_work *r)
+static void decide(struct gl_core *c, struct gl_claim_op *r)
 {
     struct gl_claim found = {0}, made = {0};
     struct gl_why why = {0};
     bool is_found = false;
-    int rc = gl_claims_read(c, r->wish.key, r->rev, r->value, &is_found, &found, &why);
+    int rc = gl_claims_read(c, r->args.key, r->rev, r->value, &is_found, &found, &why);
 
     GL_ASSERT(r->phase == GL_CLAIM_READING);
     GL_ASSERT(r->act != GL_CLAIM_RECLAIM);
     GL_ASSERT(r->time_call == 0 && r->record_call == 0);
     if (rc != 0) {
-        gl_claims_give_up(c, r, gl_why_whole(&why), gl_str_of(why.text));
+        gl_claims_fail(c, r, gl_why_whole(&why), gl_str_of(why.text));
         return;
     }
-    rc = gl_claim_decide(is_found ? &found : NULL, &r->wish, r->now, &made, &why);
+    rc = gl_claim_decide(is_found ? &found : NULL, &r->args, r->now, &made, &why);
     if (rc != 0) {
         refuse(c, r, is_found ? &found : NULL, &why);
         return;
@@ -307,40 +307,39 @@ static void decide(struct gl_core *c, struct gl_claim_work *r)
     GL_ASSERT(GL_IMPLIES(made.state == GL_CLAIM_CLAIMED, made.lease_until > r->now));
     r->phase = GL_CLAIM_WRITING;
     r->attempt = made.attempt;
-    gl_core_set(c, &r->shown, gl_claims_show(c, r->wish.key, &made, r->now));
-    r->record_call = gl_claims_commit(c, r->wish.key, r->rev, is_found ? &found : NULL, &made);
+    gl_core_set(c, &r->shown, gl_claims_format(c, r->args.key, &made, r->now));
+    r->record_call = gl_claims_commit(c, r->args.key, r->rev, is_found ? &found : NULL, &made);
     if (GL_PLANT(89)) { /* planted: the answer does not wait for the commit */
-        grant(c, r);
+        succeed(c, r);
     }
 }
 
-static void on_committed(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void on_committed(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     int code = (int)ev->answer.code;
 
     GL_ASSERT(r->phase == GL_CLAIM_WRITING);
     GL_ASSERT(r->record_call == ev->answer.number);
     if (code == 0) {
-        grant(c, r);
+        succeed(c, r);
     } else if (code != GL_E_UNKNOWN && code != GL_E_CONFLICT) {
-        gl_claims_give_up(c, r, code, ev->answer.why);
+        gl_claims_fail(c, r, code, ev->answer.why);
     } else {
         r->was_unknown = r->was_unknown || code == GL_E_UNKNOWN; /* stays, until it is answered */
         if (!gl_components_are_on(c)) {
-            stop(c, r);
-        } else if (r->tries < TRIES_MAX) {
+            fail_stopped(c, r);
+        } else if (r->rounds < ROUNDS_MAX) {
             GL_MARK(c->trace, "claims.again");
             begin(c, r); /* if it was committed after all, that is read, and written again */
         } else {
-            gl_claims_give_up(
-                c, r, GL_E_UNAVAILABLE,
-                GL_S("the claim is being changed too often by others: try again later"));
+            gl_claims_fail(c, r, GL_E_UNAVAILABLE,
+                           GL_S("the claim is being changed too often by others: try again later"));
         }
     }
 }
 
 /* Keep the first error; the request is answered when both calls have been. */
-static void note_error(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void note_error(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     if (ev->answer.code != 0 && r->error == 0) {
         r->error = ev->answer.code;
@@ -348,7 +347,7 @@ static void note_error(struct gl_core *c, struct gl_claim_work *r, const struct 
     }
 }
 
-static void note_read(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void note_read(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     const struct gl_event_record *record = ev->answer.records.items;
 
@@ -366,7 +365,7 @@ static void note_read(struct gl_core *c, struct gl_claim_work *r, const struct g
     }
 }
 
-static void on_read(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void on_read(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     GL_ASSERT(r->phase == GL_CLAIM_READING);
     note_read(c, r, ev);
@@ -374,9 +373,9 @@ static void on_read(struct gl_core *c, struct gl_claim_work *r, const struct gl_
         return;
     }
     if (r->error != 0) {
-        gl_claims_give_up(c, r, (int)r->error, gl_str_dup(c->out->arena, r->why));
+        gl_claims_fail(c, r, (int)r->error, gl_str_dup(c->out->arena, r->why));
     } else if (!gl_components_are_on(c)) {
-        stop(c, r);
+        fail_stopped(c, r);
     } else if (r->act == GL_CLAIM_RECLAIM) {
         gl_reclaim_begin(c, r);
     } else {
@@ -389,7 +388,7 @@ static void on_read(struct gl_core *c, struct gl_claim_work *r, const struct gl_
 void gl_claims_on_request(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_claim *x = &ev->claim;
-    struct gl_claim_work *r;
+    struct gl_claim_op *r;
 
     GL_ASSERT(ev->type == GL_EV_CLAIM);
     GL_ASSERT(x->act < GL_CLAIM_ACT_COUNT);
@@ -401,19 +400,19 @@ void gl_claims_on_request(struct gl_core *c, const struct gl_event *ev)
     r = request_new(c);
     r->request = x->request;
     r->act = x->act;
-    r->wish = (struct gl_claim_wish){
+    r->args = (struct gl_claim_args){
         .act = x->act, .fence = x->fence, .lease_ms = x->lease_ms, .once = x->once};
-    gl_core_set(c, &r->wish.key, x->key);
-    gl_core_set(c, &r->wish.owner, x->owner);
-    gl_core_set(c, &r->wish.work_type, x->work_type);
-    gl_core_set(c, &r->wish.error_detail, x->error_detail);
-    gl_core_set(c, &r->wish.nonce, x->nonce);
+    gl_core_set(c, &r->args.key, x->key);
+    gl_core_set(c, &r->args.owner, x->owner);
+    gl_core_set(c, &r->args.work_type, x->work_type);
+    gl_core_set(c, &r->args.error_detail, x->error_detail);
+    gl_core_set(c, &r->args.nonce, x->nonce);
     r->limit = x->limit == 0 ? RECLAIM_DEFAULT : x->limit > GL_PAGE_MAX ? GL_PAGE_MAX : x->limit;
     GL_ASSERT(r->limit > 0 && r->limit <= GL_PAGE_MAX);
     begin(c, r);
 }
 
-static bool has_call(const struct gl_claim_work *r, uint64_t call)
+static bool has_call(const struct gl_claim_op *r, uint64_t call)
 {
     if (r->time_call == call || r->record_call == call) {
         return true;
@@ -447,7 +446,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     case GL_CLAIM_LISTING:
     case GL_CLAIM_FETCHING:
         if (!gl_components_are_on(c)) {
-            stop(c, request_of(l));
+            fail_stopped(c, request_of(l));
             break;
         }
         gl_reclaim_on_answer(c, request_of(l), ev);
@@ -467,8 +466,8 @@ static gl_ms due(const struct gl_core *c)
 /* ---- in a snapshot of the core ---- */
 
 struct saved_request {
-    struct gl_claim_work r; /* must come first: it shares its fields with request_schema */
-    struct gl_items all;    /* struct gl_claim_change */
+    struct gl_claim_op r; /* must come first: it shares its fields with request_schema */
+    struct gl_items all;  /* struct gl_claim_change */
 };
 
 static const struct gl_field saved_fields[] = {
@@ -519,7 +518,7 @@ static size_t length(const struct gl_link *head)
     return n;
 }
 
-static struct gl_items list_changes(const struct gl_claim_work *r, struct gl_arena *a)
+static struct gl_items list_changes(const struct gl_claim_op *r, struct gl_arena *a)
 {
     struct gl_items ret = {.n = length(&r->changes)};
     struct gl_claim_change *all = GL_NEW_ARRAY(a, struct gl_claim_change, ret.n + 1);
@@ -534,12 +533,12 @@ static struct gl_items list_changes(const struct gl_claim_work *r, struct gl_are
 
 /* What each phase relies on. Asserted when a snapshot is saved, and checked when one is restored,
  * because anyone may have written it. */
-static bool is_sound(const struct gl_claim_work *r, const struct gl_claim_change *changes,
+static bool is_sound(const struct gl_claim_op *r, const struct gl_claim_change *changes,
                      size_t changes_n)
 {
     bool is_page = r->phase >= GL_CLAIM_LISTING, is_marking = r->phase == GL_CLAIM_MARKING;
-    bool is_good = r->tries > 0 && r->tries <= TRIES_MAX && r->limit > 0 &&
-                   r->limit <= GL_PAGE_MAX && (r->act == GL_CLAIM_RECLAIM || r->wish.key.n > 0) &&
+    bool is_good = r->rounds > 0 && r->rounds <= ROUNDS_MAX && r->limit > 0 &&
+                   r->limit <= GL_PAGE_MAX && (r->act == GL_CLAIM_RECLAIM || r->args.key.n > 0) &&
                    (r->phase == GL_CLAIM_READING || is_page == (r->act == GL_CLAIM_RECLAIM)) &&
                    (r->phase == GL_CLAIM_READING || r->time_call == 0) &&
                    (r->time_call != 0 || (r->record_call != 0) == !is_marking) &&
@@ -564,7 +563,7 @@ static void save(const struct gl_core *c, struct gl_buf *out)
 
     s.requests.items = all;
     for (const struct gl_link *l = head->next; l != head; l = l->next) {
-        const struct gl_claim_work *r = GL_CONTAINER(l, struct gl_claim_work, link);
+        const struct gl_claim_op *r = GL_CONTAINER(l, struct gl_claim_op, link);
 
         *all = (struct saved_request){.r = *r, .all = list_changes(r, &a)};
         GL_ASSERT(is_sound(r, all->all.items, all->all.n));
@@ -574,15 +573,15 @@ static void save(const struct gl_core *c, struct gl_buf *out)
     gl_snapshot_put(out, "claims", &claims_schema, &s);
 }
 
-/* The act is saved once; the copy in `wish` follows from it. */
+/* The act is saved once; the copy in `args` follows from it. */
 static void restore_request(struct gl_core *c, const struct saved_request *from)
 {
     const struct gl_claim_change *changes = from->all.items;
-    struct gl_claim_work *r = request_new(c);
+    struct gl_claim_op *r = request_new(c);
 
     GL_ASSERT(is_sound(&from->r, changes, from->all.n));
     gl_core_adopt(c, &request_schema, r, &from->r);
-    r->wish.act = r->act;
+    r->args.act = r->act;
     for (size_t i = 0; i < from->all.n; i++) {
         struct gl_claim_change *x = gl_pool_alloc(&c->mem, sizeof(*x));
 

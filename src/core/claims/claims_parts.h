@@ -1,7 +1,7 @@
 /* claims_parts.h - requests for claims in memory; only the files of this folder include it.
  *
- * A request lives from gl_claims_on_request() to gl_claims_end(), which answers and frees it. So
- * nothing looks at a request after gl_claims_end(), gl_claims_give_up() or a function that may call
+ * A request lives from gl_claims_on_request() to gl_claims_finish(), which answers and frees it. So
+ * nothing looks at a request after gl_claims_finish(), gl_claims_fail() or a function that may call
  * them. A request has calls in flight as long as it lives. */
 #ifndef GL_CORE_CLAIMS_CLAIMS_PARTS_H
 #define GL_CORE_CLAIMS_CLAIMS_PARTS_H
@@ -22,14 +22,14 @@ enum gl_claim_phase {
 };
 
 /* Strings belong to the core's pool. */
-struct gl_claim_work {
+struct gl_claim_op {
     struct gl_link link; /* in core->claims.under_way */
     uint64_t request;    /* number of the client's request */
     uint8_t phase;       /* enum gl_claim_phase */
     uint8_t act;         /* enum gl_claim_act */
-    struct gl_claim_wish wish;
+    struct gl_claim_args args;
     uint32_t limit;         /* RECLAIM: claims of the page */
-    uint32_t tries;         /* how often reading has begun */
+    uint32_t rounds;        /* how often reading has begun */
     bool was_unknown;       /* an earlier commit may have been made */
     uint64_t time_call;     /* in flight; 0: none */
     uint64_t record_call;   /* the same: for the record, the page or its records; or the commit */
@@ -65,15 +65,15 @@ int gl_claims_read(struct gl_core *c, gl_str key, uint64_t rev, gl_str value, bo
 uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const struct gl_claim *found,
                           const struct gl_claim *made);
 /* A claim as the API shows it, at the store's time `now`. */
-gl_str gl_claims_show(struct gl_core *c, gl_str key, const struct gl_claim *claim, gl_ms now);
+gl_str gl_claims_format(struct gl_core *c, gl_str key, const struct gl_claim *claim, gl_ms now);
 /* Answer the request and free it. */
-void gl_claims_end(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why, gl_str body);
+void gl_claims_finish(struct gl_core *c, struct gl_claim_op *r, int code, gl_str why, gl_str body);
 /* The same, with an error: nothing was changed, or nobody knows whether it was. */
-void gl_claims_give_up(struct gl_core *c, struct gl_claim_work *r, int code, gl_str why);
+void gl_claims_fail(struct gl_core *c, struct gl_claim_op *r, int code, gl_str why);
 
 /* ---- reclaim.c ---- */
-void gl_reclaim_begin(struct gl_core *c, struct gl_claim_work *r); /* `r->now` is known */
-void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev);
-void gl_reclaim_drop(struct gl_core *c, struct gl_claim_work *r); /* free its changes */
+void gl_reclaim_begin(struct gl_core *c, struct gl_claim_op *r); /* `r->now` is known */
+void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev);
+void gl_reclaim_free_changes(struct gl_core *c, struct gl_claim_op *r);
 
 #endif

@@ -23,7 +23,7 @@ static struct gl_claim_change *change_of(struct gl_link *l)
     return GL_CONTAINER(l, struct gl_claim_change, link);
 }
 
-void gl_reclaim_drop(struct gl_core *c, struct gl_claim_work *r)
+void gl_reclaim_free_changes(struct gl_core *c, struct gl_claim_op *r)
 {
     for (struct gl_link *l; (l = gl_list_first(&r->changes)) != NULL;) {
         struct gl_claim_change *x = change_of(l);
@@ -35,7 +35,7 @@ void gl_reclaim_drop(struct gl_core *c, struct gl_claim_work *r)
     GL_ASSERT(gl_list_empty(&r->changes));
 }
 
-void gl_reclaim_begin(struct gl_core *c, struct gl_claim_work *r)
+void gl_reclaim_begin(struct gl_core *c, struct gl_claim_op *r)
 {
     struct gl_range range = {.index = GL_S("claims"), .score_max = r->now, .limit = r->limit};
 
@@ -47,7 +47,7 @@ void gl_reclaim_begin(struct gl_core *c, struct gl_claim_work *r)
     r->record_call = gl_component_range(c, GL_COMPONENT_CLAIMS, &range);
 }
 
-static void write_changes(struct gl_claim_work *r, struct gl_jw *w, size_t *ret_n)
+static void write_changes(struct gl_claim_op *r, struct gl_jw *w, size_t *ret_n)
 {
     *ret_n = 0;
     for (struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
@@ -59,7 +59,7 @@ static void write_changes(struct gl_claim_work *r, struct gl_jw *w, size_t *ret_
     }
 }
 
-static bool is_marking(const struct gl_claim_work *r)
+static bool is_marking(const struct gl_claim_op *r)
 {
     for (const struct gl_link *l = r->changes.next; l != &r->changes; l = l->next) {
         if (GL_CONTAINER(l, struct gl_claim_change, link)->call != 0) {
@@ -69,7 +69,7 @@ static bool is_marking(const struct gl_claim_work *r)
     return false;
 }
 
-static void end(struct gl_core *c, struct gl_claim_work *r)
+static void end(struct gl_core *c, struct gl_claim_op *r)
 {
     struct gl_buf body = {0};
     struct gl_jw w;
@@ -90,10 +90,10 @@ static void end(struct gl_core *c, struct gl_claim_work *r)
     gl_jw_end(&w);
     text = gl_str_dup(c->out->arena, gl_buf_view(&body));
     gl_buf_done(&body);
-    gl_claims_end(c, r, 0, (gl_str){0}, text);
+    gl_claims_finish(c, r, 0, (gl_str){0}, text);
 }
 
-static void on_listed(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void on_listed(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     const struct gl_event_entry *all = ev->answer.entries.items;
     size_t n = ev->answer.entries.n;
@@ -129,10 +129,10 @@ static void remove_place(struct gl_core *c, struct gl_claim_change *x)
     x->call = gl_component_commit(c, GL_COMPONENT_CLAIMS, gl_component_tx(c, NULL, 0, &write, 1));
 }
 
-static void mark(struct gl_core *c, const struct gl_claim_work *r, struct gl_claim_change *x,
+static void mark(struct gl_core *c, const struct gl_claim_op *r, struct gl_claim_change *x,
                  const struct gl_event_record *record)
 {
-    struct gl_claim_wish wish = {.act = GL_CLAIM_RECLAIM, .key = x->key};
+    struct gl_claim_args args = {.act = GL_CLAIM_RECLAIM, .key = x->key};
     struct gl_claim found = {0}, made = {0};
     struct gl_why why;
     bool is_found = false;
@@ -143,15 +143,15 @@ static void mark(struct gl_core *c, const struct gl_claim_work *r, struct gl_cla
     GL_ASSERT(!x->is_done);
     if (rc != 0 || !is_found || found.state != GL_CLAIM_CLAIMED || found.lease_until != x->score) {
         remove_place(c, x);
-    } else if (gl_claim_decide(&found, &wish, r->now, &made, &why) == 0) {
+    } else if (gl_claim_decide(&found, &args, r->now, &made, &why) == 0) {
         GL_ASSERT(made.state == GL_CLAIM_EXPIRED);
         GL_ASSERT(made.fence == found.fence);
-        gl_core_set(c, &x->shown, gl_claims_show(c, x->key, &made, r->now));
+        gl_core_set(c, &x->shown, gl_claims_format(c, x->key, &made, r->now));
         x->call = gl_claims_commit(c, x->key, record->rev, &found, &made);
     }
 }
 
-static void on_fetched(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void on_fetched(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     const struct gl_event_record *all = ev->answer.records.items;
     struct gl_link *l = r->changes.next;
@@ -167,7 +167,7 @@ static void on_fetched(struct gl_core *c, struct gl_claim_work *r, const struct 
     }
 }
 
-static void on_marked(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+static void on_marked(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     int64_t code = ev->answer.code;
 
@@ -192,13 +192,13 @@ static void on_marked(struct gl_core *c, struct gl_claim_work *r, const struct g
         return;
     }
     if (r->error != 0) { /* what was not marked is found by the next request */
-        gl_claims_give_up(c, r, (int)r->error, gl_str_dup(c->out->arena, r->why));
+        gl_claims_fail(c, r, (int)r->error, gl_str_dup(c->out->arena, r->why));
     } else {
         end(c, r);
     }
 }
 
-void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_work *r, const struct gl_event *ev)
+void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_op *r, const struct gl_event *ev)
 {
     bool is_bad = ev->answer.code != 0;
 
@@ -210,7 +210,7 @@ void gl_reclaim_on_answer(struct gl_core *c, struct gl_claim_work *r, const stru
     }
     r->record_call = 0;
     if (is_bad) {
-        gl_claims_give_up(c, r, (int)ev->answer.code, ev->answer.why);
+        gl_claims_fail(c, r, (int)ev->answer.code, ev->answer.why);
     } else if (r->phase == GL_CLAIM_LISTING) {
         on_listed(c, r, ev);
     } else {
