@@ -276,8 +276,8 @@ static void add(struct gl_scan *s, const struct gl_record *record)
     if (!gl_flow_is_unit(v->flow, which.number)) {
         v->counts[r.status]++;
     }
-    if (which.item < 0) {
-        s->items_n[number] = r.items_n;
+    if (which.item < 0 && r.items_n <= v->job.items_n && r.items_n <= GL_JOB_ITEMS_MAX) {
+        s->items_n[number] = r.items_n; /* else the record is damaged: it has no instances */
     }
     cut_output(s, &r, &which);
     put(s->arena, v, which.number, which.item, &known_only[r.status]);

@@ -11,6 +11,7 @@ import pytest
 from bundlework import Bundle, Ran, Runner, item
 from cluster import Cluster
 from glianode import wait_for
+from records import open_records
 from servers import RedisServer
 
 
@@ -247,3 +248,28 @@ def test_what_is_lost_in_the_shared_store_too_pauses_the_job(shared, tmp_path):
     box.glia("run", folder, "--run-id", "shared-4")
     box.glia("job", "resume", "shared-3")
     status_of(box, "shared-3", "completed")
+
+
+# ---- a record that contradicts itself ----
+
+@ONE_COPY
+@pytest.mark.parametrize("wrong", [{"items_at": 4000000000}, {"items_n": 4000000000},
+                                   {"items_made": 7}])
+def test_a_damaged_counter_of_a_scattered_step_holds_the_job(alone, tmp_path, wrong):
+    """The first number of a step's instances says where they are in memory."""
+    b = Bundle("scattered").worker("plan", "event('workflow_step_scatter', target='work', "
+                                           "items=[1, 2, 3])", output_message_type="go")
+    b.worker("work", "note('runs', 1)\nwait_file('go')", ["plan"])
+    b.worker("end", "say(x=1)", ["work"], rule="all_done", output_message_type="done")
+    b.edge("work", "end").edge("plan", "work", "go").ends("end").seed("plan", {})
+    run = alone.start(b.write(tmp_path / "scattered"), run_id="scattered-1")
+    alone.wait_file("scattered-1", "runs")
+    run.kill()
+    run.wait()
+    job = alone.box.json("job", "status", "scattered-1")["job_id"]
+    with open_records(alone.box) as records:
+        step = json.loads(records.read("step", f"{job}/work"))
+        assert step["items_n"] == 3, step
+        records.write("step", f"{job}/work", json.dumps(step | wrong))
+    alone.box.glia("job", "resume", "scattered-1", code=None)
+    assert alone.box.json("job", "status", "scattered-1")["damaged"]
