@@ -1,4 +1,4 @@
-"""Client of a Glia node: submit, watch and steer durable workflows.
+"""Client for a Glia node: submit, watch and control durable workflows.
 
     import glia
 
@@ -6,9 +6,9 @@
         job = client.run({"steps": {"hello": {"sh": "echo hello"}}})
         print(job.status)
 
-`glia.Client` is the client, `glia.Claims` gives exclusive rights by name, `glia.step` is for
-programs that run as steps, and `glia.testing` for tests of yours. Every error is a
-`glia.GliaError`. The standard library is all this needs.
+`glia.Client` is the client, `glia.Claims` provides exclusive rights by name, `glia.step` is for
+programs that run as steps, and `glia.testing` for your own tests. Every error is a
+`glia.GliaError`. Only the standard library is required.
 """
 
 from . import step

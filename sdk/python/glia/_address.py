@@ -1,6 +1,6 @@
-"""Where the node is: what the caller says, else the environment, as for the `glia` command.
+"""Finds the node: the caller's arguments, else the environment, as for the `glia` command.
 
-The file of settings is YAML, which the standard library does not read: it is not looked at."""
+The settings file is YAML, which the standard library cannot read, so it is ignored."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PathText = Union[str, "os.PathLike[str]"]
 
 @dataclass(frozen=True)
 class Address:
-    """A unix socket, or a host and a port with the token for it."""
+    """A unix socket, or a host and port with a token."""
 
-    text: str  # for people
+    text: str  # for messages
     socket: Optional[str] = None
     tcp: Optional[Tuple[str, int]] = None
     token: Optional[str] = field(default=None, repr=False)
-    folder: Optional[str] = None  # the data folder whose socket it is
+    folder: Optional[str] = None  # the data folder of the socket
 
     def absent(self) -> str:
         if self.folder is not None:
@@ -48,8 +48,8 @@ def data_folder(given: Optional[PathText], env: Mapping[str, str]) -> str:
 
 
 def read_token(named: Optional[PathText], folder: Optional[str]) -> Optional[str]:
-    """From the file that is named, which must be there; else from the data folder's, which may be
-    somebody else's: then the node says what it thinks of a request without a token."""
+    """Read the token from the given file, which must exist; else from the data folder's file, which
+    may be unreadable: then the request is sent without a token, and the node decides."""
     path = named if named is not None else os.path.join(folder, "token") if folder else None
     if path is None:
         return None
@@ -63,7 +63,7 @@ def read_token(named: Optional[PathText], folder: Optional[str]) -> Optional[str
 
 
 def check_token(token: Optional[str]) -> Optional[str]:
-    # A line break in it would be a second header.
+    # A line break in it could inject a header.
     if token is not None and not all("!" <= c <= "~" for c in token):
         raise InvalidError("the token has odd characters in it", field="token")
     return token or None
@@ -84,7 +84,7 @@ def split_http(server: str) -> Tuple[str, int]:
 
 def find(server: Optional[str], data_dir: Optional[PathText], token: Optional[str],
          token_file: Optional[PathText], env: Mapping[str, str]) -> Address:
-    # A folder that is given means the node of that folder, whatever the environment says.
+    # An explicit folder means the node of that folder, whatever the environment says.
     if server is None and data_dir is None:
         server = env.get("GLIA_SERVER") or None
     if server is None:

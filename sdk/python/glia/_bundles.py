@@ -1,4 +1,4 @@
-"""The folder of a bundle, read for a submission: what `glia run DIR` sends."""
+"""Reads the folder of a bundle for a submission, as `glia run DIR` does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .models import Document
 
 DEPTH_MAX = 32  # of folders below payloads/
 READ_BYTES = 1 << 20
-FILE_BYTES_MAX = 64 << 20  # as the node has it
+FILE_BYTES_MAX = 64 << 20  # the node's limit
 
 
 def _wrong(text: str, hint: Optional[str] = None) -> InvalidError:
@@ -38,7 +38,7 @@ def _finite(text: str) -> float:
 
 
 def _parse(text: str) -> Any:
-    """As strict as the node is."""
+    """As strict as the node."""
     return json.loads(text, object_pairs_hook=_members, parse_constant=_finite,
                       parse_float=_finite)
 
@@ -63,8 +63,7 @@ def _hash(path: Path) -> str:
 
 class Bundle:
     """A folder with manifest.json, and with payloads/, config/ and scenario.json if it has them.
-    What the manifest says is for the node to judge; that nothing leads out of the folder is seen
-    to here."""
+    The node validates the manifest; this class ensures that nothing leads out of the folder."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -75,7 +74,7 @@ class Bundle:
         try:
             self._inside = root.resolve(strict=True)
             self._read()
-        except (OSError, UnicodeError, RuntimeError) as error:  # RuntimeError: links in a circle
+        except (OSError, UnicodeError, RuntimeError) as error:  # RuntimeError: a loop of links
             raise _wrong(f"cannot read the bundle {root}: {error}") from error
 
     def _read(self) -> None:
@@ -150,7 +149,7 @@ class Bundle:
             raise _wrong(f"{path} is neither a file nor a folder")
 
     def body(self, inputs: Optional[Mapping[str, Any]]) -> Document:
-        """With `inputs` as what `--set` says."""
+        """`inputs` has the values that `--set` takes."""
         body: Document = {"manifest": self.manifest, "payloads": self.payloads,
                           "config": lay(self.config, inputs or {})}
         message = (inputs or {}).get("inputs")

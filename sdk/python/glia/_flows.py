@@ -1,4 +1,4 @@
-"""Flows and the files they name, and bundles, made ready for a submission."""
+"""Prepares flows with their files, and bundles, for a submission."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ YAML_HINT = ("the API takes flows as JSON; for a YAML file use the command: "
 
 @dataclass(frozen=True)
 class Prepared:
-    """A flow or a bundle as the API wants it. `contents` is to be put there first, by hash."""
+    """A flow or a bundle in the format of the API. Upload `contents` first, by hash."""
 
-    fields: Document  # what all jobs of it have in common
+    fields: Document  # common to all jobs of it
     contents: Mapping[str, Union[bytes, Path]]
     bundle: Optional[Bundle] = None
 
     def entry(self, inputs: Optional[Mapping[str, Any]]) -> Document:
-        """What only the one job has that gets these inputs."""
+        """The fields of one job with these inputs."""
         if self.bundle is not None:
             return {"bundle": self.bundle.body(inputs)}
         return {} if inputs is None else {"inputs": inputs}
@@ -59,7 +59,7 @@ def _steps(flow: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def named_files(flow: Mapping[str, Any]) -> Iterator[str]:
-    """The paths that steps name. What is wrong with a flow, the node says."""
+    """The paths that steps name. The node reports what is wrong with a flow."""
     for step in _steps(flow):
         files = step.get("files", ())
         for name in (step.get("script"), *(files.values() if isinstance(files, dict) else files)):
@@ -86,7 +86,7 @@ def _load(name: str, given: FileContent) -> File:
 
 
 def read(content: Union[bytes, Path], sha256: str) -> bytes:
-    """Files of a bundle are read when they are sent: they may be many."""
+    """Files of a bundle are read when they are sent, since there may be many."""
     if isinstance(content, bytes):
         return content
     try:

@@ -1,5 +1,5 @@
-"""Following a job: its events and the logs of its steps, across cut connections and nodes that
-come and go. Every event and every line comes once."""
+"""Follows a job's events and the logs of its steps, across broken connections and restarted nodes.
+Every event and every line is delivered once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .errors import NotANodeError, UnavailableError, WaitTimeout, from_document
 from .models import Document, Event, Job, LogLine, time_of_ms
 
 JOBS = "/v1/contexts/default/jobs"
-SILENCE_SECONDS = 45.0  # a stream of events says at least a word every 15 s
-LOG_SILENCE_SECONDS = 60.0  # one of a log may be silent: we look again
+SILENCE_SECONDS = 45.0  # a stream of events sends something every 15 s
+LOG_SILENCE_SECONDS = 60.0  # a log may be silent: poll again
 POLL_SECONDS = 20.0
-LATE_SECONDS = 0.5  # an answer may come so much later than the time it was to be waited for
+LATE_SECONDS = 0.5  # an answer may be this late after its wait is over
 DROPPED = re.compile(rb"-- (\d+) bytes dropped --")
 
 
@@ -27,7 +27,7 @@ def job_path(job: str, *more: str) -> str:
 
 
 def query_of(**arguments: object) -> str:
-    """What stands behind the path. A slash may stay one, and a node would not decode it."""
+    """The query after the path. Slashes stay as they are, since a node would not decode them."""
     given = {name: value for name, value in arguments.items() if value is not None}
     return "?" + urlencode(given, safe="/") if given else ""
 
@@ -51,7 +51,7 @@ def _parse(text: str) -> Document:
 
 
 class Watch:
-    """The events of a job behind a number, as they come."""
+    """The events of a job after a number, as they come."""
 
     def __init__(self, transport: Transport, job: str, after: int, deadline: Deadline) -> None:
         self.transport = transport
@@ -79,7 +79,7 @@ class Watch:
                 raise UnavailableError("the node ends its streams before they have begun")
 
     def _stream(self) -> Iterator[Event]:
-        """One connection. What was seen before is left out, should a node tell it again."""
+        """One connection. Events seen before are skipped if a node repeats them."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self.last)}
         path = job_path(self.job, "events")
         with self.transport.open_stream(path, headers, self.deadline) as stream:
@@ -93,7 +93,7 @@ class Watch:
                 event = Event.of(document)
                 if event.seq > self.last:
                     self.patience.renew()
-                    # From now on by its id: a prefix of it may become ambiguous.
+                    # Use the full id from now on: a prefix may become ambiguous.
                     self.last, self.job = event.seq, event.job_id
                     yield event
 
@@ -111,7 +111,7 @@ class LogReader:
         self.job = job
         self.step = step
         self.wanted = attempt
-        self.attempt = attempt or 0  # 0: none has begun
+        self.attempt = attempt or 0  # 0: no attempt has begun
         self.offset = 0
         self.has_ended = False  # the attempt
         self.deadline = deadline
@@ -138,7 +138,7 @@ class LogReader:
             raise
 
     def read(self) -> Iterator[LogLine]:
-        """What there is now, page by page."""
+        """What exists now, page by page."""
         while True:
             answer = self._get(self._path(), self.transport.timeout)
             try:
@@ -154,8 +154,8 @@ class LogReader:
                 return
 
     def follow(self) -> Iterator[LogLine]:
-        """What there is and what comes, until the step has ended, or the attempt that was asked
-        for. A page confirms what a stream has told: only a page says that nothing will follow."""
+        """What exists and what comes, until the step (or the requested attempt) has ended. A stream
+        may end early: only a page says that nothing will follow."""
         while True:
             yield from self.read()
             if self.deadline.is_over:
@@ -164,13 +164,13 @@ class LogReader:
                 before = self.offset
                 yield from self._stream()
                 if self.offset == before:
-                    time.sleep(self.deadline.left(0.05))  # it may be about to end, or to stop
+                    time.sleep(self.deadline.left(0.05))  # it may be about to end or to be paused
             elif self.wanted is not None or not self._next_attempt():
                 return
 
     def _stream(self) -> Iterator[LogLine]:
-        """One connection. Places are counted as the node does: a mark for what was dropped stands
-        for those bytes."""
+        """One connection. Offsets count as in the node: a "dropped" line counts for the bytes it
+        replaces."""
         try:
             with self.transport.open_stream(self._path(follow="true"), {},
                                             self.deadline) as stream:
@@ -179,7 +179,7 @@ class LogReader:
                     self.offset += int(dropped.group(1)) if dropped else len(line) + 1
                     yield self._line(line)
         except UnavailableError:
-            pass  # the page that follows finds out what that means, with patience
+            pass  # the next page request finds out why, with retries
 
     def _next_attempt(self) -> bool:
         """Wait for the attempt after this one. False: there will be none."""
@@ -197,7 +197,7 @@ class LogReader:
             self._wait_for_news(job)
 
     def _wait_for_news(self, job: Job) -> None:
-        """Until an event speaks of the step, or of the job as a whole."""
+        """Wait for an event about the step or the job as a whole."""
         following = job.last_seq + 1
         while not self.deadline.is_over:
             seconds = self.deadline.left(POLL_SECONDS)

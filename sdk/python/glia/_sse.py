@@ -1,4 +1,4 @@
-"""Server-sent events: lines in, messages out."""
+"""Parses server-sent events: lines in, messages out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Message:
 
 
 def messages(lines: Iterable[bytes]) -> Iterator[Message]:
-    """What an empty line has completed; a rest without one was cut off, and is none."""
+    """Messages completed by an empty line; an incomplete one at the end is discarded."""
     ident: Optional[str] = None
     event = ""
     data: List[str] = []
@@ -33,4 +33,4 @@ def messages(lines: Iterable[bytes]) -> Iterator[Message]:
             event = value
         elif name == "id":
             ident = value
-        # "" is a comment: a sign of life. Others are for readers of another time.
+        # "" is a comment (a keep-alive). Other fields are unknown: ignore them.

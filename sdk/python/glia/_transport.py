@@ -1,8 +1,8 @@
-"""Requests to one node: connections that are kept, time limits, and when to ask again.
+"""Requests to one node: persistent connections, timeouts and retries.
 
-A request is repeated only if that is safe: if it never left (nobody was there to take it), or if
-its caller says that doing it twice is the same as doing it once. A node that has answered before
-and goes away is waited for: somebody restarts it, or another takes over its folder.
+A request is retried only if that is safe: if it was never sent (nothing accepted it), or if its
+caller says that it is idempotent. A node that has answered before and disappears is waited for: it
+may be restarted, or another node may take over its folder.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from .errors import (DeniedError, GliaError, NotANodeError, RequestTimeout, Unav
                      from_document)
 
 CONNECTIONS_KEPT_MAX = 16
-KEPT_SECONDS_MAX = 20.0  # a node closes a connection on which nothing has moved for 30 s
+KEPT_SECONDS_MAX = 20.0  # a node closes connections idle for 30 s
 UNIX_PATH_BYTES_MAX = 107
 READ_BYTES = 1 << 16
 LINE_BYTES_MAX = 64 << 20
 FOREVER_SECONDS = 86400.0
-ALIVE_SECONDS = 1.0  # a try that takes longer before it fails has met a node
+ALIVE_SECONDS = 1.0  # an attempt that took longer before it failed has reached a node
 REST_SECONDS_MIN, REST_SECONDS_MAX = 0.02, 0.5
 DOUBT = {"code": "unknown", "hint": "it may have been done: look before you ask again"}
 
 
 class Absent(UnavailableError):
-    """Nobody has taken the request: it may be sent again, whatever it is."""
+    """The request was not accepted: any kind of request may be sent again."""
 
 
 class Crowded(Absent):
-    """A node is there, but its queue of new connections is full."""
+    """A node is listening, but its connection backlog is full."""
 
 
 class Cut(UnavailableError):
-    """The connection broke after the request had been sent: nobody knows what became of it."""
+    """The connection broke after the request was sent: its outcome is unknown."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def _lower(response: http.client.HTTPResponse) -> Dict[str, str]:
 
 
 class Deadline:
-    """A point in time that a call must not exceed; None: there is none."""
+    """The time by which a call must return; None: no limit."""
 
     def __init__(self, seconds: Optional[float]) -> None:
         self.at = None if seconds is None else time.monotonic() + seconds
 
     def left(self, at_most: float) -> float:
-        """How many seconds are left, but no more than these; 0: it is over."""
+        """The seconds left, at most this many; 0: expired."""
         if self.at is None:
             return at_most
         return min(at_most, max(0.0, self.at - time.monotonic()))
@@ -82,9 +82,9 @@ class Deadline:
 
 
 class Patience:
-    """Rests between tries that grow longer, until the patience is at its end. It begins with the
-    first failure, and anew with one after a try that lived for a while: a node that was there for
-    hours and goes away has all of it."""
+    """Growing pauses between attempts, until the patience is used up. It starts with the first
+    failure, and again with a failure after a connection that lasted for a while: a node that was
+    up for hours and disappears gets all of it."""
 
     def __init__(self, seconds: float, deadline: Deadline) -> None:
         self.seconds = seconds
@@ -97,12 +97,12 @@ class Patience:
         self.rest_seconds = REST_SECONDS_MIN
 
     def rest(self) -> bool:
-        """Called when a try has failed. False: no more tries."""
+        """Call after a failed attempt. False: no more attempts."""
         if self.rested_at is None or time.monotonic() - self.rested_at > ALIVE_SECONDS:
             self.renew()
         if self.until.is_over or self.deadline.is_over:
             return False
-        # Not all clients of a node that comes back shall come at the same moment.
+        # Jitter: not all clients should return to a restarted node at once.
         wanted = self.rest_seconds * random.uniform(0.5, 1.0)
         time.sleep(self.deadline.left(self.until.left(wanted)))
         self.rest_seconds = min(self.rest_seconds * 1.5, REST_SECONDS_MAX)
@@ -111,8 +111,8 @@ class Patience:
 
 
 class _Socket(socket.socket):
-    """A socket that asks before each read how long that may take: so an answer that trickles keeps
-    to its deadline, too."""
+    """A socket that sets its timeout before each read, so that a trickling answer cannot exceed the
+    deadline."""
 
     deadline = Deadline(None)
     silence = FOREVER_SECONDS
@@ -122,7 +122,7 @@ class _Socket(socket.socket):
         self.settimeout(self._seconds())
 
     def _seconds(self) -> float:
-        return max(self.deadline.left(self.silence), 0.001)  # 0 would be another kind of socket
+        return max(self.deadline.left(self.silence), 0.001)  # 0 would make the socket non-blocking
 
     def recv_into(self, *args: Any) -> int:
         self.settimeout(self._seconds())
@@ -130,7 +130,7 @@ class _Socket(socket.socket):
 
 
 class _Reader(io.BufferedReader):
-    """Notices a line that has no end: http.client takes a head that was cut off for a short one."""
+    """Detects a line without an end: http.client accepts truncated headers."""
 
     cut: Optional[bytes] = None
 
@@ -158,7 +158,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Connection(http.client.HTTPConnection):
-    """To a unix socket, or to a host and a port."""
+    """A connection to a unix socket, or to a host and port."""
 
     response_class = _Response
     sock: _Socket
@@ -183,7 +183,7 @@ class _Connection(http.client.HTTPConnection):
             if len(os.fsencode(path)) <= UNIX_PATH_BYTES_MAX:
                 sock.connect(path)
                 return sock
-            # The kernel's limit is for the name it is given, not for where that leads.
+            # The kernel limits the length of the name it is given, not of the path it resolves to.
             folder = os.open(os.path.dirname(path), os.O_PATH | os.O_CLOEXEC)
             try:
                 sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
@@ -196,7 +196,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _is_alive(sock: socket.socket) -> bool:
-    """Nothing is to be read from an idle connection, unless the node has closed it."""
+    """An idle connection is readable only if the node has closed it."""
     try:
         sock.settimeout(0)
         sock.recv(1, socket.MSG_PEEK)
@@ -208,8 +208,7 @@ def _is_alive(sock: socket.socket) -> bool:
 
 
 class _Pool:
-    """Connections that wait for their next request. For any thread; it needs no lock, which a fork
-    might find locked."""
+    """Idle connections. Thread-safe without a lock, which a fork could leave locked."""
 
     def __init__(self) -> None:
         self._idle: Deque[Tuple[float, _Connection]] = collections.deque()
@@ -217,7 +216,7 @@ class _Pool:
 
     def take(self) -> Optional[_Connection]:
         if self._pid != os.getpid():
-            # After a fork these are our parent's, who still talks on them.
+            # After a fork these belong to the parent, which still uses them.
             self._idle, self._pid = collections.deque(), os.getpid()
         while True:
             try:
@@ -243,7 +242,7 @@ class _Pool:
 
 
 class Stream:
-    """An answer that comes line by line for as long as it takes."""
+    """A response that is read line by line, for as long as it lasts."""
 
     def __init__(self, connection: _Connection, sock: _Socket,
                  response: http.client.HTTPResponse) -> None:
@@ -260,8 +259,8 @@ class Stream:
         self._connection.close()
 
     def lines(self, silence: float, deadline: Deadline) -> Iterator[bytes]:
-        """Whole lines without their ends. Cut: it broke, or nothing has come for `silence`
-        seconds. Ends without an error with the answer, or when the deadline is over."""
+        """Complete lines without line ends. Raises Cut if the connection broke or was silent for
+        `silence` seconds. Returns normally at the end of the response or at the deadline."""
         parts: List[bytes] = []
         held = 0
         while not self._response.isclosed() and not deadline.is_over:
@@ -287,13 +286,13 @@ class Stream:
 
 
 class Transport:
-    """The way to one node. For any thread."""
+    """The connection to one node. Thread-safe."""
 
     def __init__(self, address: Address, timeout: float, patience: float) -> None:
         self.address = address
         self.timeout = timeout
         self.patience = patience
-        self.has_met = False  # it has answered once: if it goes away, it may come back
+        self.has_met = False  # it has answered once: if it disappears, it may come back
         self._pool = _Pool()
 
     def close(self) -> None:
@@ -304,10 +303,10 @@ class Transport:
     def request(self, method: str, path: str, body: Optional[bytes] = None, *,
                 headers: Optional[Mapping[str, str]] = None, repeatable: bool,
                 only_here: bool = False, timeout: Optional[float] = None) -> Answer:
-        """One request, all tries together within the time. Answers that are errors are raised.
+        """One request with retries, all within the timeout. Error responses are raised.
 
-        `only_here`: the tries of this call are the same request, but a later call is another one.
-        If the call fails after a try that the node may have carried out, the code is `unknown`."""
+        `only_here`: retries of this call are the same request, but a later call is a new one. If
+        the call fails after an attempt that may have been carried out, the code is `unknown`."""
         deadline = Deadline(self.timeout if timeout is None else timeout)
         patience = Patience(self.patience, deadline)
         is_doubtful = False
@@ -348,7 +347,7 @@ class Transport:
         return self._judge(answer)
 
     def open_stream(self, path: str, headers: Mapping[str, str], deadline: Deadline) -> Stream:
-        """One try to open a stream, on a connection of its own."""
+        """One attempt to open a stream, on a connection of its own."""
         begin = Deadline(deadline.left(self.timeout))
         connection = self._connect(begin)
         try:
@@ -381,14 +380,14 @@ class Transport:
             raise RequestTimeout(f"no answer from {self.address.text} in time") from error
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                raise  # ours, not the node's
+                raise  # our own timeout, not the node's
             raise Absent(self.address.absent()) from error
         return connection
 
     def _send(self, connection: _Connection, method: str, path: str, body: Optional[bytes],
               headers: Optional[Mapping[str, str]],
               deadline: Deadline) -> Tuple[_Socket, http.client.HTTPResponse]:
-        sock = connection.sock  # it forgets it when it is to be closed after the answer
+        sock = connection.sock  # the connection drops it if it closes after the response
         all_headers: Dict[str, str] = dict(headers or {})
         if self.address.token is not None:
             all_headers["Authorization"] = f"Bearer {self.address.token}"
@@ -396,7 +395,7 @@ class Transport:
         try:
             connection.request(method, path, body=body, headers=all_headers)
         except (BrokenPipeError, ConnectionResetError):
-            # A node that refuses a body says so without reading it to its end.
+            # A node that rejects a body responds without reading all of it.
             pass
         return sock, connection.getresponse()
 
@@ -432,7 +431,7 @@ class Transport:
 
     @staticmethod
     def _doubt(repeatable: bool) -> Dict[str, Any]:
-        """A question may be asked again; what else was sent may have been done."""
+        """A read may be retried; anything else may have been carried out."""
         if repeatable:
             return {"code": "unavailable"}
         return DOUBT

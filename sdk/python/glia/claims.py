@@ -1,4 +1,4 @@
-"""Claims: exclusive rights by name, held for a while. docs/claims.md says what they promise."""
+"""Claims: exclusive rights by name, with a lease. See docs/claims.md for their guarantees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Claim", "Claims", "Held"]
 
 PATH = f"{CONTEXT}/claims"
 LEASE_SECONDS = 60.0
-WAIT_SECONDS = 0.5  # how often one who waits looks again, at most
+WAIT_SECONDS = 0.5  # polling interval while waiting for a claim
 RETRY_SECONDS = 0.2
 DETAIL_BYTES_MAX = 4096
 
@@ -35,23 +35,23 @@ def _number(doc: Mapping[str, Any], name: str) -> int:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim as it was told: who has it, until when, which try it is."""
+    """A claim as the node reported it: its owner, its lease, its attempt number."""
 
     key: str
     state: str  #: claimed, done, failed or expired
     owner: str
     fence: int  #: rises with every acquisition of the key
-    attempt: int  #: 1, and one more for each try since the work was last done
+    attempt: int  #: 1, plus one for each acquisition since the work was last completed
     lease: float  #: in seconds
     lease_until: Optional[datetime]  #: by the store's clock
-    remaining: Optional[float] = None  #: seconds of it that were left; None: not told
+    remaining: Optional[float] = None  #: seconds of the lease left; None: unknown
     work_type: Optional[str] = None
     error_detail: Optional[str] = None
     raw: Document = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, doc: Document) -> "Claim":
-        """From a document of the API."""
+        """Create a Claim from a document of the API."""
         left = doc.get("remaining_ms")
         return cls(key=str(doc["key"]), state=str(doc["state"]), owner=str(doc["owner"]),
                    fence=_number(doc, "fence"), attempt=_number(doc, "attempt"),
@@ -62,12 +62,12 @@ class Claim:
 
 
 class Held:
-    """A claim that is held: what `Claims.hold` gives.
+    """A held claim, as returned by `Claims.hold`.
 
-    A thread renews it. `lost` is set when it is somebody else's, or could not be renewed in time;
-    it is counted from the sending of the last renewal that succeeded, and a fifth of the lease
-    before its end. Leaving the `with` block completes the claim, or fails it if an exception comes
-    through; if it was lost neither, and ClaimLostError is raised."""
+    A thread renews it. `lost` is set when another owner has the claim, or when it could not be
+    renewed in time: counted from when the last successful renewal was sent, and a fifth of the
+    lease before its end. Leaving the `with` block completes the claim, or fails it if an exception
+    passes through. If the claim was lost, it does neither and raises ClaimLostError."""
 
     def __init__(self, claims: "Claims", claim: Claim, sent_at: float,
                  on_lost: Optional[Callable[["Held"], None]]) -> None:
@@ -89,28 +89,28 @@ class Held:
 
     @property
     def fence(self) -> int:
-        """Give it to whatever the work changes, and have it refuse lower ones."""
+        """The fencing number. Pass it to whatever the work changes, to refuse lower ones there."""
         return self.claim.fence
 
     @property
     def attempt(self) -> int:
-        """Which try this is."""
+        """The attempt number."""
         return self.claim.attempt
 
     @property
     def stop_at(self) -> float:
-        """When the work must have stopped, by `Claims.now()`, if no renewal succeeds before."""
+        """The `Claims.now()` at which the work must have stopped, unless a renewal succeeds."""
         return self._sent_at + self.claim.lease * 0.8
 
     @property
     def is_valid(self) -> bool:
-        """Is it certain that nobody else has it? Looks at the clock, too."""
+        """Is it certain that no other owner holds the claim? Also checks the clock."""
         if not self._is_over and not self.lost.is_set() and self._claims.now() >= self.stop_at:
             self._lose()
         return not self._is_over and not self.lost.is_set()
 
     def check(self) -> None:
-        """Before an effect: renew it now, or raise ClaimLostError."""
+        """Call before an effect: renews the claim now, or raises ClaimLostError."""
         if not self.is_valid:
             raise ClaimLostError(f"the claim {self.key!r} is lost")
         with self._lock:
@@ -135,8 +135,7 @@ class Held:
             self._on_lost(self)
 
     def beat(self) -> float:
-        """Renew it if that is due; gives back how many seconds later to come again. The thread
-        does so."""
+        """Renew the claim if due; returns the seconds until the next call. Called by the thread."""
         with self._lock:
             if not self.is_valid:
                 return RETRY_SECONDS
@@ -147,7 +146,7 @@ class Held:
                 except ClaimLostError:
                     self._lose()
                 except GliaError:
-                    self._due = self._claims.now() + RETRY_SECONDS  # is_valid keeps the time
+                    self._due = self._claims.now() + RETRY_SECONDS  # is_valid checks the time
             return max(min(self._due, self.stop_at) - self._claims.now(), 0.0)
 
     def _run(self) -> None:
@@ -187,16 +186,16 @@ class Held:
         try:
             self.claim = self._claims.fail(self.claim, text)
         except GliaError:
-            pass  # what went wrong first matters; the lease runs out by itself
+            pass  # keep the first error; the lease expires by itself
 
     def complete(self) -> None:
-        """The work is done; the rest of the `with` block runs without the claim."""
+        """Complete the claim; the rest of the `with` block runs without it."""
         self._stop()
         self.claim = self._claims.complete(self.claim)
         self._is_over = True
 
     def fail(self, error_detail: str = "") -> None:
-        """The work has failed; the rest of the `with` block runs without the claim."""
+        """Fail the claim; the rest of the `with` block runs without it."""
         self._stop()
         self.claim = self._claims.fail(self.claim, error_detail)
         self._is_over = True
@@ -205,14 +204,14 @@ class Held:
 class Claims:
     """Exclusive rights by name, on the store of a node.
 
-    `owner` names this program in the claims it has; it need not be unique, since the fence is
-    what counts. `lease` is how long a claim is held without a word, in seconds.
+    `owner` names this program in its claims; it need not be unique, since only the fence counts.
+    `lease` is how long a claim is held without a renewal, in seconds.
 
         claims = glia.Claims()
         with claims.hold("nightly-report", wait=60) as claim:
             work(fence=claim.fence)
 
-    `glia.testing.FakeClaims` is the same in memory, with a clock of its own, for your tests.
+    `glia.testing.FakeClaims` does the same in memory, with a simulated clock, for your tests.
     """
 
     def __init__(self, client: Optional[Client] = None, *, owner: Optional[str] = None,
@@ -222,14 +221,14 @@ class Claims:
         self.lease = lease
 
     def now(self) -> float:
-        """Seconds of a clock that never jumps and counts while the machine sleeps."""
+        """Seconds of a monotonic clock that also counts while the machine is suspended."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def _rest(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def _call(self, verb: str, body: Document, timeout: Optional[float] = None) -> Document:
-        """One request; all of them may be repeated."""
+        """One request; all of them are safe to retry."""
         client = self._the_client()
         answer = client._transport.request(
             "POST", f"{PATH}/{verb}", json.dumps(body, allow_nan=False).encode(),
@@ -252,8 +251,8 @@ class Claims:
 
     def acquire(self, key: str, *, owner: Optional[str] = None, lease: Optional[float] = None,
                 work_type: Optional[str] = None, once: bool = False) -> Claim:
-        """Get the claim. Raises ClaimBusyError if somebody else has it, also if that is the same
-        owner; with `once`, ClaimDoneError if it was completed."""
+        """Acquire the claim. Raises ClaimBusyError if it is held, even by the same owner; with
+        `once`, ClaimDoneError if it was completed."""
         body: Dict[str, Any] = {"key": key, "owner": owner or self.owner,
                                 "lease": self._span(self.lease if lease is None else lease),
                                 "nonce": uuid.uuid4().hex}
@@ -269,18 +268,18 @@ class Claims:
 
     def renew(self, claim: Claim, *, lease: Optional[float] = None,
               timeout: Optional[float] = None) -> Claim:
-        """Its lease begins anew. Raises ClaimLostError if it is not, or no longer, ours."""
+        """Renew the lease. Raises ClaimLostError if the claim is not, or no longer, ours."""
         body = self._holder(claim)
         if lease is not None:
             body["lease"] = self._span(lease)
         return Claim.of(self._call("renew", body, timeout))
 
     def complete(self, claim: Claim) -> Claim:
-        """The work is done. Raises ClaimLostError if it is not, or no longer, ours."""
+        """Complete the claim. Raises ClaimLostError if it is not, or no longer, ours."""
         return Claim.of(self._call("complete", self._holder(claim)))
 
     def fail(self, claim: Claim, error_detail: str = "") -> Claim:
-        """The work has failed. Raises ClaimLostError if it is not, or no longer, ours."""
+        """Fail the claim. Raises ClaimLostError if it is not, or no longer, ours."""
         text = error_detail.replace("\0", "").encode("utf-8", "replace")[:DETAIL_BYTES_MAX]
         body = self._holder(claim)
         if text:
@@ -288,17 +287,17 @@ class Claims:
         return Claim.of(self._call("fail", body))
 
     def reclaim(self, limit: int = 100) -> List[Claim]:
-        """Mark claims whose leases are over as expired; gives back which."""
+        """Mark claims with expired leases as expired; returns them."""
         return [Claim.of(one) for one in self._call("reclaim", {"limit": limit})["expired"]]
 
     # ---- looking ----
 
     def get(self, key: str) -> Claim:
-        """The claim with this key. Raises NotFoundError if nobody has ever claimed it."""
+        """The claim with this key. Raises NotFoundError if it was never acquired."""
         return Claim.of(self._ask("/" + quote(key, safe="")))
 
     def list(self, *, state: Optional[str] = None, prefix: str = "") -> Iterator[Claim]:
-        """Claims by key; fetched page by page as they are taken."""
+        """Iterate over claims by key; fetched page by page."""
         after: Optional[str] = None
         while True:
             page = self._ask("", state=state, prefix=prefix or None, after=after, limit=PAGE_ROWS)
@@ -313,9 +312,8 @@ class Claims:
     def hold(self, key: str, *, owner: Optional[str] = None, lease: Optional[float] = None,
              work_type: Optional[str] = None, once: bool = False, wait: float = 0.0,
              on_lost: Optional[Callable[[Held], None]] = None) -> Held:
-        """Acquire the claim, if need be after `wait` seconds at most, and keep it until the `with`
-        block is left. `on_lost` is called, by the thread that renews it, when it is lost: the work
-        must stop."""
+        """Acquire the claim, waiting up to `wait` seconds, and keep it until the `with` block is
+        left. If it is lost, the renewing thread calls `on_lost`: the work must stop."""
         until = self.now() + wait
         while True:
             sent_at = self.now()
@@ -336,4 +334,4 @@ class Claims:
         held._start()
 
     def _let_go(self, held: Held) -> None:
-        """It is not renewed any more."""
+        """Stop renewing it."""

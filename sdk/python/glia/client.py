@@ -26,7 +26,7 @@ BATCH_JOBS_MAX = 1000
 BATCH_BYTES_MAX = 16 << 20
 PAGE_ROWS = 1000
 NO_KEYS = "request_key: there is no such field"
-BEYOND = 1 << 53  # no job has so many events: who waits for this one waits for the end
+BEYOND = 1 << 53  # more events than any job has: waiting for this one is waiting for the end
 
 
 def _user() -> str:
@@ -50,20 +50,20 @@ def _without_none(**fields: Any) -> Document:
 class Client:
     """A client of one node.
 
-    Where the node is, is found as the `glia` command does it: `server` ("unix:/path/node.sock" or
+    The node is found as the `glia` command finds it: `server` ("unix:/path/node.sock" or
     "http://HOST:PORT"), else the socket in `data_dir`, else GLIA_SERVER, else the socket in
-    GLIA_DATA_DIR, else that in the usual data folder. A server over HTTP wants a token: `token`,
-    `token_file`, GLIA_TOKEN, GLIA_TOKEN_FILE, or the file `token` in the data folder. The file of
-    settings is not read.
+    GLIA_DATA_DIR, else the socket in the default data folder. A server over HTTP needs a token:
+    `token`, `token_file`, GLIA_TOKEN, GLIA_TOKEN_FILE, or the file `token` in the data folder. The
+    settings file is not read.
 
-    `timeout` bounds every request, in seconds, with all its repetitions. `patience` is how long a
-    node that has answered before may be away, while it is restarted or another takes over its
-    folder, before that becomes an UnavailableError. Questions, submissions and retries are sent
-    again meanwhile; everything else is sent again only if it has never left.
+    `timeout` limits every request including its retries, in seconds. `patience` is how long a node
+    that has answered before may be unreachable, while it is restarted or another node takes over
+    its folder, before an UnavailableError is raised. Meanwhile reads, submissions and retries are
+    resent; other requests are resent only if they were never sent.
 
-    A client keeps connections and may be used by many threads at a time, and in a child after a
-    fork. What its methods give back as iterators belongs to one thread. It opens nothing before
-    its first request, never becomes a node and never opens a store.
+    A client keeps connections open and may be used by several threads, and in a child after a
+    fork. Iterators returned by its methods belong to one thread. It connects with the first
+    request, never becomes a node and never opens a store.
     """
 
     def __init__(self, server: Optional[str] = None, *,
@@ -73,7 +73,7 @@ class Client:
         address = _address.find(server, data_dir, token, token_file, os.environ)
         self._transport = Transport(address, timeout, patience)
         self._who = _user() if who is None else who
-        self._is_keyless = False  # the node is older than request keys
+        self._is_keyless = False  # the node does not support request keys
 
     def __repr__(self) -> str:
         return f"<glia.Client of {self.server}>"
@@ -84,7 +84,7 @@ class Client:
         return self._transport.address.text
 
     def close(self) -> None:
-        """Close the connections that are kept. The client can still be used, and makes new ones."""
+        """Close idle connections. The client stays usable and opens new ones."""
         self._transport.close()
 
     def __enter__(self) -> "Client":
@@ -109,7 +109,7 @@ class Client:
         return self._document(answer.json())
 
     def _post_keyed(self, path: str, body: Document) -> Document:
-        """A submission. It has a request key of its own, so it may be sent until it is answered."""
+        """A submission. Its own request key makes it safe to resend until it is answered."""
         is_known = bool(body.get("run_id") or body.get("request_key"))
         if not body.get("request_key") and not self._is_keyless:
             try:
@@ -120,7 +120,7 @@ class Client:
         return self._post(path, body, repeatable=is_known)
 
     def _note_keyless(self, error: GliaError) -> None:
-        """A node of an earlier release refuses request keys, as all fields it does not know."""
+        """A node of an earlier release rejects request keys, like all unknown fields."""
         if not str(error).startswith(NO_KEYS):
             raise error
         self._is_keyless = True
@@ -137,22 +137,22 @@ class Client:
                files: Optional[Mapping[str, FileContent]] = None, run_id: Optional[str] = None,
                dedupe_key: Optional[str] = None,
                request_key: Optional[str] = None) -> Submitted:
-        """Submit a job; when this returns, it is committed.
+        """Submit a job. It is committed when this returns.
 
-        `flow` is a dict, JSON text, or the path (a pathlib.Path, not a str) of a JSON file. Of
-        such a file the files it names are read from beside it; else `files` gives their contents,
-        by the path the flow uses. YAML is read by the `glia` command only.
+        `flow` is a dict, JSON text, or the path (a pathlib.Path, not a str) of a JSON file. Files
+        named in a JSON file are read from its folder; otherwise `files` gives their contents, by
+        the path the flow uses. Only the `glia` command reads YAML.
 
-        The path of a folder, or of a manifest.json, is a bundle. Its `inputs` are what `--set` says
-        to the command: they are laid over its configuration, and `inputs["inputs"]["payload"]`
-        over the messages that start it, too.
+        The path of a folder, or of a manifest.json, is a bundle. Its `inputs` work like `--set` of
+        the command: they are merged over its configuration, and `inputs["inputs"]["payload"]` also
+        over the messages that start it.
 
-        A submission whose answer was lost is sent again, within `timeout` and `patience`, under a
-        request key: the node makes one job of it. If it stays unanswered, UnavailableError is
+        A submission whose response was lost is resent, within `timeout` and `patience`, with a
+        request key, so the node creates one job only. If it stays unanswered, UnavailableError is
         raised with the code unknown.
 
-        With a `run_id` or a `request_key` of your own it is also safe to call this again: the same
-        content gives the same job, with `existing` set; other content raises ConflictError (code
+        With your own `run_id` or `request_key` it is also safe to call this again: the same content
+        returns the same job, with `existing` set; different content raises ConflictError (code
         exists). A run id names the job; a request key names only the submission.
         """
         ready = prepare(flow, files)
@@ -164,11 +164,11 @@ class Client:
     def submit_many(self, submissions: Iterable[Submission], *, flow: Optional[Flow] = None,
                     files: Optional[Mapping[str, FileContent]] = None
                     ) -> List[Union[Submitted, GliaError]]:
-        """Submit many jobs in few requests; those without a flow take `flow`, with its `files`.
+        """Submit many jobs in few requests; jobs without a flow use `flow` and its `files`.
 
-        Gives back, in the same order, for each the job or the error (not raised) for which it was
-        refused. If a request as a whole fails, that is raised, and the jobs of the requests before
-        it are there: with run ids or request keys, simply submit all again.
+        Returns, in the same order, for each either the job or the error that refused it (not
+        raised). If a whole request fails, its error is raised, and the jobs of earlier requests
+        exist: with run ids or request keys, simply submit all again.
         """
         shared = prepare(flow, files) if flow is not None else None
         if shared is not None:
@@ -206,7 +206,7 @@ class Client:
             answers = self._send_batch([entries[i] for i in open_], [keys[i] for i in open_],
                                        shared)
             results.update(zip(open_, answers))
-            # Refused because the node stops: the next one takes them.
+            # Refused because the node is stopping: resend to its successor.
             open_ = [i for i in open_ if isinstance(results[i], UnavailableError)
                      and (not self._is_keyless or entries[i].get("run_id"))]
             if open_ and not patience.rest():
@@ -256,17 +256,17 @@ class Client:
             raise JobFailedError(
                 f"job {job.job_id} {job.status}" + (f": {job.reason}" if job.reason else ""), job)
 
-    # ---- looking ----
+    # ---- reading ----
 
     def status(self, job: JobRef) -> Job:
-        """A job with its steps: all of them, or of a large job 1000, failed and running ones first
-        (`Job.complete` says which). `Client.steps` has every one."""
+        """A job with its steps; of a large job only 1000, failed and running ones first
+        (`Job.complete` tells). `Client.steps` returns all of them."""
         return Job.of(self._ask(job_path(reference(job))))
 
     def steps(self, job: JobRef) -> Iterator[Step]:
-        """Every step of a job, in the order of its flow; fetched page by page as they are taken.
+        """Iterate over all steps of a job, in the order of its flow; fetched page by page.
 
-        The output of a step is None if it is larger than 64 KiB: `Client.output` has it."""
+        The output of a step is None if it is larger than 64 KiB: `Client.output` fetches it."""
         found = self.status(job)
         if found.complete:
             yield from found.steps.values()
@@ -279,7 +279,7 @@ class Client:
             page = state.get("next")
 
     def step(self, job: JobRef, step: str) -> Step:
-        """One step, with its whole output (of a step with foreach, up to 8 MiB of it)."""
+        """One step with its whole output (up to 8 MiB for a step with foreach)."""
         return self._step(Job.of(self._ask(job_path(reference(job)), step=step)), step)
 
     @staticmethod
@@ -290,18 +290,17 @@ class Client:
         return one
 
     def output(self, job: JobRef, step: Union[str, Step]) -> Any:
-        """What a step handed on, however large. Given a step, it is fetched only if it is not
-        there already."""
+        """The output of a step, however large. Given a Step, fetches it only if missing."""
         one = step if isinstance(step, Step) else self.step(job, step)
         if one.output_bytes and isinstance(step, Step):
             one = self.step(job, one.step_id)
-        if one.output_bytes:  # a foreach: too large for one answer
+        if one.output_bytes:  # a foreach whose output is too large for one response
             return [self.output(job, f"{one.step_id}[{n}]") for n in range(one.raw["items_n"])]
         return one.output
 
     def jobs(self, *, status: Optional[str] = None, name: Optional[str] = None,
              limit: Optional[int] = None) -> Iterator[Job]:
-        """Jobs, newest first, without their steps; fetched page by page as they are taken."""
+        """Iterate over jobs, newest first, without their steps; fetched page by page."""
         after: Optional[str] = None
         left = limit
         while left is None or left > 0:
@@ -315,8 +314,8 @@ class Client:
                 return
 
     def wait(self, job: JobRef, *, timeout: Optional[float] = None) -> Job:
-        """Wait for the end of a job, whatever it is. After `timeout` seconds: WaitTimeout; the job
-        goes on. A job that is paused, or waits for a person, is waited for."""
+        """Wait until a job has ended, however it ends. Raises WaitTimeout after `timeout` seconds;
+        the job continues. Also waits while the job is paused or waits for a person."""
         deadline = Deadline(timeout)
         found = self._ask_until(deadline, reference(job), job_path(reference(job)))
         while not Job.of(found).ended:
@@ -332,7 +331,7 @@ class Client:
         return Job.of(found)
 
     def _ask_until(self, deadline: Deadline, job: str, url: str, seconds: float = 0.0) -> Document:
-        """A question whose answer may take these seconds more than others."""
+        """A long-polling request that may take this many seconds longer than others."""
         timeout = deadline.left(self._transport.timeout + seconds) + LATE_SECONDS
         try:
             answer = self._transport.request("GET", url, repeatable=True, timeout=timeout)
@@ -343,7 +342,7 @@ class Client:
             raise
 
     def events(self, job: JobRef, *, after: int = 0) -> Iterator[Event]:
-        """What has happened to a job so far, behind the event with the number `after`."""
+        """The events of a job so far, after the event with the number `after`."""
         following = after + 1
         while True:
             page = self._ask(job_path(reference(job), "events"), **{"from": following},
@@ -356,19 +355,19 @@ class Client:
 
     def watch(self, job: JobRef, *, after: int = 0,
               timeout: Optional[float] = None) -> Iterator[Event]:
-        """What has happened and what happens to a job, until it has ended. Each event comes once,
-        also if the connection breaks or the node is replaced meanwhile; to go on later, in another
-        process, give the `seq` of the last one as `after`. After `timeout` seconds: WaitTimeout."""
+        """Past and new events of a job, until it has ended. Each event is delivered once, even if
+        the connection breaks or the node is replaced; to continue later in another process, pass
+        the `seq` of the last event as `after`. Raises WaitTimeout after `timeout` seconds."""
         return iter(Watch(self._transport, reference(job), after, Deadline(timeout)))
 
     def logs(self, job: JobRef, step: Optional[str] = None, *, attempt: Optional[int] = None,
              follow: bool = False, timeout: Optional[float] = None) -> Iterator[LogLine]:
-        """What a step has written, in its last attempt or in the one given; without `step` the
-        last attempt of every step.
+        """The log of a step: of its last attempt, or of the given one; without `step`, of the last
+        attempt of every step.
 
-        With `follow` (which needs a step) also what it writes from now on, in this attempt and the
-        next ones, until the step has ended or its job is paused. Every line comes once, also if
-        the connection breaks. After `timeout` seconds: WaitTimeout."""
+        With `follow` (which needs a step) also new lines, of this attempt and the next ones, until
+        the step has ended or its job is paused. Every line is delivered once, even if the
+        connection breaks. Raises WaitTimeout after `timeout` seconds."""
         if step is None and (follow or attempt is not None):
             raise ValueError("follow and attempt need a step")
         if step is None:
@@ -388,16 +387,16 @@ class Client:
             yield from self.logs(job, step, attempt=attempt)
 
     def attempts(self, job: JobRef) -> List[Attempt]:
-        """Which attempts have left a log."""
+        """The attempts that have a log."""
         return [Attempt(one["step_id"], one["attempt"], one["bytes"], one["ended"])
                 for one in self._ask(job_path(reference(job), "logs"))["attempts"]]
 
     def result(self, job: JobRef, step: Optional[str] = None) -> Any:
-        """The output of a step; without `step`, a dict with those of the steps that no other needs,
-        or what a bundle's job was completed with.
+        """The output of a step; without `step`, a dict with the outputs of the last steps, or the
+        result of a bundle's job.
 
-        Raises ConflictError (code state) if that has not ended, JobFailedError if it has not
-        completed. Outputs of a job that failed are in `Client.status(job).steps`."""
+        Raises ConflictError (code state) if the job or step has not ended, JobFailedError if it
+        did not complete. Outputs of a failed job are in `Client.status(job).steps`."""
         if step is not None:
             return self._step_result(
                 Job.of(self._ask(job_path(reference(job)), step=step)), step)
@@ -410,7 +409,7 @@ class Client:
             return found.raw.get("result")
         steps = list(self.steps(found))
         needed = {name for one in steps for name in one.needs}
-        # The step of a foreach has the list of what its instances left.
+        # The output of a foreach is the list of its instances' outputs.
         return {one.step_id: self.output(found, one) for one in steps
                 if one.step_id not in needed and "[" not in one.step_id}
 
@@ -425,53 +424,53 @@ class Client:
         return self.output(job, one)
 
     def why(self, job: JobRef, step: Optional[str] = None) -> Why:
-        """Why a job, or a step, stands as it does: what it waits for, who holds it, until when."""
+        """Explain the state of a job or step: what it waits for, what blocks it, until when."""
         return Why.of(self._ask(job_path(reference(job), "why"), step=step))
 
-    # ---- steering ----
+    # ---- control ----
 
     def _command(self, job: JobRef, verb: str, reason: Optional[str]) -> None:
         self._post(job_path(reference(job), verb), _without_none(who=self._who, reason=reason))
 
     def pause(self, job: JobRef, *, reason: Optional[str] = None) -> None:
-        """Stop running steps, to run them again later; nothing new starts."""
+        """Stop the running steps, to run them again later, and start nothing new."""
         self._command(job, "pause", reason)
 
     def resume(self, job: JobRef, *, reason: Optional[str] = None) -> None:
-        """Let a paused job go on."""
+        """Resume a paused job."""
         self._command(job, "resume", reason)
 
     def cancel(self, job: JobRef, *, reason: Optional[str] = None) -> None:
-        """Stop everything that runs, and end the job."""
+        """Stop everything that is running and end the job."""
         self._command(job, "cancel", reason)
 
     def retry(self, job: JobRef, *, from_step: Optional[str] = None,
               run_id: Optional[str] = None, request_key: Optional[str] = None) -> Submitted:
-        """Make a new job of an ended one, which takes over what that has completed; but nothing
-        from the step `from_step` on. `run_id` and `request_key` are as in `submit`."""
+        """Rerun an ended job as a new job that reuses its completed steps, except those from the
+        step `from_step` on. `run_id` and `request_key` are as in `submit`."""
         body = _without_none(**{"from": from_step}, run_id=run_id, request_key=request_key)
         return Submitted.of(self._post_keyed(job_path(reference(job), "retry"), body))
 
     def remove(self, job: JobRef) -> int:
-        """Remove an ended job with all it has left; gives back how many bytes that freed."""
+        """Remove an ended job and its files; returns the number of bytes freed."""
         path = job_path(reference(job))
         answer = self._transport.request("DELETE", path, repeatable=False)
         return int(self._document(answer.json()).get("freed_bytes", 0))
 
     def signal(self, job: JobRef, name: str, data: Any = None) -> None:
-        """Send a job a signal; the step that waits for it gets the data as its output."""
+        """Send a signal to a job; the step that waits for it gets the data as its output."""
         path = job_path(reference(job), "signals", quote(name, safe=""))
         self._post(path + query_of(who=self._who), data)
 
     def human(self, *, limit: int = PAGE_ROWS) -> List[HumanRequest]:
-        """Steps that wait for a person."""
+        """The steps that wait for a person."""
         page = self._ask(f"{CONTEXT}/human", limit=limit)
         return [HumanRequest.of(one) for one in page["requests"]]
 
     def respond(self, job: JobRef, step: str, decision: str, *, output: Any = None,
                 reason: Optional[str] = None) -> None:
-        """Decide about a step that waits for a person: one of the decisions it offers; for one
-        whose outcome is unknown: rerun, done or failed."""
+        """Decide on a step that waits for a person: one of the decisions it offers, or, if its
+        outcome is unknown, rerun, done or failed."""
         body = _without_none(decision=decision, output=output, who=self._who, reason=reason)
         self._post(job_path(reference(job), "steps", quote(step, safe=""), "respond"), body)
 
@@ -489,11 +488,11 @@ class Client:
                 return
 
     def agents(self, job: JobRef) -> Iterator[Document]:
-        """The agents of a bundle's job: what each has handled, what waits for it, its state."""
+        """The agents of a bundle's job: messages handled and waiting, and their state."""
         return self._pages(job, "agents", "agents")
 
     def messages(self, job: JobRef, *, agent: Optional[str] = None) -> Iterator[Document]:
-        """Messages that wait for agents, or are being handled."""
+        """Messages that wait for agents or are being handled."""
         return self._pages(job, "messages", "messages", agent=agent)
 
     def dead_letters(self, job: JobRef, *, agent: Optional[str] = None) -> Iterator[Document]:
@@ -501,7 +500,7 @@ class Client:
         return self._pages(job, "dead-letters", "dead_letters", agent=agent)
 
     def redrive(self, job: JobRef, number: Optional[int] = None) -> int:
-        """Deliver a dead letter again, or all of them; gives back how many that were."""
+        """Redeliver a dead letter, or all of them; returns their number."""
         which = "all" if number is None else str(number)
         answer = self._post(job_path(reference(job), "dead-letters", which, "redrive"),
                             {"who": self._who})
@@ -509,25 +508,25 @@ class Client:
 
     def send(self, job: JobRef, agent: str, body: Any = None, *,
              message_type: Optional[str] = None) -> None:
-        """Send an agent of a running job a message."""
+        """Send a message to an agent of a running job."""
         self._post(job_path(reference(job), "messages"),
                    _without_none(to=agent, type=message_type, body=body, who=self._who))
 
     def artifacts(self, job: JobRef) -> List[Document]:
-        """Files that the workers of a job have left in its run's folder."""
+        """The files that the workers of a job left in its run folder."""
         return list(self._ask(job_path(reference(job), "artifacts"))["artifacts"])
 
     def artifact(self, job: JobRef, path: str) -> bytes:
-        """The content of one of them."""
+        """The content of one artifact."""
         url = job_path(reference(job), "artifacts") + query_of(path=path)
         return self._transport.request("GET", url, repeatable=True).body
 
     def node(self) -> Document:
-        """The node: name, session, running attempts, pools."""
+        """Information about the node: name, session, running attempts, pools."""
         return self._ask("/v1/node")
 
     def is_ready(self) -> bool:
-        """Is there a node that takes work? Never waits for one."""
+        """Is a node running that accepts work? Never waits for one."""
         try:
             self._transport.request("GET", "/readyz", repeatable=False)
             return True
@@ -535,10 +534,10 @@ class Client:
             return False
 
     def metrics(self) -> str:
-        """Figures in the text format of Prometheus."""
+        """Metrics in the Prometheus text format."""
         return self._transport.request("GET", "/metrics", repeatable=True).body.decode()
 
     def trim(self, *, keep_for: Optional[str] = None,
              keep_jobs: Optional[int] = None) -> Document:
-        """Remove ended jobs, by the bounds that are configured or given ("7d", 10000)."""
+        """Remove ended jobs beyond the configured or given limits ("7d", 10000)."""
         return self._post(f"{CONTEXT}/trim", _without_none(keep_for=keep_for, keep_jobs=keep_jobs))

@@ -1,9 +1,9 @@
-"""What can go wrong, as one exception class for each family of the API's error codes.
+"""Exceptions: one class for each family of the API's error codes.
 
-All are GliaError. `code` is the word the node uses (docs/api.md lists them), `message` a sentence
-for people, `hint` what to do about it, `field` the part of the request it is about, `details` the
-single mistakes of a flow, and `request_id` what to look for in the node's own records. What did not
-come from a node (no connection, a time that is over) has the same shape without a request id.
+All derive from GliaError. `code` is the node's error code (docs/api.md lists them), `message` a
+sentence, `hint` what to do about it, `field` the part of the request it concerns, `details` the
+individual errors in a flow, and `request_id` the id to search for in the node's log. Errors raised
+by the client itself (no connection, a timeout) have the same attributes without a request id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GliaError(Exception):
         self.hint = hint
         self.details: Tuple[Mapping[str, Any], ...] = tuple(details)
         self.request_id = request_id
-        self.status = status  # of the HTTP answer, if there was one
+        self.status = status  # of the HTTP response, if there was one
 
     def __str__(self) -> str:
         text = self.message
@@ -45,13 +45,13 @@ class GliaError(Exception):
 
 
 class InvalidError(GliaError):
-    """The request makes no sense as it is: a flow with mistakes, a wrong type, a bad address."""
+    """The request is invalid: a flow with errors, a wrong type, a bad address."""
 
     default_code = "invalid"
 
 
 class DeniedError(GliaError):
-    """Not allowed: a token that is missing or wrong, or somebody else's socket."""
+    """Not allowed: a missing or wrong token, or another user's socket."""
 
     default_code = "denied"
 
@@ -63,7 +63,7 @@ class NotFoundError(GliaError):
 
 
 class ConflictError(GliaError):
-    """Not possible as things stand. Codes: exists, conflict, state, stale."""
+    """Not possible in the current state. Codes: exists, conflict, state, stale."""
 
     default_code = "conflict"
 
@@ -75,14 +75,14 @@ class LimitError(GliaError):
 
 
 class UnavailableError(GliaError):
-    """No node answers, or it cannot do its work now. Codes: unavailable, busy, gone: nothing was
-    done. Code unknown: it may have been done; look before you ask again."""
+    """No node answers, or it cannot work now. Codes unavailable, busy, gone: nothing was done. Code
+    unknown: the request may have been carried out; check before retrying."""
 
     default_code = "unavailable"
 
 
 class RequestTimeout(UnavailableError, TimeoutError):
-    """The node has not answered in time."""
+    """The node did not answer in time."""
 
 
 class DamagedError(GliaError):
@@ -92,19 +92,19 @@ class DamagedError(GliaError):
 
 
 class NotANodeError(GliaError):
-    """Something answers at this address, but it is no Glia node."""
+    """Something answers at this address, but it is not a Glia node."""
 
     default_code = "not_a_node"
 
 
 class WaitTimeout(GliaError, TimeoutError):
-    """The time you gave is over, and the job has not ended. The job goes on."""
+    """The timeout expired before the job ended. The job continues."""
 
     default_code = "timeout"
 
 
 class JobFailedError(GliaError):
-    """The job, or the step that was asked for, has not completed. `job` tells how it ended."""
+    """The job or the requested step did not complete. `job` tells how it ended."""
 
     default_code = "failed"
 
@@ -114,7 +114,7 @@ class JobFailedError(GliaError):
 
 
 class ClaimError(ConflictError):
-    """A claim stands in the way: `claim` is what the node told of it, if it did."""
+    """A claim prevents this: `claim` is what the node reported about it, if anything."""
 
     def __init__(self, message: str, *, claim: Optional[Mapping[str, Any]] = None,
                  **more: Any) -> None:
@@ -123,18 +123,18 @@ class ClaimError(ConflictError):
 
 
 class ClaimBusyError(ClaimError):
-    """Somebody else has the claim, or an earlier acquisition of the same owner."""
+    """The claim is held by another owner, or by an earlier acquisition of the same owner."""
 
     default_code = "busy"
 
     @property
     def owner(self) -> str:
-        """Who has it."""
+        """The owner of the claim."""
         return str(self.claim.get("owner", ""))
 
     @property
     def remaining(self) -> float:
-        """For how many seconds, unless it is renewed."""
+        """Seconds until its lease expires, unless it is renewed."""
         return float(self.claim.get("remaining_ms", 0)) / 1000
 
 
@@ -145,7 +145,7 @@ class ClaimLostError(ClaimError):
 
 
 class ClaimDoneError(ClaimError):
-    """The claim was completed already, and was asked for with `once`."""
+    """The claim was requested with `once` and is already completed."""
 
     default_code = "exists"
 
@@ -169,7 +169,7 @@ FAMILIES: Dict[str, Type[GliaError]] = {
 
 def from_document(error: Mapping[str, Any], *, status: Optional[int] = None,
                   request_id: Optional[str] = None) -> GliaError:
-    """The exception for the `error` object of an answer, of a batch's entry or of a stream."""
+    """The exception for the `error` object of a response, a batch entry or a stream."""
     code = str(error.get("code", "failed"))
     details = error.get("details")
     message = str(error.get("message", "the node refused, and did not say why"))

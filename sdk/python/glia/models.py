@@ -1,5 +1,5 @@
-"""What a node tells, as values that do not change. `raw` is always the whole document, with the
-fields that have no attribute here; docs/api.md lists them."""
+"""Immutable values that a node returns. `raw` is always the whole document, including fields that
+have no attribute here; docs/api.md lists them."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class File:
         return cls(Path(path).read_bytes(), os.access(path, os.X_OK))
 
 
-#: A file as it may be given: its bytes, its text, the path (not a str) to read it from, or a File.
+#: A file: its bytes, its text, the path (not a str) to read it from, or a File.
 FileContent = Union[bytes, str, "os.PathLike[str]", File]
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One job of a batch. Without a flow of its own it takes the batch's."""
+    """One job of a batch. Without a flow it uses the batch's."""
 
     run_id: Optional[str] = None
     inputs: Optional[Mapping[str, Any]] = None
@@ -77,12 +77,12 @@ class Submission:
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that the node has taken, and committed."""
+    """A job that the node has accepted and committed."""
 
     job_id: str
     run_id: str
     status: str
-    existing: bool = False  #: it was there already, with the same run id or request key and content
+    existing: bool = False  #: it existed already, with the same run id or request key and content
 
     @classmethod
     def of(cls, doc: Mapping[str, Any]) -> "Submitted":
@@ -92,13 +92,13 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a job, or one instance of a step with foreach (its id is then like `fetch[3]`)."""
+    """A step of a job, or one instance of a step with foreach (with an id like `fetch[3]`)."""
 
     step_id: str
     status: str
     outcome: Optional[str]  #: success, failed, skipped, partial; None: not ended
     attempts: int
-    output: Any  #: None also if it left none, or a large one: see output_bytes
+    output: Any  #: None if there is none, or if it is large: see output_bytes
     started_at: Optional[datetime]
     ended_at: Optional[datetime]
     exit_code: Optional[int]
@@ -109,7 +109,7 @@ class Step:
 
     @property
     def output_bytes(self) -> int:
-        """The size of an output that is not here: `Client.output` fetches it. 0: it is here."""
+        """The size of an output not included here (use `Client.output`). 0: it is included."""
         return _number(self.raw, "output_bytes")
 
     @classmethod
@@ -123,7 +123,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """A job. One from a list has no steps; `Client.status` tells them."""
+    """A job. Jobs from a list have no steps; `Client.status` returns them."""
 
     job_id: str
     run_id: str
@@ -164,7 +164,7 @@ class Job:
             {name: Step.of(step) for name, step in state.get("steps", {}).items()}, doc)
 
 
-#: Wherever a job is asked for: its id, the beginning of one, a run id, or what a call gave back.
+#: Identifies a job: its id, a prefix of it, a run id, or a value returned by another call.
 JobRef = Union[str, Job, Submitted]
 
 
@@ -174,7 +174,7 @@ def reference(job: JobRef) -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that has happened to a job. Numbers rise without gaps."""
+    """An event of a job. Numbers rise without gaps."""
 
     seq: int
     type: str
@@ -196,8 +196,8 @@ class Event:
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line that a step has written. `stream` is stdout or stderr; it is `dropped` for a line in
-    which the node says how many bytes it has not kept: that one has no time."""
+    """A line that a step has written. `stream` is stdout or stderr, or `dropped` for a line that
+    says how many bytes were not kept: that one has no time."""
 
     step_id: str
     attempt: int
@@ -208,7 +208,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try of a step that has left a log."""
+    """An attempt of a step that has a log."""
 
     step_id: str
     attempt: int
@@ -218,7 +218,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class HumanRequest:
-    """A step that waits for a person, and what can be decided."""
+    """A step that waits for a person, and the possible decisions."""
 
     job_id: str
     run_id: str
@@ -236,7 +236,7 @@ class HumanRequest:
 
 @dataclass(frozen=True)
 class Why:
-    """Why a job stands as it does, and the sentence for each step that has not ended."""
+    """Explains the state of a job, with one sentence for each step that has not ended."""
 
     job_id: str
     status: str

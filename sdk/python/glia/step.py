@@ -1,12 +1,12 @@
-"""For programs that run as a step of a job: what they are given, and what they hand on.
+"""For programs that run as a step of a job: their inputs and their output.
 
     from glia import step
 
     rows = step.output_of("fetch")["rows"]
     step.output({"total": sum(rows)})
 
-Needs no node and no connection: a step finds everything in its environment. Outside of a step, all
-of these raise NotAStepError, except is_step().
+Needs no node and no connection: everything comes from the environment. Outside a step, all
+functions except is_step() raise NotAStepError.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OUTPUT_BYTES_MAX = 1 << 20
 
 
 class NotAStepError(GliaError):
-    """This program does not run as a step, or as one without what was asked for."""
+    """This program is not running as a step, or the step lacks what was requested."""
 
     default_code = "state"
 
@@ -41,7 +41,7 @@ def _variable(name: str) -> str:
 
 
 def is_step() -> bool:
-    """Does this program run as a step?"""
+    """Is this program running as a step?"""
     return bool(os.environ.get("GLIA_ATTEMPT_ID"))
 
 
@@ -55,13 +55,13 @@ def input() -> Dict[str, Any]:  # noqa: A001 - the word of the documentation
 
 
 def inputs() -> Dict[str, Any]:
-    """What the job was given, with the defaults of the flow."""
+    """The inputs of the job, with the defaults of the flow."""
     found = input().get("inputs", {})
     return dict(found)
 
 
 def output_of(step: str) -> Any:
-    """What a step that this one needs has left; None if it left nothing."""
+    """The output of a step that this one needs; None if it has none."""
     steps = input().get("steps", {})
     if step not in steps:
         raise NotAStepError(f"this step does not need {step!r}",
@@ -70,7 +70,7 @@ def output_of(step: str) -> Any:
 
 
 def item() -> Any:
-    """With foreach: the element of the list that this instance is for."""
+    """With foreach: the list element of this instance."""
     document = input()
     if "item" not in document:
         raise NotAStepError("this step has no foreach")
@@ -86,7 +86,7 @@ def index() -> int:
 
 
 def output(value: Any) -> None:
-    """Leave this as the step's output: any JSON of at most 1 MiB. The last call counts."""
+    """Set the step's output: any JSON of at most 1 MiB. The last call counts."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     data = text.encode("utf-8")
     if len(data) > OUTPUT_BYTES_MAX:
@@ -97,7 +97,7 @@ def output(value: Any) -> None:
 
 
 def job_id() -> str:
-    """The job."""
+    """The id of the job."""
     return _variable("GLIA_JOB_ID")
 
 
@@ -107,28 +107,28 @@ def run_id() -> str:
 
 
 def step_id() -> str:
-    """The step; of an instance of foreach like `fetch[3]`."""
+    """The id of the step; like `fetch[3]` for an instance of foreach."""
     return _variable("GLIA_STEP_ID")
 
 
 def attempt() -> int:
-    """The number of this try, from 1."""
+    """The number of this attempt, from 1."""
     return int(_variable("GLIA_ATTEMPT"))
 
 
 def idempotency_key() -> str:
-    """The same in all tries of this step in this job: for services that know a repetition by it."""
+    """The same in all attempts of this step in this job: an idempotency key for services."""
     return _variable("GLIA_IDEMPOTENCY_KEY")
 
 
 def deadline() -> Optional[datetime]:
-    """When this try will be stopped; None if it has no timeout."""
+    """When this attempt will be stopped; None if it has no timeout."""
     _variable("GLIA_ATTEMPT_ID")
     return parse_time(os.environ.get("GLIA_DEADLINE_AT"))
 
 
 def seconds_left() -> Optional[float]:
-    """How long this try may still take; None if it has no timeout."""
+    """How long this attempt may still take; None if it has no timeout."""
     until = deadline()
     if until is None:
         return None

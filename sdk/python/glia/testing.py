@@ -1,4 +1,4 @@
-"""What users' tests need: claims without a node, in memory, with a clock that the test moves."""
+"""For users' tests: in-memory claims without a node, with a clock that the test controls."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def _time(ms: int) -> str:
 
 
 class FakeClaims(Claims):
-    """`glia.Claims` in memory: the same answers and the same errors, by the same rules.
+    """`glia.Claims` in memory: the same results and errors, by the same rules.
 
-    Its clock stands still until `advance` moves it on; then claims that are held are renewed when
-    they are due, unless `away` is set, as if the store could not be reached. `waiting`, if given,
-    is called when something has to wait so many seconds, instead of `advance`."""
+    Its clock stands still until `advance` moves it, which also renews held claims that are due,
+    unless `away` is set to simulate an unreachable store. `waiting`, if given, is called with a
+    number of seconds instead of `advance` when something must wait."""
 
     def __init__(self, *, owner: str = "fake", lease: float = 60.0,
                  waiting: Optional[Callable[[float], None]] = None) -> None:
         super().__init__(None, owner=owner, lease=lease)
-        self.away = False  #: nothing is answered: UnavailableError
-        self.calls: List[str] = []  #: what was asked, in order: "acquire", "renew", ...
+        self.away = False  #: simulate an outage: UnavailableError
+        self.calls: List[str] = []  #: the calls made, in order: "acquire", "renew", ...
         self._waiting = waiting
         self._ms = 1_800_000_000_000
         self._rows: Dict[str, Document] = {}
@@ -43,11 +43,11 @@ class FakeClaims(Claims):
     # ---- time ----
 
     def now(self) -> float:
-        """Its own clock, in seconds."""
+        """The simulated clock, in seconds."""
         return self._ms / 1000
 
     def advance(self, seconds: float) -> None:
-        """It is later now. What is held is renewed on the way."""
+        """Advance the clock. Held claims are renewed on the way."""
         until = self._ms + round(seconds * 1000)
         while self._ms < until:
             pause = min([max(round(held.beat() * 1000), 1) for held in list(self._held)]
@@ -66,13 +66,13 @@ class FakeClaims(Claims):
         self._held = [one for one in self._held if one is not held]
 
     def take(self, key: str, owner: str = "somebody else") -> Claim:
-        """Somebody else gets the claim, whoever has it, as if its lease were over."""
+        """Give the claim to another owner, as if its lease had expired."""
         row = self._rows.get(key)
         if row is not None and row["state"] == "claimed":
             row["lease_until_ms"] = self._ms
         return self.acquire(key, owner=owner)
 
-    # ---- the node's part ----
+    # ---- the node's side ----
 
     def _call(self, verb: str, body: Document, timeout: Optional[float] = None) -> Document:
         self.calls.append(verb)
