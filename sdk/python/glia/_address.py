@@ -34,7 +34,7 @@ class Address:
 def data_folder(given: Optional[PathText], env: Mapping[str, str]) -> str:
     chosen = os.fspath(given) if given is not None else env.get("GLIA_DATA_DIR", "")
     if given is not None and not chosen:
-        raise InvalidError("data_dir needs the name of a folder", field="data_dir")
+        raise InvalidError("data_dir must not be empty", field="data_dir")
     if chosen:
         return os.path.abspath(chosen)
     if os.geteuid() == 0:
@@ -65,7 +65,7 @@ def read_token(named: Optional[PathText], folder: Optional[str]) -> Optional[str
 def check_token(token: Optional[str]) -> Optional[str]:
     # A line break in it could inject a header.
     if token is not None and not all("!" <= c <= "~" for c in token):
-        raise InvalidError("the token has odd characters in it", field="token")
+        raise InvalidError("the token contains invalid characters", field="token")
     return token or None
 
 
@@ -77,7 +77,7 @@ def split_http(server: str) -> Tuple[str, int]:
         host = port = None
     if not host or port is None or parts.path not in ("", "/") or "@" in parts.netloc \
             or parts.query or parts.fragment:
-        raise InvalidError(f"{server!r} is no address of a node", field="server",
+        raise InvalidError(f"{server!r} is not a node address", field="server",
                            hint="write unix:/path/node.sock or http://HOST:PORT")
     return host, port
 
@@ -94,7 +94,7 @@ def find(server: Optional[str], data_dir: Optional[PathText], token: Optional[st
     if server.startswith("unix:/"):
         return Address(server, socket=server[len("unix:"):])
     if not server.startswith("http://"):
-        raise InvalidError(f"{server!r} is no address of a node", field="server",
+        raise InvalidError(f"{server!r} is not a node address", field="server",
                            hint="write unix:/path/node.sock or http://HOST:PORT")
     tcp = split_http(server)
     if token is None and token_file is None:

@@ -26,14 +26,14 @@ def _members(pairs: List[Tuple[str, Any]]) -> Document:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} stands there twice")
+        raise ValueError(f"{twice!r} appears twice")
     return found
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if number - number != 0:
-        raise ValueError(f"{text} is not a number of JSON")
+        raise ValueError(f"{text} is not a JSON number")
     return number
 
 
@@ -95,7 +95,7 @@ class Bundle:
     def _stay(path: Path, inside: Path) -> Path:
         real = path.resolve(strict=True)
         if real != inside and inside not in real.parents:
-            raise _wrong(f"{path} is a link that leads out of the bundle",
+            raise _wrong(f"{path} is a link out of the bundle",
                          hint="put the file itself there")
         return real
 
@@ -119,7 +119,7 @@ class Bundle:
         real = self._stay(folder, self._inside)
         if real in self._around or prefix.count("/") > DEPTH_MAX:
             raise _wrong(f"{folder}: folders are nested more than {DEPTH_MAX} deep, or a link "
-                         "leads round in a circle")
+                         "forms a loop")
         self._around.add(real)
         names = sorted(os.listdir(folder))
         for name in names:

@@ -94,7 +94,7 @@ def read(content: Union[bytes, Path], sha256: str) -> bytes:
     except OSError as error:
         raise InvalidError(f"cannot read the file {content}: {error}", field="bundle") from error
     if hashlib.sha256(found).hexdigest() != sha256:
-        raise InvalidError(f"{content} has changed while it was read: try again", field="bundle")
+        raise InvalidError(f"{content} changed while it was read: try again", field="bundle")
     return found
 
 

@@ -33,8 +33,8 @@ def query_of(**arguments: object) -> str:
 
 
 def timed_out(job: str) -> WaitTimeout:
-    return WaitTimeout(f"the time is over, and job {job} has not ended",
-                       hint="the job goes on")
+    return WaitTimeout(f"timeout: job {job} has not ended",
+                       hint="the job continues")
 
 
 # ---- events ----
@@ -44,9 +44,9 @@ def _parse(text: str) -> Document:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise NotANodeError("an event of this stream is not JSON") from error
+        raise NotANodeError("invalid event in the stream: not JSON") from error
     if not isinstance(document, dict):
-        raise NotANodeError("an event of this stream is not an object")
+        raise NotANodeError("invalid event in the stream: not an object")
     return document
 
 
@@ -76,7 +76,7 @@ class Watch:
             if self.deadline.is_over:
                 raise timed_out(self.job)
             if not self.patience.rest():
-                raise UnavailableError("the node ends its streams before they have begun")
+                raise UnavailableError("the node closes event streams at once")
 
     def _stream(self) -> Iterator[Event]:
         """One connection. Events seen before are skipped if a node repeats them."""

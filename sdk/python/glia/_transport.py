@@ -32,7 +32,7 @@ LINE_BYTES_MAX = 64 << 20
 FOREVER_SECONDS = 86400.0
 ALIVE_SECONDS = 1.0  # an attempt that took longer before it failed has reached a node
 REST_SECONDS_MIN, REST_SECONDS_MAX = 0.02, 0.5
-DOUBT = {"code": "unknown", "hint": "it may have been done: look before you ask again"}
+DOUBT = {"code": "unknown", "hint": "it may have been done: check before retrying"}
 
 
 class Absent(UnavailableError):
@@ -57,7 +57,7 @@ class Answer:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise NotANodeError("the answer is not JSON", status=self.status) from error
+            raise NotANodeError("the response is not JSON", status=self.status) from error
 
 
 def _lower(response: http.client.HTTPResponse) -> Dict[str, str]:
@@ -154,7 +154,7 @@ class _Response(http.client.HTTPResponse):
             if self._reader.cut is None or not b"HTTP/1.1 ".startswith(self._reader.cut[:9]):
                 raise
         if self._reader.cut is not None:
-            raise http.client.RemoteDisconnected("the answer ends in its head")
+            raise http.client.RemoteDisconnected("the response ends within its headers")
 
 
 class _Connection(http.client.HTTPConnection):
@@ -270,7 +270,7 @@ class Stream:
             except socket.timeout:
                 if deadline.is_over:
                     return
-                raise Cut("the node has fallen silent") from None
+                raise Cut("the node stopped sending") from None
             except (OSError, http.client.HTTPException) as error:
                 raise Cut("the connection to the node broke") from error
             if not more:
@@ -282,7 +282,7 @@ class Stream:
             parts.append(rest)
             held += len(rest)
             if held > LINE_BYTES_MAX:
-                raise NotANodeError("a line of this stream does not end")
+                raise NotANodeError("a line of this stream is too long")
 
 
 class Transport:
@@ -373,7 +373,7 @@ class Transport:
         except BlockingIOError as error:
             raise Crowded("the node has too many new connections at once") from error
         except PermissionError as error:
-            raise DeniedError(f"not allowed to talk to the node at {self.address.text}") from error
+            raise DeniedError(f"not allowed to connect to {self.address.text}") from error
         except socket.gaierror as error:
             raise UnavailableError(f"cannot find {self.address.text}: {error.strerror}") from error
         except socket.timeout as error:
@@ -407,7 +407,7 @@ class Transport:
     def _judge(self, answer: Answer) -> Answer:
         request_id = answer.headers.get("glia-request-id")
         if request_id is None:
-            raise NotANodeError(f"what answers at {self.address.text} is no node "
+            raise NotANodeError(f"the server at {self.address.text} is not a node "
                                 f"(HTTP status {answer.status})", status=answer.status)
         self.has_met = True
         if answer.status < 400:
@@ -420,14 +420,14 @@ class Transport:
     # ---- failures ----
 
     def _late(self, repeatable: bool) -> RequestTimeout:
-        return RequestTimeout(f"the node at {self.address.text} has not answered in time",
+        return RequestTimeout(f"the node at {self.address.text} did not answer in time",
                               **self._doubt(repeatable))
 
     def _broken(self, error: Exception, repeatable: bool) -> GliaError:
         if isinstance(error, http.client.HTTPException) and not isinstance(
                 error, (http.client.RemoteDisconnected, http.client.IncompleteRead)):
-            return NotANodeError(f"what answers at {self.address.text} does not speak HTTP")
-        return Cut("the node has gone away before it answered", **self._doubt(repeatable))
+            return NotANodeError(f"the server at {self.address.text} does not speak HTTP")
+        return Cut("the node closed the connection before it answered", **self._doubt(repeatable))
 
     @staticmethod
     def _doubt(repeatable: bool) -> Dict[str, Any]:

@@ -128,7 +128,7 @@ class Client:
     @staticmethod
     def _document(value: Any) -> Document:
         if not isinstance(value, dict):
-            raise NotANodeError("the answer is not an object")
+            raise NotANodeError("the response is not an object")
         return value
 
     # ---- submitting ----
