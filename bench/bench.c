@@ -1,12 +1,12 @@
-/* bench.c - what one node does in a second, on a real store, with nothing to run.
+/* bench.c - throughput of one node on a real store, with trivial work.
  *
  *   bench [--data DIR] [--keeper PATH] [--figures FILE] [--quick] [--percent N] [--record]
  *         [--only NAME] [--store URL] [--nodes N]
  *
- * Every figure is the production node, driven in this process, over SQLite with synchronous=FULL or
- * the store of the URL. The comparison that a figure needs (the disk's own syncs, a bare
- * posix_spawn loop) is measured in the same run. Figures also go as "name value" into FILE, from
- * which bench/table and bench/stores make tables. */
+ * Every figure drives the production node in this process, over SQLite with synchronous=FULL or the
+ * store of the URL. The comparison that a figure needs (the disk's own syncs, a bare posix_spawn
+ * loop) is measured in the same run. Figures are also written as "name value" to FILE, from which
+ * bench/table and bench/stores make tables. */
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -61,7 +61,7 @@ static double cpu_s(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* A load, and what a step of it has cost: this process's time and what went over the wire. */
+/* Run a load and record the cost per step: CPU time of this process and network traffic. */
 static double run_counted(struct bench *b, const char *name, gl_str flow, size_t jobs,
                           size_t window, size_t steps)
 {
@@ -85,7 +85,7 @@ static double run_counted(struct bench *b, const char *name, gl_str flow, size_t
     return seconds;
 }
 
-/* ---- what is measured ---- */
+/* ---- workloads ---- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -152,7 +152,7 @@ static void bench_latency(struct bench *b)
     figure(b, "p50_ms", b->took[n / 2] * 1e3);
     figure(b, "p99_ms", b->took[n * 99 / 100] * 1e3);
     figure(b, "our_syncs", 2 * (double)n / t);
-    /* Two transactions a job, each in a group of its own: a sync each. */
+    /* Two transactions per job, each in a group of its own: one sync each. */
     printf("our syncs meanwhile  %10.0f syncs/s\n", 2 * (double)n / t);
     free(b->began);
     free(b->took);
@@ -160,7 +160,7 @@ static void bench_latency(struct bench *b)
     bench_close(b);
 }
 
-/* Jobs that wait for slots, which nobody gets because the executor is not there. */
+/* Jobs that wait for slots, which never come because the executor stays down. */
 static void bench_waiting(struct bench *b)
 {
     size_t n = part_of(b, 200000) / 1000 * 1000;
@@ -184,7 +184,7 @@ static void bench_waiting(struct bench *b)
            (double)(after - before) / (double)n, n);
     figure(b, "waiting_bytes", (double)(after - before) / (double)n);
     fflush(stdout);
-    _exit(0); /* in a child: what waits is left behind */
+    _exit(0); /* in a child process: waiting jobs are abandoned with it */
 }
 
 static void bench_start(struct bench *b)
@@ -268,7 +268,7 @@ static void bench_spawn(struct bench *b)
 
 /* ---- several nodes on one store ---- */
 
-/* Everybody is ready before anybody begins: a byte each up, then one each down. */
+/* All nodes are ready before any begins: one byte each up, then one each down. */
 static void wait_byte(int fd)
 {
     char byte;
@@ -408,7 +408,7 @@ static size_t resident_kib(void)
     return kib;
 }
 
-/* They have all handled a message when nothing is under way any more. */
+/* All have handled a message once nothing is in progress. */
 static void bench_many_agents(struct bench *b)
 {
     size_t jobs = part_of(b, 10);
@@ -428,7 +428,7 @@ static void bench_many_agents(struct bench *b)
     bench_close(b);
 }
 
-/* Each in a process and a folder of its own: a figure never depends on the one before. */
+/* Each workload has its own process and folder, so figures do not depend on each other. */
 static void in_child(struct bench *b, const char *name, void (*fn)(struct bench *b),
                      const char *only)
 {

@@ -34,7 +34,7 @@ static void compile(struct bench *b, const struct gl_buf *text, FILE *to)
     gl_buf_done(&out);
 }
 
-/* In a process of its own, as the command line does it: what that needs is not the node's memory.
+/* In a process of its own, like the command line, so that its memory does not count for the node.
  */
 static gl_str compile_apart(struct bench *b, const struct gl_buf *text)
 {
@@ -129,7 +129,7 @@ gl_str bench_scatter(struct bench *b, unsigned items)
     return flow;
 }
 
-/* Each agent gets one message, and that is all. */
+/* Each agent gets exactly one message. */
 gl_str bench_idlers(struct bench *b, unsigned agents)
 {
     struct gl_buf t = {0};

@@ -141,7 +141,7 @@ static void on_session(void *owner, uint64_t incarnation)
     }
 }
 
-/* Somebody took us for dead: the machine stood still for longer than a session lasts. */
+/* Declared dead: the machine stood still for longer than a session. */
 static void on_session_lost(void *owner, const char *text)
 {
     struct gl_why why;

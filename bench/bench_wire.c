@@ -1,4 +1,4 @@
-/* The system counts what goes over a connection, so no store need do it. */
+/* The kernel counts the traffic of each connection, so stores need not. */
 #include "bench_node.h"
 
 #include <dirent.h>

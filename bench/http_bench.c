@@ -1,10 +1,10 @@
-/* http_bench.c - what a node does for clients: everything over HTTP, from a process of its own.
+/* http_bench.c - throughput of a node for clients: everything over HTTP, from a separate process.
  *
  *   http_bench --glia PATH [--data DIR] [--figures FILE] [--tcp] [--quick] [--only NAME]
  *
- * The workloads are those of bench.c, so that the two can be compared. Each workload has a node and
- * a folder of its own. Figures also go as "name value" into FILE, from which bench/table makes a
- * table. */
+ * The workloads are those of bench.c, so that the two can be compared. Each has its own node and
+ * folder. Figures are also written as "name value" to FILE, from which bench/table makes a table.
+ */
 #include "base/check.h"
 #include "http_load.h"
 
@@ -72,7 +72,7 @@ static void bench_fan(struct bench *b)
     bench_shape(b, &shape, hb_fan(&a, 100));
 }
 
-/* ---- one job at a time, from the request to the word that it has completed ---- */
+/* ---- one job at a time, from the request to the report of its completion ---- */
 
 struct single {
     struct httpc client;
@@ -164,7 +164,7 @@ static void bench_latency(struct bench *b)
     served_stop(&s);
 }
 
-/* ---- nothing to do ---- */
+/* ---- idle ---- */
 
 static void bench_idle(struct bench *b)
 {

@@ -98,7 +98,7 @@ gl_str hb_submission(struct gl_arena *a, gl_str flow, size_t count)
     return gl_str_dup(a, gl_buf_view(&t));
 }
 
-/* ---- jobs as fast as they are taken, until all have ended ---- */
+/* ---- jobs as fast as they are accepted, until all have ended ---- */
 
 struct load {
     struct httpc client;

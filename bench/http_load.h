@@ -1,6 +1,6 @@
-/* http_load.h - what the parts of http_bench share: flows, submissions, and a load of jobs.
+/* http_load.h - shared by the parts of http_bench: flows, submissions, and a load of jobs.
  *
- *   http_load.c    this        http_reads.c   status reads beside work
+ *   http_load.c    this        http_reads.c   status reads during work
  *   http_watch.c   watchers    http_bench.c   the rest, and main() */
 #ifndef GL_BENCH_HTTP_LOAD_H
 #define GL_BENCH_HTTP_LOAD_H
@@ -13,8 +13,8 @@
 enum {
     HB_CONNS_MAX = 64,
     HB_BATCH = 256,
-    /* Jobs that are submitted and not ended: enough to keep the node busy between two looks at its
-     * metrics, and what a thousand slots and some queue can hold. */
+    /* Outstanding jobs: enough to keep the node busy between two polls of its metrics, and as many
+       as a thousand slots and some queue can hold. */
     HB_WINDOW = 4096,
 };
 
@@ -23,23 +23,23 @@ struct bench {
     bool with_tcp, quick;
 };
 
-/* Write it down for bench/table. */
+/* Record a figure for bench/table. */
 void hb_figure(const struct bench *b, const char *name, double value);
 struct httpc hb_client(const struct served *s);
 int hb_by_value(const void *a, const void *b); /* of doubles, for qsort() */
-/* The number behind a name, in the text of /metrics or in JSON. */
+/* The number after a name, in the text of /metrics or in JSON. */
 double hb_value(gl_str text, const char *name);
 gl_str hb_id(gl_str body, struct gl_arena *a); /* of the job in an answer */
 
 gl_str hb_one_step(struct gl_arena *a, const char *action);
 gl_str hb_chain(struct gl_arena *a, unsigned n, const char *first); /* the action of the first */
 gl_str hb_fan(struct gl_arena *a, unsigned n);
-/* `count` jobs of one flow; 0: one job that is not in a batch. */
+/* `count` jobs of one flow; 0: one job outside a batch. */
 gl_str hb_submission(struct gl_arena *a, gl_str flow, size_t count);
 
-double hb_ended(struct httpc *c); /* how many jobs the node has completed */
-/* Seconds that `total` jobs take until all have ended; `batch` of them are in one request, or, if
- * that is 0, each is in one of its own. At most about `window` are under way. */
+double hb_ended(struct httpc *c); /* number of jobs the node has completed */
+/* Seconds until all of `total` jobs have ended. Each request holds `batch` jobs; 0: one job per
+ * request. About `window` jobs at most are outstanding. */
 double hb_run_load(const struct served *s, gl_str flow, size_t total, size_t batch, size_t conns,
                    size_t window);
 

@@ -1,4 +1,4 @@
-/* http_reads.c - status reads beside work: do they notice it? */
+/* http_reads.c - status reads during work: how much does the work slow them down? */
 #include "base/check.h"
 #include "http_load.h"
 
@@ -108,7 +108,7 @@ static void make_read_jobs(struct httpc *c, struct reads *r)
     }
 }
 
-/* A thousand steps at any time, each replaced when it ends: about two hundred of them a second. */
+/* A thousand running steps, each replaced when it ends: about two hundred per second. */
 static void start_steps(struct httpc *c)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -135,7 +135,7 @@ struct paced {
     gl_str body;
 };
 
-/* A batch at every tick, whatever has become of those before. */
+/* A batch at every tick, whatever the state of earlier ones. */
 static void submit_on_tick(struct httpc *c)
 {
     struct paced *p = c->owner;

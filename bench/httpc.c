@@ -177,7 +177,7 @@ static void give(struct httpc_conn *conn, gl_str text)
     }
 }
 
-/* One chunk: its length in hex, a line end, its bytes, a line end. False: not all there yet. */
+/* One chunk: its length in hex, a line end, its bytes, a line end. False: incomplete. */
 static bool take_chunk(struct httpc_conn *conn, bool *ret_last)
 {
     gl_str s = rest(conn);
@@ -225,7 +225,7 @@ static bool take_body(struct httpc_conn *conn)
 static void digest(struct httpc_conn *conn)
 {
     if ((conn->status == 0 && !take_head(conn)) || !take_body(conn)) {
-        if (conn->taken > 0) { /* what is left is the beginning of something */
+        if (conn->taken > 0) { /* the rest is incomplete */
             memmove(conn->in.p, conn->in.p + conn->taken, conn->in.n - conn->taken);
             conn->in.n -= conn->taken;
             conn->taken = 0;

@@ -1,9 +1,12 @@
-/* httpc.h - a small HTTP client for measuring: many connections, one thread, nothing copied twice.
+/* httpc.h - a small HTTP client for benchmarks: many connections, one thread, nothing copied twice.
  *
- * Connections are kept alive and carry one request at a time. An answer comes as a whole through
- * `on_reply`; with `on_text` set, the body comes in parts as it arrives, and `on_reply` gets "".
- * From inside either, the next request may be sent. Anything unexpected ends the process: a figure
- * from a run in which something went wrong is worth nothing. */
+ * Connections are kept alive and carry one request at a time. A response arrives as a whole in
+ * `on_reply`; with `on_text` set, the body arrives in parts, and `on_reply` gets "". Both may send
+ * the next request. Anything unexpected exits the process, because a figure from a faulty run is
+ * worthless.
+ *
+ * Call order: httpc_init(), httpc_open() per connection, httpc_ask() and httpc_run(),
+ * httpc_close(), httpc_done(). */
 #ifndef GL_BENCH_HTTPC_H
 #define GL_BENCH_HTTPC_H
 
@@ -27,21 +30,21 @@ struct httpc_conn {
     struct httpc *client;
     int fd;
     void (*on_reply)(struct httpc_conn *conn, int status, gl_str body);
-    void (*on_text)(struct httpc_conn *conn, gl_str text); /* NULL: gather it */
+    void (*on_text)(struct httpc_conn *conn, gl_str text); /* NULL: collect the body */
     void *owner;
     size_t number; /* the caller's */
     double asked_at;
 
     bool is_busy;
-    bool is_writing; /* the kernel has not taken all of `out` yet */
+    bool is_writing; /* the kernel has not accepted all of `out` yet */
     struct gl_buf out, in, body;
     size_t sent, taken; /* of `out`; of `in` */
-    int status;         /* 0: the head of the answer is not there yet */
+    int status;         /* 0: the response headers are incomplete */
     bool is_chunked;
     size_t left; /* of the body, or of the chunk */
 };
 
-double httpc_now(void); /* in seconds, of a clock that never jumps */
+double httpc_now(void); /* in seconds, of a monotonic clock */
 void httpc_fail(const char *what, gl_str detail) __attribute__((noreturn));
 
 void httpc_init(struct httpc *c);
@@ -53,7 +56,7 @@ void httpc_open(struct httpc *c, struct httpc_conn *conn);
 void httpc_close(struct httpc_conn *conn);
 void httpc_ask(struct httpc_conn *conn, const char *method, const char *path, const char *headers,
                gl_str body);
-/* One request, and its answer, before anything else; the answer must be 2xx. */
+/* Send one request and wait for its response, which must be 2xx. */
 void httpc_once(struct httpc *c, const char *method, const char *path, gl_str body,
                 struct gl_buf *ret);
 

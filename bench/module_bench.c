@@ -1,9 +1,8 @@
-/* module_bench - what an executor of native modules can do, without a node around it.
+/* module_bench.c - throughput of the executor of native modules, without a node.
  *
  *   module_bench HOST FOLDER [CALLS]    HOST: glia-module-host; FOLDER: with pingpong.so
  *
- * Each call is a start, its answer, its end and the acknowledgement of that; a thousand are under
- * way at a time. */
+ * Each call is a start, its answer, its end and the acknowledgement; a thousand are outstanding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -118,7 +117,7 @@ static void measure(struct bench *b, const char *name, const struct gl_module_ex
         exit(1);
     }
     gl_loop_run(b->loop);
-    (void)run(b, 1); /* it is found, and opened */
+    (void)run(b, 1); /* the module is found and loaded */
     double took = run(b, total);
     printf("%-8s %8zu calls in %6.2f s: %8.0f calls/s\n", name, total, took, (double)total / took);
     b->is_closed = false;

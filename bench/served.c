@@ -59,7 +59,7 @@ static void become(const char *glia, const struct served *s, const char *pools, 
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
         _exit(127);
     }
-    /* Nothing is removed: the core's own bench has no retention either. */
+    /* No retention, as in the bench of the core. */
     execl(glia, "glia", "serve", "--data-dir", s->data, "--pools", pools, "--keep-jobs", "0",
           "--keep-for", "0", listen[0] != '\0' ? "--listen" : (char *)NULL, listen, (char *)NULL);
     _exit(127);
@@ -70,7 +70,7 @@ static void wait_ready(struct served *s)
     double until = httpc_now() + READY_SECONDS_MAX;
     char path[600];
 
-    /* The socket is there before the token is used, and both before the node answers. */
+    /* Wait for the socket, then for an answer. */
     while (access(s->socket, R_OK) < 0) {
         if (httpc_now() > until || waitpid(s->pid, NULL, WNOHANG) == s->pid) {
             httpc_fail("the node did not start; see", gl_str_of(s->data));
@@ -81,7 +81,7 @@ static void wait_ready(struct served *s)
         (void)snprintf(path, sizeof(path), "%s/token", s->data);
         read_file(path, s->token, sizeof(s->token));
     }
-    nap(200); /* the rest of its start is not what is measured */
+    nap(200); /* let the rest of its startup finish before measuring */
 }
 
 void served_start(struct served *s, const char *glia, const char *data, const char *pools,
@@ -104,7 +104,7 @@ void served_start(struct served *s, const char *glia, const char *data, const ch
     wait_ready(s);
 }
 
-/* The keeper, and then what it has left. */
+/* The keeper, then its leftovers. */
 static void end_orphans(void)
 {
     char path[64], list[64 << 10];

@@ -1,7 +1,7 @@
-/* served.h - a node in a process of its own, to be measured from outside.
+/* served.h - a node in a separate process, measured from outside.
  *
- * Its keeper and the steps come to us when the node ends, because this process adopts orphans; all
- * of them are ended by served_stop(). */
+ * This process adopts orphans, so the node's keeper and steps become its children when the node
+ * exits; served_stop() ends all of them. */
 #ifndef GL_BENCH_SERVED_H
 #define GL_BENCH_SERVED_H
 
@@ -17,11 +17,11 @@ struct served {
     uint16_t port; /* 0: only the unix socket */
 };
 
-/* `pools` as for --pools. Gives back when the node answers. */
+/* `pools` as for --pools. Returns when the node answers. */
 void served_start(struct served *s, const char *glia, const char *data, const char *pools,
                   bool with_tcp);
 void served_stop(struct served *s);
-double served_cpu_s(const struct served *s);   /* used by the node so far */
-double served_rss_mib(const struct served *s); /* of its memory, resident now */
+double served_cpu_s(const struct served *s);   /* CPU time used by the node so far */
+double served_rss_mib(const struct served *s); /* resident memory now */
 
 #endif

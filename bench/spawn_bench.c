@@ -1,9 +1,9 @@
-/* spawn_bench [STEPS [CONCURRENCY [STEPS_PER_JOB]]] - steps per second through the keeper, beside a
- * bare posix_spawn loop of the same concurrency.
+/* spawn_bench [STEPS [CONCURRENCY [STEPS_PER_JOB]]] - steps per second through the keeper, compared
+ * with a bare posix_spawn loop of the same concurrency.
  *
  * Both run /bin/true. The keeper adds a private folder, an input file, two pipes, a journal that is
- * synced before an end is told, and a round trip over its socket. The two take turns, so that what
- * else the machine does hits both alike; the median of the rounds counts. */
+ * synced before an end is reported, and a round trip over its socket. The two alternate, so that
+ * other load on the machine affects both alike; the median of the rounds counts. */
 #include <event2/event.h>
 #include <ftw.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* transition.c - does a transition cost more in a long job than in a short one?
  *
  * The core alone, over a store that commits at once and an executor that ends everything at once:
- * chains of 1,000 and of 100,000 steps, the same number of transitions each, in turns, so that
- * noise hits both alike. */
+ * chains of 1,000 and of 100,000 steps, the same number of transitions each, alternating, so that
+ * noise affects both alike. */
 #define _GNU_SOURCE
 
 #include "core/core.h"

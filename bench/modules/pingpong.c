@@ -1,10 +1,10 @@
-/* bench.pingpong - two agents and a ball, to measure how fast messages are.
+/* bench.pingpong - two agents and a ball, to measure message throughput.
  *
- * A message's body is {"left": N}. While N is above 0 the next one, with N - 1, goes to the agent
- * that config.peer names, or back to the sender without it. The message with 0 completes the step
- * and, with config.complete_run, the run. The state is the number of messages an agent has got,
- * unless config.stateless is true. With config.scatter N the first message turns the step "work"
- * into N instances instead, and completes the step. */
+ * A message's body is {"left": N}. While N is above 0, the next message, with N - 1, goes to the
+ * agent that config.peer names, or back to the sender without it. The message with 0 completes the
+ * step and, with config.complete_run, the run. The state is the number of messages an agent has
+ * received, unless config.stateless is true. With config.scatter N, the first message turns the
+ * step "work" into N instances instead, and completes the step. */
 #include <glia/module_json.h>
 
 struct player {

@@ -1,4 +1,4 @@
-/* The contract of port/exec.h: the same suite runs against every executor: a real keeper, the
+/* The contract of port/exec.h, for every executor: the same suite runs against a real keeper, the
  * in-process noop executor, and both behind the multiplexer. */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Behaviour specific to the keeper: programs, files, deadlines, and outliving the node. */
+/* What only the keeper does: programs, files, timeouts, and outliving the node. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

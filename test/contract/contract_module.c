@@ -1,6 +1,6 @@
-/* Native modules through their executor: their output, their faults, and how the node handles both.
- * Tests that apply to both kinds run twice: with a trusted module in this process, and with one in
- * a process of its own. */
+/* Native modules through their executor: their output, their errors, and how the node handles both.
+ * Tests that apply to both kinds run twice: with a trusted module in this process, and with the
+ * module in a process of its own. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void a_failure_has_its_reason_and_nothing_else(void **state)
                                                          .config = all[i].config}),
                       all[i].part);
     }
-    /* The module still works. */
+    /* It still works afterwards. */
     assert_int_equal(
         module_run(w, (struct module_wish){.attempt = "z:attempt:1"})->result.exit_code, 0);
 }
@@ -131,11 +131,11 @@ static void a_state_goes_round(void **state)
     struct module_end *e = count(w, "a:attempt:1", "me", NULL);
     assert_has(e->output, "{\"next_state\":{\"total\":1,\"types\":{\"ping\":1}},");
     assert_has(count(w, "a:attempt:2", "me", one)->output, "{\"next_state\":{\"total\":2,");
-    /* The transaction of that message failed: it is handled again, with the previous state. */
+    /* Its transaction failed: it is handled again with the former state. */
     assert_has(count(w, "a:attempt:3", "me", one)->output, "{\"next_state\":{\"total\":2,");
     /* Another agent has its own state, */
     assert_has(count(w, "b:attempt:1", "you", NULL)->output, "{\"next_state\":{\"total\":1,");
-    /* and a restarted one begins without any. */
+    /* and an agent that starts over has none. */
     assert_has(count(w, "a:attempt:4", "me", NULL)->output, "{\"next_state\":{\"total\":1,");
     e = count(w, "a:attempt:5", "me", two);
     assert_has(e->output, "{\"next_state\":{\"total\":3,");
@@ -167,7 +167,7 @@ static void the_counterpart_of_the_elixir_module_does_the_same(void **state)
                         "{\"events\":[{\"type\":\"native_signal_classified\",\"payload\":" RESULT
                         "}],\"emit_messages\":[{\"type\":\"classified\",\"body\":" RESULT
                         "}],\"complete_step\":" RESULT "}");
-    /* The full form, as the Elixir release writes it, with signals in the message. */
+    /* With the full Elixir name, and with signals in the message. */
     e = module_run(w, (struct module_wish){.module = "Elixir.MnBlueprints.NativeSignalAgent",
                                            .attempt = "b:attempt:1",
                                            .body = "{\"signals\":[60, 59.5]}"});
@@ -223,7 +223,7 @@ static void an_unknown_module_is_refused_with_the_names_there_are(void **state)
     assert_has(q.req.why.text, "no native module No.Such");
     assert_has(q.req.why.text, "example.counter, MnBlueprints.NativeSignalAgent, Plain, test.say");
     assert_has(q.req.why.text, "GLIA_MODULES_DIR");
-    /* It never started. */
+    /* It has never started. */
     struct gl_attempt_key key = module_key("a:attempt:1");
     module_prepare(w, &q);
     w->x->ops->attach(w->x, &q.req, &key, 1, gl_str_of(w->epoch));
@@ -315,7 +315,7 @@ static void a_call_that_takes_too_long_is_killed_alone(void **state)
     module_ask(w, &q[0],
                (struct module_wish){
                    .attempt = "a:attempt:1", .body = "{\"do\":\"loop\"}", .timeout_ms = 200});
-    /* Its timeout begins when the message before it has been handled. */
+    /* Its own time begins when the one before it has ended. */
     module_ask(w, &q[1], (struct module_wish){.attempt = "b:attempt:1", .timeout_ms = 10000});
     struct module_end *e = module_end_of(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
@@ -337,7 +337,7 @@ static void who_leaves_or_talks_nonsense_is_replaced(void **state)
     assert_int_equal(e->result.exit_code, 0);
 }
 
-/* The process that the module left behind. */
+/* The process that the module left running. */
 static long child_in(const char *path)
 {
     long pid = 0;
@@ -349,7 +349,7 @@ static long child_in(const char *path)
     return pid;
 }
 
-/* Dead, even if it has not been reaped yet. */
+/* Dead, though perhaps not reaped yet. */
 static void wait_dead(long pid)
 {
     char path[64], state = '?';
@@ -384,7 +384,7 @@ static void a_child_of_a_module_hides_no_crash_and_dies_with_it(void **state)
     e = module_run(w, (struct module_wish){.attempt = "b:attempt:1", .body = body});
     assert_int_equal(e->result.exit_code, 0);
     long child = child_in(path);
-    assert_int_equal(kill((pid_t)child, 0), 0); /* it may be working on the messages that follow */
+    assert_int_equal(kill((pid_t)child, 0), 0); /* it may work for the messages that follow */
     module_exec_stop(w);
     wait_dead(child);
     module_exec_start(w, "");
@@ -428,7 +428,7 @@ static void a_module_stays_in_one_process_that_is_not_ours(void **state)
     assert_true(pid > 1);
     assert_int_not_equal(pid, getpid());
     assert_string_equal(a->output, b->output);
-    /* It ends with the executor. */
+    /* It exits with the executor. */
     module_exec_stop(w);
     assert_int_equal(kill((pid_t)pid, 0), -1);
     module_exec_start(w, "");
@@ -464,7 +464,7 @@ static void what_is_stopped_has_ended_and_holds_nobody_up(void **state)
 
 /* ---- which files are modules ---- */
 
-/* The executor sees one file only. */
+/* The executor finds one file only. */
 static void leave_only(struct module_world *w, const char *file)
 {
     char to[512], from[512];
@@ -515,7 +515,7 @@ static void what_others_can_change_is_not_opened(void **state)
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
     assert_has(q.req.why.text, "test_say.so can be changed by others (mode 620): chmod go-w");
-    /* Nor is a file in a folder that others can change. */
+    /* Nor is a module in a folder that others can change. */
     assert_int_equal(chmod(path, 0600), 0);
     assert_int_equal(chmod(w->folders, 0777), 0);
     module_exec_stop(w);
@@ -527,7 +527,7 @@ static void what_others_can_change_is_not_opened(void **state)
     assert_int_equal(chmod(w->folders, 0700), 0);
 }
 
-/* It was acceptable when the folder was scanned, but is not when it is opened. */
+/* It was fine when the folder was scanned, and is not when it is loaded. */
 static void a_file_is_looked_at_again_when_it_is_opened(void **state)
 {
     struct module_world *w = *state;

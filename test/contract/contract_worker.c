@@ -100,12 +100,12 @@ static void where_it_runs_and_where_its_folder_is_named(void **state)
     gl_str cwd = gl_str_cut(text, '\n', &text);
     assert_true(gl_str_ends(cwd, GL_S("/made/here")));
     cwd.n -= strlen("/made/here");
-    /* It may appear in PATH and the like; the owner chooses the data folder. */
+    /* Its path can be used in PATH and the like; the data folder is its owner's choice. */
     assert_null(strchr(gl_str_c(&w->arena, cwd) + strlen(w->data_dir), ':'));
     gl_str dir = gl_str_cut(text, '\n', &text);
     assert_true(
         gl_str_eq(dir, gl_str_fmt(&w->arena, "%.*s/x:%.*s", GL_STR_ARG(cwd), GL_STR_ARG(cwd))));
-    assert_true(gl_str_eq(text, GL_S("DIR PATH PWD "))); /* the shell sets PWD */
+    assert_true(gl_str_eq(text, GL_S("DIR PATH PWD "))); /* PWD is the shell's */
     struct stat st;
     assert_int_equal(stat(made, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
@@ -123,7 +123,7 @@ static void a_snapshot_that_has_changed_is_not_used(void **state)
     assert_int_equal(e.end->result.end, GL_EXEC_NOT_EXECUTED);
     assert_non_null(strstr(e.end->error, "the snapshot of 'worker.py' is damaged"));
     assert_int_equal(e.said.stdout_text.n, 0);
-    /* ... nor for a step. */
+    /* ... nor is it for a step. */
     const char *const argv[] = {"cat", "worker.py", NULL};
     assert_int_equal(exec_start(w, (struct exec_wish){argv, "s:attempt:1", .token = 1,
                                                       .files = &file, .files_n = 1}),
@@ -180,7 +180,7 @@ static void stdout_is_cut_at_its_limit(void **state)
     assert_int_equal(e.said.stdout_bytes, 11);
     assert_true(
         gl_str_eq(e.said.stdout_text, GL_S("0123456789\n-- stdout cut: 10 of 11 bytes kept --\n")));
-    /* Not cut inside a character. */
+    /* Characters are not split. */
     e = worker_run(w, "printf '12345678\\342\\202\\254'", (struct exec_wish){.stdout_max = 10});
     assert_true(gl_str_starts(e.said.stdout_text, GL_S("12345678\n-- stdout cut: 8 of 11")));
 }
@@ -193,7 +193,7 @@ static void the_largest_stdout_arrives_whole(void **state)
     assert_false(e.said.is_cut);
     assert_int_equal(e.said.stdout_text.n, GL_STDOUT_BYTES_MAX);
     assert_true(gl_str_eq(e.said.stderr_text, GL_S("y\n")));
-    /* It is on disk, so the next keeper has it, too. */
+    /* It is on disk too: the next keeper has it. */
     assert_int_equal(kill(exec_keeper_pid(w), SIGKILL), 0);
     char attempt[64];
     memcpy(attempt, e.end->attempt, sizeof(attempt));
@@ -286,7 +286,7 @@ static void a_line_that_is_too_long_is_dropped(void **state)
     assert_true(gl_str_starts(e.said.stderr_text, GL_S("-- a line for the runtime")));
 }
 
-/* Write this many lines while the node is away, then let it come back. */
+/* Write this many lines while the node is disconnected, then let it reconnect. */
 static struct worker_end talk_alone(struct exec_world *w, const char *script)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};

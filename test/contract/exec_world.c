@@ -101,7 +101,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
     e->result = *result;
     snprintf(e->attempt, sizeof(e->attempt), "%.*s", GL_STR_ARG(key->attempt));
     e->output = gl_str_dup(&w->arena, result->output).p;
-    e->result.output = e->result.error = (gl_str){0}; /* freed when this returns */
+    e->result.output = e->result.error = (gl_str){0}; /* gone when this returns */
     snprintf(e->error, sizeof(e->error), "%.*s", GL_STR_ARG(result->error));
     happened(w);
 }
@@ -175,8 +175,7 @@ struct gl_exec *exec_open_keeper(struct exec_world *w)
     struct gl_why why;
     struct gl_exec *x = NULL;
     struct gl_exec_events events = events_of(w);
-    /* The test ends it with its world. Until then it must not mistake a slow test for a dead node.
-     */
+    /* It is ended with its world; until then a slow test must not make it exit as idle. */
     struct gl_keeper_exec_config config = {
         .data_dir = w->data_dir, .keeper_path = keeper_path(), .idle_ms = PATIENCE_S * 1000};
     assert_int_equal(gl_keeper_exec_open(&x, &config, w->loop, &events, &why), 0);
@@ -270,7 +269,7 @@ static void end_keeper(pid_t pid)
     }
 }
 
-/* The folder is removed after its keeper has ended, or the keeper would write into it again. */
+/* Remove the folder only after its keeper has exited, or the keeper would write into it again. */
 void exec_end_keeper(struct exec_world *w)
 {
     pid_t keeper = w->maker->has_keeper ? exec_keeper_pid(w) : 0;

@@ -1,5 +1,7 @@
-/* exec_world.h - a loop, a folder and an executor, with the calls that the contract tests of
- * port/exec.h share. Every call checks that nobody is called back from inside it. */
+/* exec_world.h - a loop, a folder, an executor and the calls to it: shared by the contract tests of
+ * port/exec.h.
+ *
+ * Every call checks that no callback comes from inside it. */
 #ifndef GL_TEST_EXEC_WORLD_H
 #define GL_TEST_EXEC_WORLD_H
 
@@ -12,7 +14,7 @@
 
 enum { ENDS_MAX = 64, SAID_MAX = 20000, PATIENCE_S = 120 };
 
-/* How to express the same for each executor. */
+/* How to make each executor do the same. */
 struct exec_maker {
     const char *name;
     const char *driver;
@@ -26,7 +28,7 @@ struct told_end {
     char attempt[64];
     uint64_t token;
     struct gl_exec_result result;
-    const char *output; /* allocated in the world's arena */
+    const char *output; /* lives in the world's arena */
     char error[GL_WHY_BYTES];
 };
 
@@ -43,7 +45,7 @@ struct exec_world {
     struct gl_exec *x;
     bool has_disk; /* the folder is a mount of its own */
     bool waiting;
-    bool inside; /* inside a call of the port */
+    bool inside; /* a call of the port is in progress */
 
     char epoch[64];
     int ups, downs;
@@ -82,12 +84,12 @@ struct exec_wish {
     bool is_worker;
     uint32_t stdout_max;
     const char *cwd, *make_folder;
-    const char *const *env; /* ends with NULL */
+    const char *const *env; /* NULL-terminated */
     const struct gl_exec_file *files;
     size_t files_n;
 };
 
-/* Setup and teardown functions for cmocka. */
+/* Setup and teardown for cmocka. */
 int exec_world_open(void **state, const struct exec_maker *maker);
 int exec_world_close(void **state);
 /* The same with a data folder on a disk of this many MiB (a mount: root only). */
@@ -99,7 +101,7 @@ void exec_open(struct exec_world *w);
 struct gl_exec *exec_open_keeper(struct exec_world *w);
 void exec_close(struct exec_world *w);
 pid_t exec_keeper_pid(struct exec_world *w);
-/* Close the executor, end the keeper and remove the folder. */
+/* Close the executor, stop the keeper and remove the folder. */
 void exec_end_keeper(struct exec_world *w);
 
 /* Run the loop until something happens. */

@@ -15,7 +15,7 @@ enum { PATIENCE_S = 30, MODULE_BYTES_MAX = 8 << 20 };
 
 /* ---- paths ---- */
 
-/* The build folder: this program is in it, or one folder below. */
+/* The build folder: our program is in it or one folder below. */
 static const char *build_path(struct gl_arena *a, const char *name)
 {
     char self[PATH_MAX];
@@ -33,7 +33,7 @@ static const char *build_path(struct gl_arena *a, const char *name)
     return path;
 }
 
-/* Copied to a folder that only we can write to, whatever the mode of the build folder. */
+/* Into a folder that only we can write to, whatever the build folder's mode is. */
 static void bring_modules(struct module_world *w)
 {
     static const char *const all[] = {
@@ -202,7 +202,7 @@ void module_ask(struct module_world *w, struct module_question *q, struct module
         .grace_ms = wish.grace_ms,
         .input = wish.input != NULL ? gl_str_of(wish.input) : make_input(w, &wish),
     };
-    /* Arguments are borrowed until the answer. */
+    /* Arguments are borrowed until the request is answered. */
     s.argv = gl_arena_copy(&w->arena, argv, sizeof(argv));
     s.argv_n = 1;
     module_prepare(w, q);

@@ -1,5 +1,5 @@
-/* module_world.h - a loop, a folder with modules and their executor, and messages for them: shared
- * by the tests of native modules. */
+/* module_world.h - a loop, a folder with modules, their executor and messages for them: shared by
+ * the tests of native modules. */
 #ifndef GL_TEST_MODULE_WORLD_H
 #define GL_TEST_MODULE_WORLD_H
 
@@ -18,23 +18,23 @@ struct module_end {
 };
 
 struct module_world {
-    struct test_folder folder; /* holds the modules of the tests and the examples */
+    struct test_folder folder; /* with the modules of the tests and the examples */
     struct gl_loop *loop;
     struct gl_exec *x;
     struct gl_arena arena;
     const char *folders; /* instead of `folder`; NULL */
     char epoch[64];
-    bool is_closed, acks; /* acks: ends are acknowledged, not only counted */
+    bool is_closed, acks; /* acks: an end is acknowledged, and only counted */
     struct module_end ends[MODULE_ENDS_MAX];
     size_t ends_n;
 };
 
-/* One message. 0 and NULL stand for the defaults. */
+/* One message. Fields that are 0 or NULL have their defaults. */
 struct module_wish {
     const char *module, *body; /* {} */
     const char *attempt;
     const char *config, *state, *agent;
-    const char *input; /* replaces all of these */
+    const char *input; /* instead of all of these */
     gl_ms timeout_ms, grace_ms, start_by;
     uint64_t token; /* 1 */
 };
@@ -57,7 +57,7 @@ void module_exec_stop(struct module_world *w);
 void module_wait(struct module_world *w);
 void module_ask(struct module_world *w, struct module_question *q, struct module_wish wish);
 void module_wait_answer(struct module_question *q);
-/* Start it and wait for the answer; returns its status. */
+/* Send a request and wait for the answer: returns its status. */
 int module_start(struct module_world *w, struct module_wish wish);
 struct module_end *module_end_of(struct module_world *w, const char *attempt);
 /* Start it and wait for its end. */

@@ -67,7 +67,7 @@ struct worker_end worker_run(struct exec_world *w, const char *script, struct ex
     return worker_read(w, exec_wait_end(w, worker_start(w, script, wish)));
 }
 
-/* There is no event for this: wait until the effect is visible. */
+/* No event reports this, so poll the visible effect. */
 void worker_folder(const struct exec_world *w, const char *attempt, char path[static PATH_MAX])
 {
     int n = snprintf(path, PATH_MAX, "%s/contexts/default/runs/JOB/", w->data_dir);

@@ -14,18 +14,18 @@ struct worker_end {
 
 int worker_open_world(void **state);
 
-/* Put a blob into the context's area; its name is allocated in the world's arena. */
+/* Put a blob into the context's area; its name lives in the world's arena. */
 gl_str worker_blob(struct exec_world *w, gl_str content);
 void worker_spoil_blob(struct exec_world *w, gl_str hash);
 
-/* Start `sh -c script` as a worker with a new name, which is returned; with the files, folder,
- * environment, ... of `wish`. */
+/* Start `sh -c script` as a worker with a new name, which is returned, and with the given files,
+ * folder, environment, ... */
 const char *worker_start(struct exec_world *w, const char *script, struct exec_wish wish);
 struct worker_end worker_read(struct exec_world *w, struct told_end *end);
-/* Start it and wait for the end. */
+/* Start it and wait for its end. */
 struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_wish wish);
 
-/* The folder in which a worker of this attempt runs. */
+/* Where a worker of this attempt runs. */
 void worker_folder(const struct exec_world *w, const char *attempt, char path[static PATH_MAX]);
 
 /* Without an executor: wait until that folder is gone. */

@@ -455,8 +455,8 @@ def test_bundles_go_in_a_batch_each_with_its_inputs(client, bundle):
 
 
 @pytest.mark.parametrize("make, said", [
-    (lambda b: (b / "payloads" / "out").symlink_to("/etc/passwd"), "leads out of the bundle"),
-    (lambda b: (b / "payloads" / "round").symlink_to("."), "round in a circle"),
+    (lambda b: (b / "payloads" / "out").symlink_to("/etc/passwd"), "is a link out of the bundle"),
+    (lambda b: (b / "payloads" / "round").symlink_to("."), "forms a loop"),
     (lambda b: os.mkfifo(b / "payloads" / "pipe"), "neither a file nor a folder"),
     (lambda b: (b / "manifest.json").unlink(), "has no manifest.json"),
     (lambda b: (b / "manifest.json").write_text("{"), "manifest.json is not JSON"),

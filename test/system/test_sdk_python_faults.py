@@ -404,7 +404,7 @@ def test_only_what_is_safe_is_sent_twice():
             fake = Fake(cut, done)
             with pytest.raises(glia.UnavailableError) as caught:
                 ask(glia.Client(fake.address, token="t"))
-            assert caught.value.code == "unknown" and "look" in caught.value.hint
+            assert caught.value.code == "unknown" and "check" in caught.value.hint
             assert len(fake.requests) == 1
             fake.close()
         for ask in (lambda c: c.submit(NOOP, run_id="r"), lambda c: c.status("j"),

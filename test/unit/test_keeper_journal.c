@@ -1,4 +1,4 @@
-/* The keeper's journal: what it has synced is there after any end, whatever the disk does. */
+/* The keeper's journal: synced records survive any end, whatever the disk does. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@ enum { SLOW_US = 1000000 };
 struct world {
     struct test_folder folder;
     struct gl_journal j;
-    bool slow;      /* pretend that the disk is, so that the syncing is left to the thread */
+    bool slow;      /* pretend that the disk is slow, so that the thread does the syncing */
     char read[512]; /* what was replayed: "e3 " for an end with token 3 */
 };
 
@@ -78,7 +78,7 @@ static int settle(struct world *w)
     return r < 0 ? r : gl_journal_wait(&w->j, &why);
 }
 
-/* Let writes or syncs fail: /dev/full takes no byte, /dev/null cannot be synced. */
+/* Make writes or syncs fail: /dev/full accepts no byte, /dev/null cannot be synced. */
 static int spoil(struct world *w, const char *device)
 {
     int good = dup(w->j.fd);
@@ -135,7 +135,7 @@ static void an_end_that_comes_during_a_sync_waits_for_the_next(void **state)
     assert_int_equal(w->j.synced, first);
     assert_int_equal(settle(w), 0);
     assert_int_equal(w->j.synced, second);
-    assert_true(w->j.sync_us < SLOW_US); /* it is not as slow as it was said to be */
+    assert_true(w->j.sync_us < SLOW_US); /* it is not as slow as pretended */
 }
 
 static void a_failed_write_is_made_up_for(void **state)
@@ -154,8 +154,8 @@ static void a_failed_write_is_made_up_for(void **state)
     assert_string_equal(w->read, "e1 ");
 }
 
-/* After a failed sync nobody knows what is on disk: everything since the last good one is written
- * again, at the same place. */
+/* After a failed sync the content of the disk is unknown: everything since the last good sync is
+ * rewritten at the same offset. */
 static void a_failed_sync_is_made_up_for(void **state)
 {
     struct world *w = *state;
@@ -195,8 +195,7 @@ static void a_torn_end_is_cut_off_and_written_over(void **state)
     assert_string_equal(w->read, "e1 e2 e4 ");
 }
 
-/* Flip each byte of three ends: what follows the damage is read, and it is known that something is
- * missing. */
+/* Flip each byte of three ends: the records after the damage are read, and the loss is detected. */
 static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
 {
     struct world *w = *state;
@@ -216,7 +215,7 @@ static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
         assert_int_equal(gl_journal_open(&w->j, w->folder.path, note, w, &why), 0);
         assert_true(w->j.bad_bytes > 0);
         uint64_t begin = at < ends[0] ? 0 : at < ends[1] ? ends[0] : ends[1];
-        bool in_length = at - begin < 4; /* then nobody knows where the next one begins */
+        bool in_length = at - begin < 4; /* the start of the next record is unknown then */
         if (at < ends[0]) {
             assert_string_equal(w->read, in_length ? "" : "e2 e3 ");
         } else if (at < ends[1]) {
@@ -232,7 +231,7 @@ static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
     assert_int_equal(w->j.bad_bytes, 0);
 }
 
-/* Everything up to the rename succeeds, and then there is no descriptor left. */
+/* Everything up to the rename succeeds; then no descriptor is left. */
 static void a_replacement_that_fails_halfway_loses_nothing(void **state)
 {
     struct world *w = *state;
@@ -250,7 +249,7 @@ static void a_replacement_that_fails_halfway_loses_nothing(void **state)
     few = before;
     few.rlim_cur = (rlim_t)next + 1;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    (void)gl_journal_replace(&w->j, gl_buf_view(&content), &why); /* whatever it says */
+    (void)gl_journal_replace(&w->j, gl_buf_view(&content), &why); /* its result does not matter */
     add(w, GL_KEEPER_ENDED, 10);
     int settled = settle(w);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -292,7 +291,7 @@ static void it_can_be_replaced_and_goes_on(void **state)
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
     add(w, GL_KEEPER_ENDED, 1);
     assert_int_equal(settle(w), 0);
-    add(w, GL_KEEPER_ENDED, 2); /* pending: the new content stands for it */
+    add(w, GL_KEEPER_ENDED, 2); /* pending: included in the new content */
     struct gl_keeper_msg m = {.type = GL_KEEPER_ENDED, .start = {.token = 9}};
     gl_keeper_add_record(&m, &content);
     assert_int_equal(gl_journal_replace(&w->j, gl_buf_view(&content), &why), 0);

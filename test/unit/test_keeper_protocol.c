@@ -1,4 +1,4 @@
-/* The keeper's language: what is written is read back, and nothing else is. */
+/* The keeper's protocol: what is written is read back, and nothing else is accepted. */
 #include "base/check.h"
 #include "port/keeper_protocol.h"
 #include "support/cmocka_all.h"
@@ -171,7 +171,7 @@ static void an_empty_message_has_only_its_type(void **state)
     assert_int_equal(got.start.key.job.n, 0);
 }
 
-/* The bytes on the wire are a promise to other releases: they must never change. */
+/* The bytes on the wire are fixed for other releases: they must never change. */
 static void hello_looks_the_same_for_ever(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void a_message_cut_off_anywhere_is_refused_or_whole(void **state)
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
         struct gl_keeper_msg got;
         int r = gl_keeper_decode(&got, (gl_str){whole.p, n}, &a, NULL);
-        /* Cut between two fields it is a message with fewer fields; anywhere else it is none. */
+        /* A message cut between two fields has fewer fields; cut anywhere else it is invalid. */
         assert_true(r == GL_E_INVALID || (r == 0 && got.start.input.n == 0));
     }
 }
@@ -239,7 +239,7 @@ static void a_message_that_makes_no_sense_is_refused_with_a_sentence(void **stat
         {"\x04\x1b\x08\x00\x00\x00\0\0\0\0\x01\0\0\0", 14},               /* a code above 32 bits */
         {"\x04\x0f\x05\x00\x00\x00\x02\0\0\0x", 11}, /* a list cut in an element */
         {"\x04\x12\x01\x00\x00\x00\x01", 7},         /* a file without a name */
-        {"\x04\x08\xff\xff\xff\xff", 6},             /* longer than what is there */
+        {"\x04\x08\xff\xff\xff\xff", 6},             /* longer than the available bytes */
     };
     for (size_t i = 0; i < GL_COUNT(bad); i++) {
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -360,7 +360,7 @@ static void zeros_are_the_end_of_a_journal(void **state)
                      GL_E_DAMAGED);
 }
 
-/* ---- what may be asked for ---- */
+/* ---- validation ---- */
 
 static void names_that_could_be_paths_are_refused(void **state)
 {

@@ -1,4 +1,4 @@
-/* Keeping secrets out of what a step says: exactly, however the text was cut into pieces. */
+/* Secrets are removed from the output of a step exactly, however the text is split. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -35,7 +35,7 @@ static int close_world(void **state)
     return 0;
 }
 
-/* Values, NULL at the end. */
+/* Values, NULL-terminated. */
 static void set_secrets(struct world *w, const char *const *values)
 {
     size_t n = 0;
@@ -48,7 +48,7 @@ static void set_secrets(struct world *w, const char *const *values)
 
 #define SECRETS(w, ...) set_secrets(w, (const char *const[]){__VA_ARGS__, NULL})
 
-/* The text in two pieces, and one byte at a time behind `cut`. */
+/* The text in two pieces, and byte by byte after `cut`. */
 static const char *cut_at(struct world *w, gl_str text, size_t cut, bool single)
 {
     GL_CLEANUP(gl_redact_done) struct gl_redact x = {.redactor = w->r};
@@ -65,7 +65,7 @@ static const char *cut_at(struct world *w, gl_str text, size_t cut, bool single)
     return w->out.p;
 }
 
-/* However it is cut. */
+/* However it is split. */
 static void becomes(struct world *w, const char *text, const char *expected)
 {
     gl_str t = gl_str_of(text);
@@ -156,7 +156,7 @@ static void the_escaped_form_of_a_short_line_is_no_secret(void **state)
             "{\"x\": \"\\\"\\\"\", \"y\": \"\\u0001\"}");
 }
 
-/* ---- against a simple-minded redactor ---- */
+/* ---- compared with a naive redactor ---- */
 
 static uint32_t next_random(uint32_t *seed)
 {
@@ -230,7 +230,7 @@ static void it_finds_exactly_what_a_simple_search_finds(void **state)
     }
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 static void no_more_is_held_back_than_may_be_a_secret(void **state)
 {
