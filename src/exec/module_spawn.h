@@ -8,8 +8,8 @@
 #include "base/str.h"
 
 /* Start `program` with these NULL-terminated arguments. Its descriptor GL_MODULE_FD is the other
- * end of *ret_fd, which is non-blocking. It inherits no other descriptor, and no variable whose name
- * begins with GLIA_. */
+ * end of *ret_fd, which is non-blocking. It inherits no other descriptor, and no variable whose
+ * name begins with GLIA_. */
 int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid, int *ret_fd,
                     struct gl_why *reterr_why);
 

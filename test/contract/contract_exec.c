@@ -22,11 +22,12 @@ static int open_mux_world(void **state)
 
 /* ---- what every executor does ---- */
 
-static void a_start_is_answered_and_its_end_is_told(void **state)
+static void a_start_is_answered_and_its_end_is_reported(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "a:attempt:1", .token = 7}), 0);
-    struct told_end *e = exec_wait_end(w, "a:attempt:1");
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "a:attempt:1", .token = 7}),
+                     0);
+    struct reported_end *e = exec_wait_end(w, "a:attempt:1");
     assert_int_equal(e->token, 7);
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 0);
@@ -36,22 +37,22 @@ static void a_start_is_answered_and_its_end_is_told(void **state)
     assert_string_equal(e->error, "");
 }
 
-static void an_exit_code_is_told(void **state)
+static void an_exit_code_is_reported(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->exit3, "a:attempt:1", .token = 1}),
-                     0);
-    struct told_end *e = exec_wait_end(w, "a:attempt:1");
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->exit3, "a:attempt:1", .token = 1}), 0);
+    struct reported_end *e = exec_wait_end(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 3);
 }
 
-static void an_output_is_told_and_can_be_asked_for_again(void **state)
+static void an_output_is_reported_and_can_be_requested_again(void **state)
 {
     struct exec_world *w = *state;
     struct exec_question q;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->output, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->output, "a:attempt:1", .token = 1}), 0);
     assert_string_equal(exec_wait_end(w, "a:attempt:1")->output, "{\"n\": 1}");
     exec_attach(w, &q, "a:attempt:1", 1, w->epoch);
     assert_int_equal(q.req.status, 0);
@@ -62,10 +63,12 @@ static void an_output_is_told_and_can_be_asked_for_again(void **state)
 static void a_known_attempt_is_not_started_again(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1}),
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1}), 0);
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "a:attempt:1", .token = 1}),
                      0);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "a:attempt:1", .token = 1}), 0);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 1}), 0);
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 1}),
+                     0);
     (void)exec_wait_end(w, "b:attempt:1");
     assert_int_equal(w->ends_n, 1);
     assert_int_equal(exec_list(w), 2);
@@ -75,9 +78,9 @@ static void a_lower_token_is_refused_by_every_call(void **state)
 {
     struct exec_world *w = *state;
     struct exec_question q;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 5}),
-                     0);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 4}),
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 5}), 0);
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 4}),
                      GL_E_STALE);
     assert_int_equal(exec_stop(w, "a:attempt:1", 4), GL_E_STALE);
     exec_attach(w, &q, "a:attempt:1", 4, w->epoch);
@@ -90,14 +93,14 @@ static void every_call_raises_the_floor(void **state)
 {
     struct exec_world *w = *state;
     struct exec_question q;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1}), 0);
     exec_attach(w, &q, "a:attempt:1", 3, w->epoch);
     assert_int_equal(q.req.state, GL_EXEC_RUNNING);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 2}),
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 2}),
                      GL_E_STALE);
     assert_int_equal(exec_stop(w, "a:attempt:1", 9), 0);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 8}),
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 8}),
                      GL_E_STALE);
 }
 
@@ -107,13 +110,13 @@ static void a_start_that_comes_too_late_is_refused(void **state)
     struct gl_clock *clock = gl_loop_clock(w->loop);
     gl_ms now = clock->now(clock);
     struct exec_question q;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "a:attempt:1", .token = 1,
-                                                      .start_by = now - 1000}),
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "a:attempt:1", .token = 1,
+                                                         .start_by = now - 1000}),
                      GL_E_STALE);
     exec_attach(w, &q, "a:attempt:1", 1, w->epoch);
     assert_int_equal(q.req.state, GL_EXEC_NEVER);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 1,
-                                                      .start_by = now + 60000}),
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 1,
+                                                         .start_by = now + 60000}),
                      0);
 }
 
@@ -138,8 +141,8 @@ static void an_unknown_attempt_of_another_epoch_is_lost(void **state)
 static void a_running_attempt_can_be_stopped(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1}), 0);
     assert_int_equal(exec_stop(w, "a:attempt:1", 1), 0);
     assert_int_equal(exec_wait_end(w, "a:attempt:1")->result.end, GL_EXEC_STOPPED);
 }
@@ -153,7 +156,8 @@ static void stopping_what_is_unknown_is_fine(void **state)
 static void an_acknowledged_result_is_forgotten(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "a:attempt:1", .token = 1}), 0);
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "a:attempt:1", .token = 1}),
+                     0);
     (void)exec_wait_end(w, "a:attempt:1");
     assert_int_equal(exec_list(w), 1);
     exec_ack(w, "a:attempt:1", 1);
@@ -163,8 +167,8 @@ static void an_acknowledged_result_is_forgotten(void **state)
 static void a_running_attempt_cannot_be_acknowledged(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1}), 0);
     exec_ack(w, "a:attempt:1", 1);
     assert_int_equal(exec_list(w), 1);
 }
@@ -177,7 +181,7 @@ static void many_attempts_run_side_by_side(void **state)
     char names[N][32];
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof(names[i]), "s%d:attempt:1", i);
-        exec_ask_start(w, &q[i], (struct exec_wish){w->maker->ok, names[i], .token = 1});
+        exec_ask_start(w, &q[i], (struct exec_options){w->maker->ok, names[i], .token = 1});
     }
     for (int i = 0; i < N; i++) {
         exec_wait_answer(&q[i]);
@@ -192,7 +196,7 @@ static void names_that_could_leave_the_folder_are_refused(void **state)
     struct exec_world *w = *state;
     static const char *const bad[] = {"../x:attempt:1", "a/b", "", ".", "-x", "a b"};
     for (size_t i = 0; i < GL_COUNT(bad); i++) {
-        assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, bad[i], .token = 1}),
+        assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, bad[i], .token = 1}),
                          GL_E_INVALID);
     }
 }
@@ -201,7 +205,7 @@ static void closing_answers_what_is_still_open(void **state)
 {
     struct exec_world *w = *state;
     struct exec_question q;
-    exec_ask_start(w, &q, (struct exec_wish){w->maker->ok, "a:attempt:1", .token = 1});
+    exec_ask_start(w, &q, (struct exec_options){w->maker->ok, "a:attempt:1", .token = 1});
     exec_close(w);
     assert_true(q.answered);
     exec_open(w);
@@ -209,17 +213,17 @@ static void closing_answers_what_is_still_open(void **state)
 
 /* ---- what only the multiplexer does ---- */
 
-static void the_driver_decides_who_runs_it(void **state)
+static void the_driver_selects_the_executor(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){exec_noop.output, "a:attempt:1", .token = 1,
-                                                      .driver = "noop"}),
+    assert_int_equal(exec_start(w, (struct exec_options){exec_noop.output, "a:attempt:1",
+                                                         .token = 1, .driver = "noop"}),
                      0);
-    assert_int_equal(exec_start(w, (struct exec_wish){exec_noop.hold, "b:attempt:1", .token = 1,
-                                                      .driver = "noop"}),
+    assert_int_equal(exec_start(w, (struct exec_options){exec_noop.hold, "b:attempt:1", .token = 1,
+                                                         .driver = "noop"}),
                      0);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "c:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "c:attempt:1", .token = 1}), 0);
     assert_string_equal(exec_wait_end(w, "a:attempt:1")->output, "{\"n\": 1}");
     assert_int_equal(exec_list(w), 3);
     exec_ack(w, "a:attempt:1", 1);
@@ -236,9 +240,9 @@ static void the_driver_decides_who_runs_it(void **state)
 /* ---- the suite ---- */
 
 #define COMMON(X)                                                    \
-    X(a_start_is_answered_and_its_end_is_told)                       \
-    X(an_exit_code_is_told)                                          \
-    X(an_output_is_told_and_can_be_asked_for_again)                  \
+    X(a_start_is_answered_and_its_end_is_reported)                   \
+    X(an_exit_code_is_reported)                                      \
+    X(an_output_is_reported_and_can_be_requested_again)              \
     X(a_known_attempt_is_not_started_again)                          \
     X(a_lower_token_is_refused_by_every_call)                        \
     X(every_call_raises_the_floor)                                   \
@@ -260,7 +264,7 @@ int main(void)
 #define MUX(name) cmocka_unit_test_setup_teardown(name, open_mux_world, exec_world_close),
     const struct CMUnitTest keeper_tests[] = {COMMON(KEEPER)};
     const struct CMUnitTest noop_tests[] = {COMMON(NOOP)};
-    const struct CMUnitTest mux_tests[] = {COMMON(MUX) MUX(the_driver_decides_who_runs_it)};
+    const struct CMUnitTest mux_tests[] = {COMMON(MUX) MUX(the_driver_selects_the_executor)};
     return cmocka_run_group_tests_name("keeper", keeper_tests, NULL, NULL) +
            cmocka_run_group_tests_name("noop", noop_tests, NULL, NULL) +
            cmocka_run_group_tests_name("mux", mux_tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Hostile or careless workers: the keeper must survive all of them. */
+/* Workers that mean no good, or know no better: the keeper must not care. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,13 @@ enum {
     SMALL_DISK_MIB = 24,
     GIVEN_BACK_TRIES = 500,
 #ifdef GL_ASAN
-    GROWTH_KIB_MAX =
-        400 << 10, /* AddressSanitizer keeps freed memory in its quarantine for a while */
+    GROWTH_KIB_MAX = 400 << 10, /* freed memory stays in its quarantine for a while */
 #else
     GROWTH_KIB_MAX = 48 << 10,
 #endif
 };
 
-/* The keeper's peak memory, in KiB. */
+/* The most memory the keeper ever had, in KiB. */
 static uint64_t keeper_peak(struct exec_world *w)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -41,7 +40,7 @@ static void print_and_watch(struct exec_world *w, uint64_t bytes, const char *ho
     uint64_t before = keeper_peak(w);
     snprintf(script, sizeof(script), "head -c %llu /dev/zero %s", (unsigned long long)bytes, how);
     (void)clock_gettime(CLOCK_MONOTONIC, &begin);
-    struct worker_end e = worker_run(w, script, (struct exec_wish){.beacon_ms = 1000});
+    struct worker_end e = worker_run(w, script, (struct exec_options){.beacon_ms = 1000});
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     uint64_t grown = keeper_peak(w) - before;
     double seconds =
@@ -49,8 +48,8 @@ static void print_and_watch(struct exec_world *w, uint64_t bytes, const char *ho
     print_message("%llu MiB in %.1f s, %llu KiB more\n", (unsigned long long)(bytes >> 20), seconds,
                   (unsigned long long)grown);
     assert_int_equal(e.end->result.exit_code, 0);
-    assert_true(e.said.is_cut);
-    assert_true(e.said.stdout_text.n >= GL_STDOUT_BYTES);
+    assert_true(e.output.is_cut);
+    assert_true(e.output.stdout_text.n >= GL_STDOUT_BYTES);
     assert_true(grown < GROWTH_KIB_MAX);
     exec_ack(w, e.end->attempt, 1);
 }
@@ -71,23 +70,23 @@ static void one_that_prints_beacons_for_ever_costs_no_memory(void **state)
 {
     struct exec_world *w = *state;
     uint64_t before = keeper_peak(w);
-    const char *attempt = worker_start(w, "exec yes __MN_AGENT_BEACON__", (struct exec_wish){0});
-    while (w->said_n < 3000) {
+    const char *attempt = worker_start(w, "exec yes __MN_AGENT_BEACON__", (struct exec_options){0});
+    while (w->lines_n < 3000) {
         exec_wait(w);
     }
     assert_int_equal(exec_stop(w, attempt, 1), 0);
     struct worker_end e = worker_read(w, exec_wait_end(w, attempt));
     assert_int_equal(e.end->result.end, GL_EXEC_STOPPED);
-    assert_int_equal(e.said.stdout_text.n, 0);
+    assert_int_equal(e.output.stdout_text.n, 0);
     assert_true(keeper_peak(w) - before < GROWTH_KIB_MAX);
 }
 
 static void half_a_document_is_told_as_it_is(void **state)
 {
     struct exec_world *w = *state;
-    struct worker_end e = worker_run(w, "printf '{\"next_state\": {\"a'", (struct exec_wish){0});
+    struct worker_end e = worker_run(w, "printf '{\"next_state\": {\"a'", (struct exec_options){0});
     assert_int_equal(e.end->result.exit_code, 0);
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("{\"next_state\": {\"a")));
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("{\"next_state\": {\"a")));
 }
 
 static void a_child_that_outlives_it_with_its_stdout_does_not_hold_up_the_end(void **state)
@@ -95,18 +94,18 @@ static void a_child_that_outlives_it_with_its_stdout_does_not_hold_up_the_end(vo
     struct exec_world *w = *state;
     struct worker_end e = worker_run(
         w, "sleep 1000 & (setsid sleep 1000 &) ; (trap '' TERM HUP; sleep 1000) & echo hi",
-        (struct exec_wish){0});
+        (struct exec_options){0});
     assert_int_equal(e.end->result.end, GL_EXEC_EXITED);
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("hi\n")));
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("hi\n")));
 }
 
 static void one_that_closes_its_stdout_goes_on(void **state)
 {
     struct exec_world *w = *state;
     struct worker_end e =
-        worker_run(w, "echo one; exec >&- 2>&-; sleep 0.1; exit 3", (struct exec_wish){0});
+        worker_run(w, "echo one; exec >&- 2>&-; sleep 0.1; exit 3", (struct exec_options){0});
     assert_int_equal(e.end->result.exit_code, 3);
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("one\n")));
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("one\n")));
 }
 
 static void one_that_never_reads_its_input_is_fine(void **state)
@@ -120,12 +119,12 @@ static void one_that_never_reads_its_input_is_fine(void **state)
         {.name = GL_S("mirror_neuron_body.bin"), .text = {body, sizeof(body)}},
     };
     struct worker_end e = worker_run(w, "cat; wc -c < mirror_neuron_body.bin",
-                                     (struct exec_wish){.files = files, .files_n = 3});
+                                     (struct exec_options){.files = files, .files_n = 3});
     assert_int_equal(e.end->result.exit_code, 0);
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("262144\n"))); /* stdin was empty */
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("262144\n"))); /* stdin was empty */
 }
 
-/* The worker needs a moment until it ignores the signal; more of them on a busy machine. */
+/* It needs a moment before it ignores anything: the more of them, the busier the machine is. */
 static void one_that_ignores_everything_is_killed_at_its_deadline(void **state)
 {
     struct exec_world *w = *state;
@@ -133,9 +132,9 @@ static void one_that_ignores_everything_is_killed_at_its_deadline(void **state)
     for (gl_ms ms = 100; ms <= 100000 && !was_deaf; ms *= 10) {
         struct worker_end e =
             worker_run(w, "trap '' TERM INT HUP; echo here; while :; do sleep 1000; done",
-                       (struct exec_wish){.timeout_ms = ms});
+                       (struct exec_options){.timeout_ms = ms});
         assert_int_equal(e.end->result.end, GL_EXEC_TIMEOUT);
-        was_deaf = gl_str_eq(e.said.stdout_text, GL_S("here\n"));
+        was_deaf = gl_str_eq(e.output.stdout_text, GL_S("here\n"));
     }
     assert_true(was_deaf);
 }
@@ -148,15 +147,16 @@ static void one_that_removes_or_replaces_its_folder_changes_nothing_else(void **
     snprintf(path, sizeof(path), "%s/precious", w->data_dir);
     assert_int_equal(gl_fs_write(path, GL_S("mine"), NULL), 0);
     (void)worker_run(w, "cd ..; rm -rf work; ln -s ../../../../.. work; echo done",
-                     (struct exec_wish){0});
-    (void)worker_run(w, "chmod 0 .; mkdir -p a/b/c; chmod 0 a; echo done", (struct exec_wish){0});
-    struct worker_end e = worker_run(w, "echo next", (struct exec_wish){0});
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("next\n")));
+                     (struct exec_options){0});
+    (void)worker_run(w, "chmod 0 .; mkdir -p a/b/c; chmod 0 a; echo done",
+                     (struct exec_options){0});
+    struct worker_end e = worker_run(w, "echo next", (struct exec_options){0});
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("next\n")));
     assert_int_equal(gl_fs_read(path, 64, &text, NULL), 0);
     assert_true(gl_str_eq(gl_buf_view(&text), GL_S("mine")));
 }
 
-/* ---- a full disk ---- */
+/* ---- a disk that is full ---- */
 
 static int open_small_world(void **state)
 {
@@ -167,13 +167,13 @@ static void one_that_fills_the_disk_is_told_of_and_what_it_took_is_given_back(vo
 {
     struct exec_world *w = *state;
     struct worker_end e =
-        worker_run(w, "cat /dev/zero > big; echo it is full; exit 7", (struct exec_wish){0});
+        worker_run(w, "cat /dev/zero > big; echo it is full; exit 7", (struct exec_options){0});
     assert_int_equal(e.end->result.exit_code, 7);
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("it is full\n")));
-    /* Its folder is removed in the background: soon, but not at once. */
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("it is full\n")));
+    /* Its folder is taken away beside the others' work: soon, not at once. */
     for (int i = 0; i < GIVEN_BACK_TRIES; i++) {
-        e = worker_run(w, "head -c 4000000 /dev/zero > big && echo fine", (struct exec_wish){0});
-        if (gl_str_eq(e.said.stdout_text, GL_S("fine\n"))) {
+        e = worker_run(w, "head -c 4000000 /dev/zero > big && echo fine", (struct exec_options){0});
+        if (gl_str_eq(e.output.stdout_text, GL_S("fine\n"))) {
             return;
         }
     }
@@ -187,15 +187,15 @@ static void a_worker_that_does_not_fit_on_the_disk_has_not_started(void **state)
     struct gl_exec_file file = {.name = GL_S("a/b"), .text = {big, sizeof(big)}};
     struct exec_question q;
     const char *const argv[] = {"true", NULL};
-    struct exec_wish wish = {argv,           "f:attempt:1", .token = 1, .is_worker = true,
-                             .files = &file, .files_n = 1};
+    struct exec_options options = {argv,           "f:attempt:1", .token = 1, .is_worker = true,
+                                   .files = &file, .files_n = 1};
     const char *hog =
         worker_start(w, "cat /dev/zero > big; touch ../../../../../../full; exec sleep 1000",
-                     (struct exec_wish){0});
+                     (struct exec_options){0});
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/full", w->data_dir);
     worker_wait_for_file(path);
-    exec_ask_start(w, &q, wish);
+    exec_ask_start(w, &q, options);
     exec_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_UNAVAILABLE);
     assert_non_null(strstr(q.req.why.text, "No space left"));
@@ -204,7 +204,7 @@ static void a_worker_that_does_not_fit_on_the_disk_has_not_started(void **state)
     assert_int_equal(exec_stop(w, hog, 1), 0);
     (void)exec_wait_end(w, hog);
     worker_wait_for_room(w);
-    assert_int_equal(exec_start(w, wish), 0);
+    assert_int_equal(exec_start(w, options), 0);
     assert_int_equal(exec_wait_end(w, "f:attempt:1")->result.exit_code, 0);
 }
 

@@ -21,13 +21,13 @@ static const char *const *sh(const char *script)
     return argv;
 }
 
-static struct told_end *run(struct exec_world *w, const char *script)
+static struct reported_end *run(struct exec_world *w, const char *script)
 {
     w->ends_n = 0;
     static int number;
     char attempt[32];
     snprintf(attempt, sizeof(attempt), "r%d:attempt:1", number++);
-    assert_int_equal(exec_start(w, (struct exec_wish){sh(script), attempt, .token = 1}), 0);
+    assert_int_equal(exec_start(w, (struct exec_options){sh(script), attempt, .token = 1}), 0);
     return exec_wait_end(w, attempt);
 }
 
@@ -35,8 +35,8 @@ static void a_program_that_is_not_there_is_named(void **state)
 {
     struct exec_world *w = *state;
     static const char *const argv[] = {"no-such-program", NULL};
-    assert_int_equal(exec_start(w, (struct exec_wish){argv, "a:attempt:1", .token = 1}), 0);
-    struct told_end *e = exec_wait_end(w, "a:attempt:1");
+    assert_int_equal(exec_start(w, (struct exec_options){argv, "a:attempt:1", .token = 1}), 0);
+    struct reported_end *e = exec_wait_end(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_NOT_EXECUTED);
     assert_non_null(strstr(e->error, "cannot run 'no-such-program': No such file or directory "
                                      "(not found in PATH "));
@@ -45,7 +45,7 @@ static void a_program_that_is_not_there_is_named(void **state)
 static void the_output_file_must_be_json(void **state)
 {
     struct exec_world *w = *state;
-    struct told_end *e = run(w, "echo '[1, 2]' > $GLIA_OUTPUT");
+    struct reported_end *e = run(w, "echo '[1, 2]' > $GLIA_OUTPUT");
     assert_string_equal(e->output, "[1, 2]");
     assert_string_equal(e->error, "");
     e = run(w, "printf '{\\n  \"a\": x}' > $GLIA_OUTPUT");
@@ -58,7 +58,7 @@ static void the_output_file_must_be_json(void **state)
 static void an_output_file_of_a_failed_step_is_no_second_failure(void **state)
 {
     struct exec_world *w = *state;
-    struct told_end *e = run(w, "printf '{' > $GLIA_OUTPUT; exit 4");
+    struct reported_end *e = run(w, "printf '{' > $GLIA_OUTPUT; exit 4");
     assert_int_equal(e->result.exit_code, 4);
     assert_string_equal(e->output, "");
     assert_string_equal(e->error, "");
@@ -67,7 +67,7 @@ static void an_output_file_of_a_failed_step_is_no_second_failure(void **state)
 static void an_output_file_above_one_mebibyte_is_an_error(void **state)
 {
     struct exec_world *w = *state;
-    struct told_end *e = run(w, "head -c 1048577 /dev/zero > $GLIA_OUTPUT");
+    struct reported_end *e = run(w, "head -c 1048577 /dev/zero > $GLIA_OUTPUT");
     assert_int_equal(e->result.exit_code, 0);
     assert_string_equal(e->error, "output larger than 1 MiB");
 }
@@ -78,7 +78,7 @@ static void the_last_line_counts_if_it_is_an_object(void **state)
     assert_string_equal(run(w, "echo one; echo '{\"a\":1}'; echo; echo '  '")->output, "{\"a\":1}");
     assert_string_equal(run(w, "echo '{\"a\":1}'; echo done")->output, "");
     assert_string_equal(run(w, "echo '[1]'")->output, "");
-    struct told_end *e = run(w, "echo '{\"a\":'");
+    struct reported_end *e = run(w, "echo '{\"a\":'");
     assert_string_equal(e->output, "");
     assert_string_equal(e->error, "");
     assert_string_equal(run(w, "printf ' {\"b\":2} '")->output, "{\"b\":2}");
@@ -95,8 +95,8 @@ static void a_step_sees_only_its_own_environment(void **state)
 {
     struct exec_world *w = *state;
     setenv("GLIA_TEST_LEAK", "1", 1);
-    struct told_end *e = run(w, "env | cut -d= -f1 | sort | tr '\\n' ' ' > names; "
-                                "printf '\"%s\"' \"$(cat names)\" > $GLIA_OUTPUT");
+    struct reported_end *e = run(w, "env | cut -d= -f1 | sort | tr '\\n' ' ' > names; "
+                                    "printf '\"%s\"' \"$(cat names)\" > $GLIA_OUTPUT");
     assert_null(strstr(e->output, "LEAK"));
     assert_non_null(strstr(e->output, "GLIA_INPUT_FILE GLIA_OUTPUT"));
     assert_non_null(strstr(e->output, "HOME"));
@@ -106,8 +106,8 @@ static void a_step_sees_only_its_own_environment(void **state)
 static void a_deadline_ends_it(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1,
-                                                      .timeout_ms = 20}),
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1,
+                                                         .timeout_ms = 20}),
                      0);
     assert_int_equal(exec_wait_end(w, "a:attempt:1")->result.end, GL_EXEC_TIMEOUT);
 }
@@ -115,8 +115,8 @@ static void a_deadline_ends_it(void **state)
 static void beacons_come_while_it_runs(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1,
-                                                      .beacon_ms = 5}),
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1,
+                                                         .beacon_ms = 5}),
                      0);
     while (w->beacons < 3) {
         exec_wait(w);
@@ -128,8 +128,8 @@ static void beacons_come_while_it_runs(void **state)
 static void a_result_is_offered_again_to_the_next_node(void **state)
 {
     struct exec_world *w = *state;
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->output, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->output, "a:attempt:1", .token = 1}), 0);
     (void)exec_wait_end(w, "a:attempt:1");
     exec_close(w);
     w->ends_n = 0;
@@ -143,8 +143,8 @@ static void a_step_outlives_its_node(void **state)
     struct exec_question q;
     char epoch[64];
     memcpy(epoch, w->epoch, sizeof(epoch));
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1}), 0);
     exec_close(w);
     exec_open(w);
     assert_string_equal(epoch, w->epoch);
@@ -176,8 +176,8 @@ static void a_killed_keeper_is_replaced_and_its_steps_are_lost(void **state)
     struct exec_question q;
     char epoch[64];
     memcpy(epoch, w->epoch, sizeof(epoch));
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->hold, "a:attempt:1", .token = 1}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){w->maker->hold, "a:attempt:1", .token = 1}), 0);
     assert_int_equal(kill(exec_keeper_pid(w), SIGKILL), 0);
     while (w->downs == 0 || w->ups == 1) {
         exec_wait(w);
@@ -185,10 +185,11 @@ static void a_killed_keeper_is_replaced_and_its_steps_are_lost(void **state)
     assert_string_not_equal(epoch, w->epoch);
     exec_attach(w, &q, "a:attempt:1", 1, epoch);
     assert_int_equal(q.req.state, GL_EXEC_LOST);
-    assert_int_equal(
-        exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 1, .epoch = epoch}),
-        GL_E_STALE);
-    assert_int_equal(exec_start(w, (struct exec_wish){w->maker->ok, "b:attempt:1", .token = 1}), 0);
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 1,
+                                                         .epoch = epoch}),
+                     GL_E_STALE);
+    assert_int_equal(exec_start(w, (struct exec_options){w->maker->ok, "b:attempt:1", .token = 1}),
+                     0);
 }
 
 static void what_was_asked_of_a_keeper_that_dies_is_answered(void **state)
@@ -214,10 +215,10 @@ static void a_later_attempt_waits_until_the_earlier_one_has_ended(void **state)
 {
     struct exec_world *w = *state;
     static const char *const argv[] = {"true", NULL};
-    struct exec_wish later = {argv, "a:attempt:2", .token = 2};
+    struct exec_options later = {argv, "a:attempt:2", .token = 2};
     assert_int_equal(
-        exec_start(w, (struct exec_wish){sh("trap 'sleep 0.2; exit 7' TERM; sleep 60 & wait"),
-                                         "a:attempt:1", .token = 1}),
+        exec_start(w, (struct exec_options){sh("trap 'sleep 0.2; exit 7' TERM; sleep 60 & wait"),
+                                            "a:attempt:1", .token = 1}),
         0);
     assert_int_equal(exec_start(w, later), GL_E_UNAVAILABLE);
     assert_int_equal(exec_wait_end(w, "a:attempt:1")->result.end, GL_EXEC_STOPPED);

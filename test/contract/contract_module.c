@@ -52,10 +52,10 @@ static void assert_failed(struct module_end *e, const char *part)
 
 /* ---- both kinds ---- */
 
-static void everything_that_is_said_becomes_one_document(void **state)
+static void all_output_becomes_one_document(void **state)
 {
     struct module_end *e = module_run(
-        *state, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"all\"}"});
+        *state, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"all\"}"});
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 0);
     assert_string_equal(e->error, "");
@@ -71,9 +71,9 @@ static void everything_that_is_said_becomes_one_document(void **state)
         "{\"type\":\"third\",\"body\":3}],\"complete_step\":true,\"complete_run\":[1]}");
 }
 
-static void who_says_nothing_has_said_it_in_the_same_shape(void **state)
+static void an_empty_output_has_the_same_shape(void **state)
 {
-    struct module_end *e = module_run(*state, (struct module_wish){.attempt = "a:attempt:1"});
+    struct module_end *e = module_run(*state, (struct module_message){.attempt = "a:attempt:1"});
     assert_int_equal(e->result.exit_code, 0);
     assert_string_equal(e->output, "{\"events\":[],\"emit_messages\":[]}");
 }
@@ -94,33 +94,34 @@ static void a_failure_has_its_reason_and_nothing_else(void **state)
         {"h:attempt:1", "{}", "{\"bad\":true}", "init() failed: this configuration is bad"},
     };
     for (size_t i = 0; i < GL_COUNT(all); i++) {
-        assert_failed(module_run(w, (struct module_wish){.attempt = all[i].attempt,
-                                                         .body = all[i].body,
-                                                         .config = all[i].config}),
+        assert_failed(module_run(w, (struct module_message){.attempt = all[i].attempt,
+                                                            .body = all[i].body,
+                                                            .config = all[i].config}),
                       all[i].part);
     }
     /* It still works afterwards. */
     assert_int_equal(
-        module_run(w, (struct module_wish){.attempt = "z:attempt:1"})->result.exit_code, 0);
+        module_run(w, (struct module_message){.attempt = "z:attempt:1"})->result.exit_code, 0);
 }
 
 static void an_input_that_is_none_fails_the_call(void **state)
 {
     assert_failed(
-        module_run(*state, (struct module_wish){.attempt = "a:attempt:1", .input = "{\"mess"}),
+        module_run(*state, (struct module_message){.attempt = "a:attempt:1", .input = "{\"mess"}),
         "the input of the call");
-    assert_failed(module_run(*state, (struct module_wish){.attempt = "b:attempt:1", .input = "[]"}),
-                  "has no message");
+    assert_failed(
+        module_run(*state, (struct module_message){.attempt = "b:attempt:1", .input = "[]"}),
+        "has no message");
 }
 
 static struct module_end *count(struct module_world *w, const char *attempt, const char *agent,
                                 const char *old)
 {
-    return module_run(w, (struct module_wish){.module = "example.counter",
-                                              .attempt = attempt,
-                                              .agent = agent,
-                                              .state = old,
-                                              .config = "{\"limit\":3}"});
+    return module_run(w, (struct module_message){.module = "example.counter",
+                                                 .attempt = attempt,
+                                                 .agent = agent,
+                                                 .state = old,
+                                                 .config = "{\"limit\":3}"});
 }
 
 static void a_state_goes_round(void **state)
@@ -157,9 +158,9 @@ static void the_counterpart_of_the_elixir_module_does_the_same(void **state)
 {
     struct module_world *w = *state;
     struct module_end *e = module_run(
-        w, (struct module_wish){.module = "MnBlueprints.NativeSignalAgent",
-                                .attempt = "a:attempt:1",
-                                .config = "{\"emit_type\":\"classified\",\"mode\":\"demo\"}"});
+        w, (struct module_message){.module = "MnBlueprints.NativeSignalAgent",
+                                   .attempt = "a:attempt:1",
+                                   .config = "{\"emit_type\":\"classified\",\"mode\":\"demo\"}"});
 #define RESULT                                                         \
     "{\"runner\":\"beam_native\",\"signals\":[12,71,38],\"classes\":[" \
     "\"normal\",\"alert\",\"normal\"],\"mode\":\"demo\"}"
@@ -168,26 +169,26 @@ static void the_counterpart_of_the_elixir_module_does_the_same(void **state)
                         "}],\"emit_messages\":[{\"type\":\"classified\",\"body\":" RESULT
                         "}],\"complete_step\":" RESULT "}");
     /* With the full Elixir name, and with signals in the message. */
-    e = module_run(w, (struct module_wish){.module = "Elixir.MnBlueprints.NativeSignalAgent",
-                                           .attempt = "b:attempt:1",
-                                           .body = "{\"signals\":[60, 59.5]}"});
+    e = module_run(w, (struct module_message){.module = "Elixir.MnBlueprints.NativeSignalAgent",
+                                              .attempt = "b:attempt:1",
+                                              .body = "{\"signals\":[60, 59.5]}"});
     assert_has(e->output, "\"signals\":[60, 59.5],\"classes\":[\"alert\",\"normal\"]");
     assert_has(e->output, "\"emit_messages\":[]");
-    assert_failed(module_run(w, (struct module_wish){.module = "MnBlueprints.NativeSignalAgent",
-                                                     .attempt = "c:attempt:1",
-                                                     .body = "{\"signals\":[\"a\"]}"}),
+    assert_failed(module_run(w, (struct module_message){.module = "MnBlueprints.NativeSignalAgent",
+                                                        .attempt = "c:attempt:1",
+                                                        .body = "{\"signals\":[\"a\"]}"}),
                   "signals must be a list of numbers");
 }
 
 static void a_dotted_name_may_find_its_last_part(void **state)
 {
     struct module_world *w = *state;
+    assert_int_equal(module_run(w, (struct module_message){.attempt = "a:attempt:1",
+                                                           .module = "Some.Where.Plain"})
+                         ->result.exit_code,
+                     0);
     assert_int_equal(
-        module_run(w, (struct module_wish){.attempt = "a:attempt:1", .module = "Some.Where.Plain"})
-            ->result.exit_code,
-        0);
-    assert_int_equal(
-        module_start(w, (struct module_wish){.attempt = "b:attempt:1", .module = "Plain.Where"}),
+        module_start(w, (struct module_message){.attempt = "b:attempt:1", .module = "Plain.Where"}),
         GL_E_INVALID);
 }
 
@@ -199,9 +200,9 @@ static void two_modules_work_at_once(void **state)
     for (size_t i = 0; i < GL_COUNT(q); i++) {
         snprintf(attempts[i], sizeof(attempts[i]), "s%zu:attempt:1", i);
         module_ask(w, &q[i],
-                   (struct module_wish){.attempt = attempts[i],
-                                        .module = i % 2 ? "test.say" : "example.counter",
-                                        .agent = attempts[i]});
+                   (struct module_message){.attempt = attempts[i],
+                                           .module = i % 2 ? "test.say" : "example.counter",
+                                           .agent = attempts[i]});
     }
     for (size_t i = 0; i < GL_COUNT(q); i++) {
         module_wait_answer(&q[i]);
@@ -217,7 +218,7 @@ static void an_unknown_module_is_refused_with_the_names_there_are(void **state)
 {
     struct module_world *w = *state;
     struct module_question q;
-    module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1", .module = "No.Such"});
+    module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1", .module = "No.Such"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
     assert_has(q.req.why.text, "no native module No.Such");
@@ -236,14 +237,14 @@ static void an_end_is_kept_until_it_is_acknowledged(void **state)
     struct module_world *w = *state;
     struct module_question q;
     struct gl_attempt_key key = module_key("a:attempt:1");
-    (void)module_run(w, (struct module_wish){.attempt = "a:attempt:1"});
+    (void)module_run(w, (struct module_message){.attempt = "a:attempt:1"});
     module_prepare(w, &q);
     w->x->ops->attach(w->x, &q.req, &key, 1, gl_str_of("another"));
     module_wait_answer(&q);
     assert_int_equal(q.req.state, GL_EXEC_ENDED);
     assert_string_equal(q.output, "{\"events\":[],\"emit_messages\":[]}");
     /* A second start changes nothing. */
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "a:attempt:1"}), 0);
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "a:attempt:1"}), 0);
     module_prepare(w, &q);
     w->x->ops->list(w->x, &q.req);
     module_wait_answer(&q);
@@ -260,26 +261,26 @@ static void old_tokens_and_late_starts_are_refused(void **state)
 {
     struct module_world *w = *state;
     struct gl_clock *clock = gl_loop_clock(w->loop);
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "a:attempt:1", .token = 5}),
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "a:attempt:1", .token = 5}),
                      0);
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "b:attempt:1", .token = 4}),
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "b:attempt:1", .token = 4}),
                      GL_E_STALE);
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "c:attempt:1",
-                                                          .token = 5,
-                                                          .start_by = clock->now(clock) - 1000}),
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "c:attempt:1",
+                                                             .token = 5,
+                                                             .start_by = clock->now(clock) - 1000}),
                      GL_E_STALE);
     (void)module_end_of(w, "a:attempt:1");
     assert_int_equal(w->ends_n, 1);
 }
 
-static void who_closes_with_work_under_way_is_answered(void **state)
+static void closing_answers_what_is_in_progress(void **state)
 {
     struct module_world *w = *state;
     struct module_question q[3];
-    module_ask(w, &q[0], (struct module_wish){.attempt = "a:attempt:1"});
+    module_ask(w, &q[0], (struct module_message){.attempt = "a:attempt:1"});
     module_ask(w, &q[1],
-               (struct module_wish){.attempt = "b:attempt:1", .body = "{\"do\":\"linger\"}"});
-    module_ask(w, &q[2], (struct module_wish){.attempt = "c:attempt:1", .module = "none"});
+               (struct module_message){.attempt = "b:attempt:1", .body = "{\"do\":\"linger\"}"});
+    module_ask(w, &q[2], (struct module_message){.attempt = "c:attempt:1", .module = "none"});
     module_exec_stop(w);
     for (size_t i = 0; i < GL_COUNT(q); i++) {
         assert_true(q[i].is_answered);
@@ -294,10 +295,10 @@ static void a_crash_fails_its_own_message_only(void **state)
 {
     struct module_world *w = *state;
     struct module_question q[3];
-    module_ask(w, &q[0], (struct module_wish){.attempt = "a:attempt:1"});
+    module_ask(w, &q[0], (struct module_message){.attempt = "a:attempt:1"});
     module_ask(w, &q[1],
-               (struct module_wish){.attempt = "b:attempt:1", .body = "{\"do\":\"crash\"}"});
-    module_ask(w, &q[2], (struct module_wish){.attempt = "c:attempt:1"});
+               (struct module_message){.attempt = "b:attempt:1", .body = "{\"do\":\"crash\"}"});
+    module_ask(w, &q[2], (struct module_message){.attempt = "c:attempt:1"});
     assert_int_equal(module_end_of(w, "a:attempt:1")->result.exit_code, 0);
     struct module_end *e = module_end_of(w, "b:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_SIGNALED);
@@ -313,10 +314,10 @@ static void a_call_that_takes_too_long_is_killed_alone(void **state)
     struct module_world *w = *state;
     struct module_question q[2];
     module_ask(w, &q[0],
-               (struct module_wish){
+               (struct module_message){
                    .attempt = "a:attempt:1", .body = "{\"do\":\"loop\"}", .timeout_ms = 200});
     /* Its own time begins when the one before it has ended. */
-    module_ask(w, &q[1], (struct module_wish){.attempt = "b:attempt:1", .timeout_ms = 10000});
+    module_ask(w, &q[1], (struct module_message){.attempt = "b:attempt:1", .timeout_ms = 10000});
     struct module_end *e = module_end_of(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
     assert_has(e->error, "module test.say took longer than 200 ms");
@@ -324,16 +325,16 @@ static void a_call_that_takes_too_long_is_killed_alone(void **state)
     assert_int_equal(module_end_of(w, "b:attempt:1")->result.exit_code, 0);
 }
 
-static void who_leaves_or_talks_nonsense_is_replaced(void **state)
+static void a_process_that_exits_or_breaks_the_protocol_is_replaced(void **state)
 {
     struct module_world *w = *state;
-    struct module_end *e =
-        module_run(w, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"exit\"}"});
+    struct module_end *e = module_run(
+        w, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"exit\"}"});
     assert_failed(e, "module host died: the process of test.say exited");
-    e = module_run(w,
-                   (struct module_wish){.attempt = "b:attempt:1", .body = "{\"do\":\"scribble\"}"});
+    e = module_run(
+        w, (struct module_message){.attempt = "b:attempt:1", .body = "{\"do\":\"scribble\"}"});
     assert_failed(e, "module test.say: its process");
-    e = module_run(w, (struct module_wish){.attempt = "c:attempt:1"});
+    e = module_run(w, (struct module_message){.attempt = "c:attempt:1"});
     assert_int_equal(e->result.exit_code, 0);
 }
 
@@ -375,13 +376,13 @@ static void a_child_of_a_module_hides_no_crash_and_dies_with_it(void **state)
     snprintf(path, sizeof(path), "%s/child", w->folder.path);
     snprintf(body, sizeof(body), "{\"do\":\"fork_crash\",\"path\":\"%s\"}", path);
     struct module_end *e = module_run(
-        w, (struct module_wish){.attempt = "a:attempt:1", .body = body, .timeout_ms = 60000});
+        w, (struct module_message){.attempt = "a:attempt:1", .body = body, .timeout_ms = 60000});
     assert_int_equal(e->result.end, GL_EXEC_SIGNALED);
     assert_int_equal(e->result.signal, SIGSEGV);
     wait_dead(child_in(path));
 
     snprintf(body, sizeof(body), "{\"do\":\"fork\",\"path\":\"%s\"}", path);
-    e = module_run(w, (struct module_wish){.attempt = "b:attempt:1", .body = body});
+    e = module_run(w, (struct module_message){.attempt = "b:attempt:1", .body = body});
     assert_int_equal(e->result.exit_code, 0);
     long child = child_in(path);
     assert_int_equal(kill((pid_t)child, 0), 0); /* it may work for the messages that follow */
@@ -390,17 +391,17 @@ static void a_child_of_a_module_hides_no_crash_and_dies_with_it(void **state)
     module_exec_start(w, "");
 }
 
-static void who_closes_all_descriptors_is_replaced(void **state)
+static void a_process_that_closes_its_descriptors_is_replaced(void **state)
 {
     struct module_world *w = *state;
-    struct module_end *e =
-        module_run(w, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"close\"}"});
+    struct module_end *e = module_run(
+        w, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"close\"}"});
     assert_failed(e, "module host died: the process of test.say exited");
-    e = module_run(w, (struct module_wish){.attempt = "b:attempt:1"});
+    e = module_run(w, (struct module_message){.attempt = "b:attempt:1"});
     assert_int_equal(e->result.exit_code, 0);
 }
 
-static void who_dies_again_and_again_is_started_less_often(void **state)
+static void a_process_that_keeps_dying_is_restarted_less_often(void **state)
 {
     struct module_world *w = *state;
     struct gl_clock *clock = gl_loop_clock(w->loop);
@@ -408,22 +409,22 @@ static void who_dies_again_and_again_is_started_less_often(void **state)
     char attempt[32];
     for (int i = 0; i < 4; i++) { /* before the third 100 ms pass, before the fourth 200 */
         snprintf(attempt, sizeof(attempt), "a:attempt:%d", i + 1);
-        struct module_end *e =
-            module_run(w, (struct module_wish){.attempt = attempt, .body = "{\"do\":\"crash\"}"});
+        struct module_end *e = module_run(
+            w, (struct module_message){.attempt = attempt, .body = "{\"do\":\"crash\"}"});
         assert_int_equal(e->result.end, GL_EXEC_SIGNALED);
     }
     assert_true(clock->now(clock) - began >= 300);
     assert_int_equal(
-        module_run(w, (struct module_wish){.attempt = "b:attempt:1"})->result.exit_code, 0);
+        module_run(w, (struct module_message){.attempt = "b:attempt:1"})->result.exit_code, 0);
 }
 
 static void a_module_stays_in_one_process_that_is_not_ours(void **state)
 {
     struct module_world *w = *state;
-    struct module_end *a =
-        module_run(w, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"pid\"}"});
-    struct module_end *b =
-        module_run(w, (struct module_wish){.attempt = "b:attempt:1", .body = "{\"do\":\"pid\"}"});
+    struct module_end *a = module_run(
+        w, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"pid\"}"});
+    struct module_end *b = module_run(
+        w, (struct module_message){.attempt = "b:attempt:1", .body = "{\"do\":\"pid\"}"});
     long pid = strtol(a->output + strlen("{\"next_state\":"), NULL, 10);
     assert_true(pid > 1);
     assert_int_not_equal(pid, getpid());
@@ -447,12 +448,12 @@ static int stop(struct module_world *w, const char *attempt)
 static void what_is_stopped_has_ended_and_holds_nobody_up(void **state)
 {
     struct module_world *w = *state;
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "a:attempt:1",
-                                                          .body = "{\"do\":\"loop\"}",
-                                                          .grace_ms = 50}),
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "a:attempt:1",
+                                                             .body = "{\"do\":\"loop\"}",
+                                                             .grace_ms = 50}),
                      0);
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "b:attempt:1"}), 0);
-    assert_int_equal(module_start(w, (struct module_wish){.attempt = "c:attempt:1"}), 0);
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "b:attempt:1"}), 0);
+    assert_int_equal(module_start(w, (struct module_message){.attempt = "c:attempt:1"}), 0);
     assert_int_equal(stop(w, "b:attempt:1"), 0);
     assert_int_equal(stop(w, "a:attempt:1"), 0);
     assert_int_equal(stop(w, "nobody:attempt:1"), 0);
@@ -493,7 +494,8 @@ static void what_cannot_be_a_module_is_named_with_its_reason(void **state)
         leave_only(w, all[i].file);
         module_exec_stop(w);
         module_exec_start(w, "test.future,test.reserved");
-        module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1", .module = "test.future"});
+        module_ask(w, &q,
+                   (struct module_message){.attempt = "a:attempt:1", .module = "test.future"});
         module_wait_answer(&q);
         assert_int_equal(q.req.status, GL_E_INVALID);
         assert_has(q.req.why.text, "available: none");
@@ -511,7 +513,7 @@ static void what_others_can_change_is_not_opened(void **state)
     assert_int_equal(chmod(path, 0620), 0);
     module_exec_stop(w);
     module_exec_start(w, "");
-    module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
+    module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
     assert_has(q.req.why.text, "test_say.so can be changed by others (mode 620): chmod go-w");
@@ -520,7 +522,7 @@ static void what_others_can_change_is_not_opened(void **state)
     assert_int_equal(chmod(w->folders, 0777), 0);
     module_exec_stop(w);
     module_exec_start(w, "test.say");
-    module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
+    module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
     assert_has(q.req.why.text, "can be changed by others (mode 777)");
@@ -533,11 +535,11 @@ static void a_file_is_looked_at_again_when_it_is_opened(void **state)
     struct module_world *w = *state;
     struct module_question q;
     char path[512];
-    (void)module_run(w,
-                     (struct module_wish){.attempt = "a:attempt:1", .module = "example.counter"});
+    (void)module_run(
+        w, (struct module_message){.attempt = "a:attempt:1", .module = "example.counter"});
     snprintf(path, sizeof(path), "%s/test_say.so", w->folder.path);
     assert_int_equal(chmod(path, 0606), 0);
-    module_ask(w, &q, (struct module_wish){.attempt = "b:attempt:1"});
+    module_ask(w, &q, (struct module_message){.attempt = "b:attempt:1"});
     module_wait_answer(&q);
     if (q.req.status == 0) { /* in a process of its own: the attempt ends */
         struct module_end *e = module_end_of(w, "b:attempt:1");
@@ -549,14 +551,14 @@ static void a_file_is_looked_at_again_when_it_is_opened(void **state)
     }
 }
 
-static void a_node_without_folders_says_so(void **state)
+static void a_node_without_folders_reports_it(void **state)
 {
     struct module_world *w = *state;
     struct module_question q;
     module_exec_stop(w);
     w->folders = "";
     module_exec_start(w, "");
-    module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
+    module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
     assert_has(q.req.why.text, "available: none");
@@ -567,16 +569,16 @@ static void a_node_without_folders_says_so(void **state)
 static void a_trusted_module_is_in_our_process(void **state)
 {
     struct module_end *e = module_run(
-        *state, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"pid\"}"});
+        *state, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"pid\"}"});
     assert_int_equal(strtol(e->output + strlen("{\"next_state\":"), NULL, 10), getpid());
 }
 
 static void a_trusted_module_that_was_slow_has_timed_out(void **state)
 {
     struct module_end *e =
-        module_run(*state, (struct module_wish){.attempt = "a:attempt:1",
-                                                .timeout_ms = 5,
-                                                .body = "{\"do\":\"linger\",\"ms\":30}"});
+        module_run(*state, (struct module_message){.attempt = "a:attempt:1",
+                                                   .timeout_ms = 5,
+                                                   .body = "{\"do\":\"linger\",\"ms\":30}"});
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
     assert_has(e->error, "took longer than 5 ms");
 }
@@ -588,12 +590,12 @@ static void many_messages_are_handled_each_once(void **state)
     struct module_world *w = *state;
     static struct module_question q[MANY];
     static char attempts[MANY][32];
-    (void)module_run(w, (struct module_wish){.attempt = "a:attempt:1"});
+    (void)module_run(w, (struct module_message){.attempt = "a:attempt:1"});
     w->acks = true;
     w->ends_n = 0;
     for (size_t i = 0; i < MANY; i++) {
         snprintf(attempts[i], sizeof(attempts[i]), "m%zu:attempt:1", i);
-        module_ask(w, &q[i], (struct module_wish){.attempt = attempts[i]});
+        module_ask(w, &q[i], (struct module_message){.attempt = attempts[i]});
         while (i + 1 >= WINDOW + w->ends_n) {
             module_wait(w);
         }
@@ -615,8 +617,8 @@ static void many_messages_are_handled_each_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(everything_that_is_said_becomes_one_document),
-        BOTH(who_says_nothing_has_said_it_in_the_same_shape),
+        BOTH(all_output_becomes_one_document),
+        BOTH(an_empty_output_has_the_same_shape),
         BOTH(a_failure_has_its_reason_and_nothing_else),
         BOTH(an_input_that_is_none_fails_the_call),
         BOTH(a_state_goes_round),
@@ -627,19 +629,19 @@ int main(void)
         BOTH(an_unknown_module_is_refused_with_the_names_there_are),
         BOTH(an_end_is_kept_until_it_is_acknowledged),
         BOTH(old_tokens_and_late_starts_are_refused),
-        BOTH(who_closes_with_work_under_way_is_answered),
+        BOTH(closing_answers_what_is_in_progress),
         HOSTED(a_crash_fails_its_own_message_only),
         HOSTED(a_call_that_takes_too_long_is_killed_alone),
-        HOSTED(who_leaves_or_talks_nonsense_is_replaced),
+        HOSTED(a_process_that_exits_or_breaks_the_protocol_is_replaced),
         HOSTED(a_child_of_a_module_hides_no_crash_and_dies_with_it),
-        HOSTED(who_closes_all_descriptors_is_replaced),
-        HOSTED(who_dies_again_and_again_is_started_less_often),
+        HOSTED(a_process_that_closes_its_descriptors_is_replaced),
+        HOSTED(a_process_that_keeps_dying_is_restarted_less_often),
         HOSTED(a_module_stays_in_one_process_that_is_not_ours),
         HOSTED(what_is_stopped_has_ended_and_holds_nobody_up),
         HOSTED(what_cannot_be_a_module_is_named_with_its_reason),
         HOSTED(what_others_can_change_is_not_opened),
         BOTH(a_file_is_looked_at_again_when_it_is_opened),
-        HOSTED(a_node_without_folders_says_so),
+        HOSTED(a_node_without_folders_reports_it),
         IN_NODE(a_trusted_module_is_in_our_process),
         IN_NODE(a_trusted_module_that_was_slow_has_timed_out),
         BOTH(many_messages_are_handled_each_once),

@@ -28,8 +28,8 @@ static const char *run(struct exec_world *w, const char *secret, const char *scr
     char attempt[32];
     snprintf(attempt, sizeof(attempt), "s[%d]:attempt:1", number++);
     w->ends_n = 0;
-    assert_int_equal(exec_start(w, (struct exec_wish){argv, attempt, .token = 1, .secret = secret}),
-                     0);
+    assert_int_equal(
+        exec_start(w, (struct exec_options){argv, attempt, .token = 1, .secret = secret}), 0);
     return exec_wait_end(w, attempt)->output;
 }
 
@@ -37,8 +37,8 @@ static const char *run(struct exec_world *w, const char *secret, const char *scr
 static const char *refusal(struct exec_world *w, const char *secret)
 {
     static struct exec_question q;
-    exec_ask_start(w, &q,
-                   (struct exec_wish){w->maker->ok, "r:attempt:1", .token = 1, .secret = secret});
+    exec_ask_start(
+        w, &q, (struct exec_options){w->maker->ok, "r:attempt:1", .token = 1, .secret = secret});
     exec_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
     return q.req.why.text;

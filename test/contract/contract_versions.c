@@ -121,7 +121,7 @@ static void a_worker_waits_until_an_old_keeper_has_gone(void **state)
     int status;
     struct exec_question q;
     const char *const argv[] = {"true", NULL};
-    struct exec_wish wish = {argv, "a:attempt:1", .token = 1, .is_worker = true};
+    struct exec_options options = {argv, "a:attempt:1", .token = 1, .is_worker = true};
     next = (struct exec_world){.maker = w->maker, .loop = w->loop};
     test_folder_make(&next.folder);
     next.data_dir = next.folder.path;
@@ -131,23 +131,23 @@ static void a_worker_waits_until_an_old_keeper_has_gone(void **state)
     exec_open(&next);
     assert_string_equal(next.epoch, "old");
     for (int i = 0; i < 2; i++) {
-        exec_ask_start(&next, &q, wish);
+        exec_ask_start(&next, &q, options);
         exec_wait_answer(&q);
         assert_int_equal(q.req.status, GL_E_UNAVAILABLE);
-        assert_non_null(strstr(q.req.why.text, "the keeper that runs is of an older release"));
+        assert_non_null(strstr(q.req.why.text, "the running keeper is from an older release"));
         assert_int_equal(exec_list(&next), 1);
     }
     assert_int_equal(waitpid(old, &status, WNOHANG), 0); /* it still has an attempt */
     /* Now it has none, and makes way. */
     assert_int_equal(unlink(busy), 0);
-    exec_ask_start(&next, &q, wish);
+    exec_ask_start(&next, &q, options);
     exec_wait_answer(&q);
     while (next.ups < 2) {
         exec_wait(&next);
     }
     assert_int_equal(waitpid(old, &status, 0), old);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-    assert_int_equal(exec_start(&next, wish), 0);
+    assert_int_equal(exec_start(&next, options), 0);
     assert_int_equal(exec_wait_end(&next, "a:attempt:1")->result.exit_code, 0);
     exec_end_keeper(&next);
     gl_arena_done(&next.arena);
@@ -160,10 +160,10 @@ static void an_old_node_gets_of_a_worker_what_it_understands(void **state)
     struct exec_world *w = *state;
     struct gl_keeper_msg m;
     char path[PATH_MAX];
-    struct worker_end e = worker_run(w, "echo hello; exit 3", (struct exec_wish){0});
+    struct worker_end e = worker_run(w, "echo hello; exit 3", (struct exec_options){0});
     const char *second = worker_start(
         w, "while [ ! -e ../../../../../../go ]; do sleep 0.01; done; echo __MN_EVENT__x",
-        (struct exec_wish){0});
+        (struct exec_options){0});
     exec_close(w);
     struct line l = {.fd = -1};
     snprintf(path, sizeof(path), "%s/keeper/sock", w->data_dir);
@@ -190,10 +190,10 @@ static void an_old_node_gets_of_a_worker_what_it_understands(void **state)
     w->ends_n = 0;
     exec_open(w);
     e = worker_read(w, exec_wait_end(w, e.end->attempt));
-    assert_true(gl_str_eq(e.said.stdout_text, GL_S("hello\n")));
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("hello\n")));
     (void)exec_wait_end(w, second);
-    assert_int_equal(w->said_n, 1);
-    assert_string_equal(w->said[0].text, "__MN_EVENT__x");
+    assert_int_equal(w->lines_n, 1);
+    assert_string_equal(w->lines[0].text, "__MN_EVENT__x");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, worker_open_world, exec_world_close)

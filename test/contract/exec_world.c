@@ -96,7 +96,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
 {
     struct exec_world *w = owner;
     assert_true(w->ends_n < ENDS_MAX);
-    struct told_end *e = &w->ends[w->ends_n++];
+    struct reported_end *e = &w->ends[w->ends_n++];
     e->token = token;
     e->result = *result;
     snprintf(e->attempt, sizeof(e->attempt), "%.*s", GL_STR_ARG(key->attempt));
@@ -115,12 +115,12 @@ static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t to
     happened(w);
 }
 
-static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line)
+static void on_line(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line)
 {
     struct exec_world *w = owner;
     assert_true(token > 0);
-    assert_true(w->said_n < SAID_MAX);
-    struct told_line *l = &w->said[w->said_n++];
+    assert_true(w->lines_n < LINES_MAX);
+    struct worker_line *l = &w->lines[w->lines_n++];
     snprintf(l->attempt, sizeof(l->attempt), "%.*s", GL_STR_ARG(key->attempt));
     l->text = gl_str_dup(&w->arena, line).p;
     happened(w);
@@ -166,7 +166,7 @@ static struct gl_exec_events events_of(struct exec_world *w)
         .down = on_down,
         .ended = on_ended,
         .beacon = on_beacon,
-        .said = w->said != NULL ? on_said : NULL,
+        .said = w->lines != NULL ? on_line : NULL,
     };
 }
 
@@ -235,7 +235,7 @@ int exec_world_open_small(void **state, const struct exec_maker *maker, unsigned
     struct gl_why why;
     struct exec_world *w = gl_mem_alloc(sizeof(*w));
     w->maker = maker;
-    w->said = gl_mem_alloc(SAID_MAX * sizeof(*w->said));
+    w->lines = gl_mem_alloc(LINES_MAX * sizeof(*w->lines));
     test_folder_make(&w->folder);
     w->data_dir = w->folder.path;
     if (mib > 0) {
@@ -289,7 +289,7 @@ int exec_world_close(void **state)
     exec_end_keeper(w);
     gl_loop_free(w->loop);
     gl_arena_done(&w->arena);
-    gl_mem_free(w->said);
+    gl_mem_free(w->lines);
     gl_mem_free(w);
     return 0;
 }
@@ -323,38 +323,38 @@ struct gl_attempt_key exec_key(const char *attempt)
     return (struct gl_attempt_key){GL_S("default"), GL_S("JOB"), gl_str_of(attempt)};
 }
 
-void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_wish wish)
+void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_options options)
 {
     gl_str argv[4], env[8];
-    gl_str secret = gl_str_of(wish.secret);
+    gl_str secret = gl_str_of(options.secret);
     struct gl_exec_start s = {
-        .key = exec_key(wish.attempt),
-        .token = wish.token,
-        .epoch = gl_str_of(wish.epoch != NULL ? wish.epoch : w->epoch),
-        .start_by = wish.start_by,
-        .driver = gl_str_of(wish.driver != NULL ? wish.driver
-                            : wish.is_worker    ? "worker"
-                                                : w->maker->driver),
+        .key = exec_key(options.attempt),
+        .token = options.token,
+        .epoch = gl_str_of(options.epoch != NULL ? options.epoch : w->epoch),
+        .start_by = options.start_by,
+        .driver = gl_str_of(options.driver != NULL ? options.driver
+                            : options.is_worker    ? "worker"
+                                                   : w->maker->driver),
         .argv = argv,
-        .timeout_ms = wish.timeout_ms,
+        .timeout_ms = options.timeout_ms,
         .grace_ms = 1000,
-        .beacon_ms = wish.beacon_ms,
+        .beacon_ms = options.beacon_ms,
         .secrets = &secret,
-        .secrets_n = wish.secret != NULL,
-        .is_worker = wish.is_worker,
-        .stdout_max = wish.stdout_max,
-        .cwd = gl_str_of(wish.cwd),
-        .make_folder = gl_str_of(wish.make_folder),
-        .files = wish.files,
-        .files_n = wish.files_n,
+        .secrets_n = options.secret != NULL,
+        .is_worker = options.is_worker,
+        .stdout_max = options.stdout_max,
+        .cwd = gl_str_of(options.cwd),
+        .make_folder = gl_str_of(options.make_folder),
+        .files = options.files,
+        .files_n = options.files_n,
         .env = env,
     };
-    while (wish.env != NULL && s.env_n < GL_COUNT(env) && wish.env[s.env_n] != NULL) {
-        env[s.env_n] = gl_str_of(wish.env[s.env_n]);
+    while (options.env != NULL && s.env_n < GL_COUNT(env) && options.env[s.env_n] != NULL) {
+        env[s.env_n] = gl_str_of(options.env[s.env_n]);
         s.env_n++;
     }
-    while (s.argv_n < 4 && wish.argv[s.argv_n] != NULL) {
-        argv[s.argv_n] = gl_str_of(wish.argv[s.argv_n]);
+    while (s.argv_n < 4 && options.argv[s.argv_n] != NULL) {
+        argv[s.argv_n] = gl_str_of(options.argv[s.argv_n]);
         s.argv_n++;
     }
     exec_prepare(w, q);
@@ -364,10 +364,10 @@ void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_w
     assert_false(q->answered);
 }
 
-int exec_start(struct exec_world *w, struct exec_wish wish)
+int exec_start(struct exec_world *w, struct exec_options options)
 {
     struct exec_question q;
-    exec_ask_start(w, &q, wish);
+    exec_ask_start(w, &q, options);
     exec_wait_answer(&q);
     return q.req.status;
 }
@@ -415,7 +415,7 @@ size_t exec_list(struct exec_world *w)
     return q.infos_n;
 }
 
-struct told_end *exec_wait_end(struct exec_world *w, const char *attempt)
+struct reported_end *exec_wait_end(struct exec_world *w, const char *attempt)
 {
     for (;;) {
         for (size_t i = 0; i < w->ends_n; i++) {

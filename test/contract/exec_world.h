@@ -12,7 +12,7 @@
 #include "support/cmocka_all.h"
 #include "support/folder.h"
 
-enum { ENDS_MAX = 64, SAID_MAX = 20000, PATIENCE_S = 120 };
+enum { ENDS_MAX = 64, LINES_MAX = 20000, PATIENCE_S = 120 };
 
 /* How to make each executor do the same. */
 struct exec_maker {
@@ -24,7 +24,7 @@ struct exec_maker {
 
 extern const struct exec_maker exec_keeper, exec_noop, exec_mux;
 
-struct told_end {
+struct reported_end {
     char attempt[64];
     uint64_t token;
     struct gl_exec_result result;
@@ -32,7 +32,7 @@ struct told_end {
     char error[GL_WHY_BYTES];
 };
 
-struct told_line {
+struct worker_line {
     char attempt[64];
     const char *text;
 };
@@ -50,11 +50,11 @@ struct exec_world {
     char epoch[64];
     int ups, downs;
     char down_why[GL_WHY_BYTES];
-    struct told_end ends[ENDS_MAX];
+    struct reported_end ends[ENDS_MAX];
     size_t ends_n;
     int beacons;
-    struct told_line *said; /* SAID_MAX of them */
-    size_t said_n;
+    struct worker_line *lines; /* LINES_MAX of them */
+    size_t lines_n;
     struct gl_arena arena;
     bool closed;
     uint64_t incarnation;
@@ -66,10 +66,10 @@ struct exec_question {
     bool answered;
     char output[256];
     size_t infos_n;
-    struct told_end first_info;
+    struct reported_end first_info;
 };
 
-struct exec_wish {
+struct exec_options {
     const char *const *argv;
     const char *attempt;
     uint64_t token;
@@ -110,13 +110,13 @@ void exec_wait(struct exec_world *w);
 void exec_prepare(struct exec_world *w, struct exec_question *q);
 void exec_wait_answer(struct exec_question *q);
 struct gl_attempt_key exec_key(const char *attempt);
-void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_wish wish);
-int exec_start(struct exec_world *w, struct exec_wish wish);
+void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_options options);
+int exec_start(struct exec_world *w, struct exec_options options);
 void exec_attach(struct exec_world *w, struct exec_question *q, const char *attempt, uint64_t token,
                  const char *epoch);
 int exec_stop(struct exec_world *w, const char *attempt, uint64_t token);
 void exec_ack(struct exec_world *w, const char *attempt, uint64_t token);
 size_t exec_list(struct exec_world *w);
-struct told_end *exec_wait_end(struct exec_world *w, const char *attempt);
+struct reported_end *exec_wait_end(struct exec_world *w, const char *attempt);
 
 #endif

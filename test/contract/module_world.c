@@ -178,7 +178,7 @@ struct gl_attempt_key module_key(const char *attempt)
         .context = GL_S("default"), .job = GL_S("job1"), .attempt = gl_str_of(attempt)};
 }
 
-static gl_str make_input(struct module_world *w, const struct module_wish *wish)
+static gl_str make_input(struct module_world *w, const struct module_message *options)
 {
     return gl_str_fmt(
         &w->arena,
@@ -186,21 +186,23 @@ static gl_str make_input(struct module_world *w, const struct module_wish *wish)
         "\"to\":\"me\",\"type\":\"ping\",\"class\":\"event\",\"attempt\":1,\"priority\":100},"
         "\"headers\":{\"a\":1},\"body\":%s,\"artifacts\":[],\"stream\":null},\"state\":%s,"
         "\"job_id\":\"job1\",\"agent_id\":\"%s\"}",
-        wish->config != NULL ? wish->config : "{}", wish->body != NULL ? wish->body : "{}",
-        wish->state != NULL ? wish->state : "null", wish->agent != NULL ? wish->agent : "me");
+        options->config != NULL ? options->config : "{}",
+        options->body != NULL ? options->body : "{}",
+        options->state != NULL ? options->state : "null",
+        options->agent != NULL ? options->agent : "me");
 }
 
-void module_ask(struct module_world *w, struct module_question *q, struct module_wish wish)
+void module_ask(struct module_world *w, struct module_question *q, struct module_message options)
 {
-    gl_str argv[] = {gl_str_of(wish.module != NULL ? wish.module : "test.say")};
+    gl_str argv[] = {gl_str_of(options.module != NULL ? options.module : "test.say")};
     struct gl_exec_start s = {
-        .key = module_key(wish.attempt),
-        .token = wish.token != 0 ? wish.token : 1,
+        .key = module_key(options.attempt),
+        .token = options.token != 0 ? options.token : 1,
         .driver = GL_S("module"),
-        .start_by = wish.start_by,
-        .timeout_ms = wish.timeout_ms,
-        .grace_ms = wish.grace_ms,
-        .input = wish.input != NULL ? gl_str_of(wish.input) : make_input(w, &wish),
+        .start_by = options.start_by,
+        .timeout_ms = options.timeout_ms,
+        .grace_ms = options.grace_ms,
+        .input = options.input != NULL ? gl_str_of(options.input) : make_input(w, &options),
     };
     /* Arguments are borrowed until the request is answered. */
     s.argv = gl_arena_copy(&w->arena, argv, sizeof(argv));
@@ -217,10 +219,10 @@ void module_wait_answer(struct module_question *q)
     }
 }
 
-int module_start(struct module_world *w, struct module_wish wish)
+int module_start(struct module_world *w, struct module_message options)
 {
     struct module_question q;
-    module_ask(w, &q, wish);
+    module_ask(w, &q, options);
     module_wait_answer(&q);
     return q.req.status;
 }
@@ -237,8 +239,8 @@ struct module_end *module_end_of(struct module_world *w, const char *attempt)
     }
 }
 
-struct module_end *module_run(struct module_world *w, struct module_wish wish)
+struct module_end *module_run(struct module_world *w, struct module_message options)
 {
-    assert_int_equal(module_start(w, wish), 0);
-    return module_end_of(w, wish.attempt);
+    assert_int_equal(module_start(w, options), 0);
+    return module_end_of(w, options.attempt);
 }

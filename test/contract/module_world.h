@@ -30,7 +30,7 @@ struct module_world {
 };
 
 /* One message. Fields that are 0 or NULL have their defaults. */
-struct module_wish {
+struct module_message {
     const char *module, *body; /* {} */
     const char *attempt;
     const char *config, *state, *agent;
@@ -55,13 +55,13 @@ void module_exec_stop(struct module_world *w);
 
 /* Run the loop until something happens. */
 void module_wait(struct module_world *w);
-void module_ask(struct module_world *w, struct module_question *q, struct module_wish wish);
+void module_ask(struct module_world *w, struct module_question *q, struct module_message options);
 void module_wait_answer(struct module_question *q);
 /* Send a request and wait for the answer: returns its status. */
-int module_start(struct module_world *w, struct module_wish wish);
+int module_start(struct module_world *w, struct module_message options);
 struct module_end *module_end_of(struct module_world *w, const char *attempt);
 /* Start it and wait for its end. */
-struct module_end *module_run(struct module_world *w, struct module_wish wish);
+struct module_end *module_run(struct module_world *w, struct module_message options);
 struct gl_attempt_key module_key(const char *attempt);
 void module_prepare(struct module_world *w, struct module_question *q);
 

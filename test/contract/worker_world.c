@@ -35,36 +35,36 @@ void worker_spoil_blob(struct exec_world *w, gl_str hash)
     assert_int_equal(gl_fs_write(blob_path(w, hash), GL_S("bad!"), NULL), 0);
 }
 
-const char *worker_start(struct exec_world *w, const char *script, struct exec_wish wish)
+const char *worker_start(struct exec_world *w, const char *script, struct exec_options options)
 {
     static int number;
     static const char *const usual[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};
     const char *attempt = gl_str_fmt(&w->arena, "@w%d:attempt:1", number++).p;
     const char *const argv[] = {"sh", "-c", script, NULL};
-    wish.argv = argv;
-    wish.attempt = attempt;
-    wish.token = 1;
-    wish.is_worker = true;
-    wish.env = wish.env != NULL ? wish.env : usual;
-    assert_int_equal(exec_start(w, wish), 0);
+    options.argv = argv;
+    options.attempt = attempt;
+    options.token = 1;
+    options.is_worker = true;
+    options.env = options.env != NULL ? options.env : usual;
+    assert_int_equal(exec_start(w, options), 0);
     return attempt;
 }
 
-struct worker_end worker_read(struct exec_world *w, struct told_end *end)
+struct worker_end worker_read(struct exec_world *w, struct reported_end *end)
 {
     struct gl_why why = {0};
     struct worker_end e = {.end = end};
-    if (gl_worker_result_read(gl_str_of(end->output), &w->arena, &e.said, &why) < 0) {
+    if (gl_worker_result_read(gl_str_of(end->output), &w->arena, &e.output, &why) < 0) {
         fail_msg("%s: %s", why.text, end->output);
     }
     return e;
 }
 
-struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_wish wish)
+struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_options options)
 {
     w->ends_n = 0;
-    w->said_n = 0;
-    return worker_read(w, exec_wait_end(w, worker_start(w, script, wish)));
+    w->lines_n = 0;
+    return worker_read(w, exec_wait_end(w, worker_start(w, script, options)));
 }
 
 /* No event reports this, so poll the visible effect. */

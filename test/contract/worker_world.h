@@ -8,8 +8,8 @@
 #include "model/bundle/worker_output.h"
 
 struct worker_end {
-    struct told_end *end;
-    struct gl_worker_result said;
+    struct reported_end *end;
+    struct gl_worker_result output;
 };
 
 int worker_open_world(void **state);
@@ -20,10 +20,10 @@ void worker_spoil_blob(struct exec_world *w, gl_str hash);
 
 /* Start `sh -c script` as a worker with a new name, which is returned, and with the given files,
  * folder, environment, ... */
-const char *worker_start(struct exec_world *w, const char *script, struct exec_wish wish);
-struct worker_end worker_read(struct exec_world *w, struct told_end *end);
+const char *worker_start(struct exec_world *w, const char *script, struct exec_options options);
+struct worker_end worker_read(struct exec_world *w, struct reported_end *end);
 /* Start it and wait for its end. */
-struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_wish wish);
+struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_options options);
 
 /* Where a worker of this attempt runs. */
 void worker_folder(const struct exec_world *w, const char *attempt, char path[static PATH_MAX]);
