@@ -1,9 +1,5 @@
-/* requests.c - requests of clients: commands and submissions become events of the core, queries go
- * to the store.
- *
- * Answers are queued and delivered by gl_requests_drain(), never from inside gl_node_request() or a
- * step of the core. A command is known to the core by its number only; the map `commands` leads
- * back to the request. */
+/* requests.c - requests of clients: commands become events of the core, queries go to the store.
+ * Answers are queued; gl_requests_drain() delivers them outside of any step of the core. */
 #include "base/check.h"
 #include "node/node_state.h"
 
@@ -71,7 +67,7 @@ void gl_requests_drain(struct gl_node *n)
 
 /* ---- commands ---- */
 
-/* A command in flight. The core knows it by its number. */
+/* A command in flight. The core knows it by its number only. */
 struct command {
     struct gl_request *rq;
     struct gl_node *node;
@@ -191,8 +187,7 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         return;
     }
     if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
-        code =
-            gl_why(&text, GL_R_NODE_STOPPING, "this node is stopping"); /* nobody compared them */
+        code = gl_why(&text, GL_R_NODE_STOPPING, "this node is stopping"); /* not compared */
     } else if (gl_str_is(kind, "dedupe")) {
         code = gl_why(&text, GL_R_DEDUPE_KEY_TAKEN, "the dedupe key '%.*s' is in use by a live job",
                       GL_STR_ARG(rq->submission.dedupe_key));
@@ -341,8 +336,8 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
 
 /* ---- queries, and clients that wait for events ---- */
 
-/* A thousand clients, each waiting for a different job, must not slow down the transactions of
- * another. So watchers are grouped by job as soon as it is known. */
+/* Thousands of clients may wait for a job each, and must not slow down others: watchers are grouped
+ * by job. */
 struct watched {
     char job[GL_ULID_BYTES + 1];
     gl_str key;              /* `job` */

@@ -161,8 +161,8 @@ def test_a_question_of_an_attempt_that_has_ended(own, tmp_path):
     assert status["requests"][0]["listens"] is False
     one, = listed(box, "left")
     assert one["listens"] is False
-    assert "waits for the next attempt" in box.glia("human", "list").stdout
-    assert "waits for the next attempt" in box.glia("human", "respond", "left", "q0", "--decision",
+    assert "kept for the next attempt" in box.glia("human", "list").stdout
+    assert "kept for the next attempt" in box.glia("human", "respond", "left", "q0", "--decision",
                                                     "approve").stderr
     ask = {"type": "human_input_requested", "payload": {"request_id": "late"}}
     with open(os.path.join(own.folder_of("left"), "human.jsonl"), "a", encoding="utf-8") as file:

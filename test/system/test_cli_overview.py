@@ -198,7 +198,7 @@ def test_top_shows_jobs_and_steps_and_leaves_the_terminal_as_it_was(box):
     first = screen.read_until("q leave")
     assert "\033[?1049h" in first and "slots default 0 of" in first
     assert "blocked" in first and "> " in first and "1/1" in first and "0/2" in first
-    assert first.index("0/2") < first.index("1/1") and "waits for the signal" in first
+    assert first.index("0/2") < first.index("1/1") and "waits for signal" in first
     screen.send(b"j")
     screen.read_until("nothing of this job is under way")
     screen.send(b"\r")
@@ -230,7 +230,7 @@ def test_top_and_the_list_show_which_jobs_wait_for_a_person(box):
     rows = [line for line in plain.splitlines() if "/1 " in line or "/2, " in line]
     assert rows[0].startswith(f"> {job}") and "0/2, 1 asks" in rows[0]
     assert rows[0].endswith("  ask") and "asks" not in rows[1]
-    line = next(line for line in plain.splitlines() if "waits for a person" in line)
+    line = next(line for line in plain.splitlines() if "waits for approval" in line)
     assert len(line) == 80 and line.endswith("\u2026")
     screen.send(b"q")
     assert screen.finish()[0] == 0
