@@ -47,6 +47,8 @@ struct vfs_cut {
     bool deadly;               /* the process ends with the power */
     uint64_t fail_in; /* only the fail_in-th sync fails; 0: all, as long as the fault lasts */
     size_t syncs_wal, syncs_other;
+    bool holds; /* syncs wait until this is over */
+    pthread_cond_t released;
 };
 
 /* Behind it in memory stands the file of the real VFS. */
@@ -397,6 +399,9 @@ static int file_sync(sqlite3_file *base, int flags)
     (void)flags;
     struct file *f = of(base);
     pthread_mutex_lock(&f->v->lock);
+    while (f->v->holds) {
+        pthread_cond_wait(&f->v->released, &f->v->lock);
+    }
     int rc = sync_locked(f);
     pthread_mutex_unlock(&f->v->lock);
     return rc;
@@ -635,6 +640,7 @@ struct vfs_cut *vfs_cut_new(const char *name)
 {
     struct vfs_cut *v = gl_mem_alloc(sizeof(*v));
     pthread_mutex_init(&v->lock, NULL);
+    pthread_cond_init(&v->released, NULL);
     v->fault_suffix = "";
     v->real = sqlite3_vfs_find(NULL);
     GL_ASSERT(v->real != NULL);
@@ -693,6 +699,7 @@ void vfs_cut_free(struct vfs_cut *v)
     (void)sqlite3_vfs_unregister(&v->vfs); /* It was registered, which is the only requirement. */
     sweep(v, true);
     GL_ASSERT(v->disks == NULL);
+    pthread_cond_destroy(&v->released);
     pthread_mutex_destroy(&v->lock);
     gl_mem_free(v);
 }
@@ -730,6 +737,14 @@ void vfs_cut_restore(struct vfs_cut *v)
     pthread_mutex_lock(&v->lock);
     v->off = false;
     v->cut_in = 0;
+    pthread_mutex_unlock(&v->lock);
+}
+
+void vfs_cut_hold(struct vfs_cut *v, bool holds)
+{
+    pthread_mutex_lock(&v->lock);
+    v->holds = holds;
+    pthread_cond_broadcast(&v->released);
     pthread_mutex_unlock(&v->lock);
 }
 

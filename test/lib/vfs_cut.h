@@ -57,6 +57,9 @@ void vfs_cut_power_at_sync(struct vfs_cut *v, uint64_t n, uint64_t seed);
 bool vfs_cut_is_off(struct vfs_cut *v);
 void vfs_cut_restore(struct vfs_cut *v);
 
+/* A slow disk: from now on syncs wait, until they are released. */
+void vfs_cut_hold(struct vfs_cut *v, bool holds);
+
 /* Syncs so far: of write-ahead logs, and of all other files. */
 size_t vfs_cut_syncs_wal(struct vfs_cut *v);
 size_t vfs_cut_syncs_other(struct vfs_cut *v);

@@ -311,8 +311,11 @@ static void what_is_too_much_of_a_file_is_counted(void **state)
 struct looker {
     struct gl_human_timeouts timeouts;
     enum gl_human_run told;
-    size_t asked_n, lines_n;
+    size_t asked_n, lines_n, reports_n;
     char line[2048];
+    char job[GL_ULID_BYTES + 1]; /* what was reported last: the job, ... */
+    gl_ms due;                   /* ... and its next deadline */
+    bool is_deaf;                /* reports are not heard */
 };
 
 static enum gl_human_run on_ask(void *owner, gl_str run_id)
@@ -330,6 +333,15 @@ static void on_log(void *owner, const char *line)
     (void)snprintf(l->line, sizeof(l->line), "%s", line);
 }
 
+static bool on_report(void *owner, gl_str job, gl_ms due)
+{
+    struct looker *l = owner;
+    l->reports_n++;
+    (void)snprintf(l->job, sizeof(l->job), "%.*s", GL_STR_ARG(job));
+    l->due = due;
+    return !l->is_deaf;
+}
+
 static void make_looker(struct bench *b, struct looker *l)
 {
     memset(l, 0, sizeof(*l));
@@ -337,6 +349,7 @@ static void make_looker(struct bench *b, struct looker *l)
     l->timeouts.root = b->folder.path;
     l->timeouts.ask = on_ask;
     l->timeouts.log = on_log;
+    l->timeouts.report = on_report;
     l->timeouts.owner = l;
 }
 
@@ -406,15 +419,46 @@ static void what_another_node_has_is_not_decided_here(void **state)
     assert_non_null(find(b, &l));
     read_file(b, &f);
     assert_false(f.requests[0].is_answered);
-    l.told = GL_HUMAN_RUN_LIVE;
-    gl_human_timeouts_scan(&l.timeouts, 90000);
-    read_file(b, &f);
-    assert_true(f.requests[0].is_answered);
     assert_true(
         gl_human_file_is_current(b->folder.path, GL_S("run"), GL_S("2020-01-01T00:00:00Z")));
     assert_false(
         gl_human_file_is_current(b->folder.path, GL_S("run"), GL_S("2999-01-01T00:00:00Z")));
     assert_false(gl_human_file_is_current(b->folder.path, GL_S("run"), (gl_str){0}));
+    gl_human_timeouts_done(&l.timeouts);
+}
+
+/* The core hears of deadlines, and says when one is over (core/agents/human_requests.h). */
+static void deadlines_are_reported_and_defaults_written_on_request(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    struct gl_human_file f;
+    size_t n;
+    make_looker(b, &l);
+    take(b, OLD);
+    add_line(b, "run", ASK, "q",
+             ",\"expires_at\":\"1970-01-01T00:00:09Z\",\"default_decision\":\"reject\"");
+    l.is_deaf = true;
+    gl_human_timeouts_scan(&l.timeouts, 1000);
+    l.is_deaf = false;
+    gl_human_timeouts_scan(&l.timeouts, 2000);
+    assert_int_equal(l.reports_n, 2);
+    assert_string_equal(l.job, OLD);
+    assert_int_equal(l.due, 9000);
+    gl_human_timeouts_scan(&l.timeouts, 3000);
+    assert_int_equal(l.reports_n, 2); /* nothing is new ... */
+    gl_human_timeouts_scan(&l.timeouts, 40000);
+    assert_int_equal(l.reports_n, 3); /* ... but whoever hears it may have begun anew */
+    assert_int_equal(gl_human_timeouts_expire(&l.timeouts, GL_S(NEW), 40000, &n, &b->why), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(gl_human_timeouts_expire(&l.timeouts, GL_S(OLD), 8999, &n, &b->why), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(gl_human_timeouts_expire(&l.timeouts, GL_S(OLD), 9000, &n, &b->why), 0);
+    assert_int_equal(n, 1);
+    read_file(b, &f);
+    assert_true(f.requests[0].is_answered);
+    gl_human_timeouts_scan(&l.timeouts, 41000);
+    assert_int_equal(l.due, INT64_MAX);
     gl_human_timeouts_done(&l.timeouts);
 }
 
@@ -605,6 +649,7 @@ int main(void)
         TEST(what_is_too_much_of_a_file_is_counted),
         TEST(only_what_a_live_job_asks_is_told),
         TEST(what_another_node_has_is_not_decided_here),
+        TEST(deadlines_are_reported_and_defaults_written_on_request),
         TEST(trouble_stands_in_the_log_once),
         TEST(many_are_counted_and_few_are_told),
         TEST(who_was_left_out_is_taken_in),

@@ -12,7 +12,7 @@ enum {
     COPY_AGE_MS = 60 * 60 * 1000, /* of a local copy of a blob of the shared store */
 };
 
-bool gl_chores_have_stage(uint8_t chore, uint8_t stage)
+bool gl_chores_have_stage(uint8_t chore, enum gl_retention_stage stage)
 {
     bool is_sweep =
         stage == GL_STAGE_SUBMISSIONS || (stage >= GL_STAGE_MARK && stage <= GL_STAGE_BLOB_FILES);

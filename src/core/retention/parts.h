@@ -63,7 +63,7 @@ bool gl_retention_all_answered(struct gl_core *c, const struct gl_event *ev);
 bool gl_retention_check(struct gl_core *c, bool is_as_asked);
 
 /* Several calls may be under way in this stage; their numbers are kept elsewhere. */
-bool gl_retention_has_many(uint8_t stage);
+bool gl_retention_has_many(enum gl_retention_stage stage);
 
 /* Enter a stage, with the call whose answer it waits for; 0 where it waits for none or several. */
 void gl_retention_enter(struct gl_core *c, enum gl_retention_stage stage, uint64_t call);
@@ -118,7 +118,7 @@ void gl_drop_next(struct gl_core *c);
 
 /* ---- chores.c ---- */
 /* The stage is one of the chore's; stages before the chores belong to GL_CHORE_NONE. */
-bool gl_chores_have_stage(uint8_t chore, uint8_t stage);
+bool gl_chores_have_stage(uint8_t chore, enum gl_retention_stage stage);
 void gl_chores_begin(struct gl_core *c, enum gl_chore first);
 void gl_chores_next(struct gl_core *c);  /* ends the pass after the last one */
 void gl_chores_clear(struct gl_core *c); /* free the batch and what the chore has in memory */

@@ -91,7 +91,7 @@ void gl_retention_done(struct gl_core *c)
 const struct gl_core_view gl_view_stamps = {.type = GL_VIEW_STAMPS};
 const struct gl_core_view gl_view_ids = {.type = GL_VIEW_IDS};
 
-bool gl_retention_has_many(uint8_t stage)
+bool gl_retention_has_many(enum gl_retention_stage stage)
 {
     return stage == GL_STAGE_BELONGINGS || stage == GL_STAGE_DROP || stage == GL_STAGE_CONDEMN;
 }
