@@ -270,7 +270,7 @@ def test_top_asks_for_the_steps_of_a_job_when_something_happened_to_it(box):
 
     with Lossy(box, lambda method, path: False) as proxy:
         screen = Screen(box, "--server", proxy.server, "--interval", "100ms")
-        screen.read_until("waits for the signal")
+        screen.read_until("waits for signal")
         for _ in range(20):
             screen.read_until("q leave")
         assert asked(f"{JOBS}/{job}") <= 2  # again when it has become old
