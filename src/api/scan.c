@@ -259,8 +259,9 @@ static void add(struct gl_scan *s, const struct gl_record *record)
     struct gl_step_record r;
     gl_str name;
     int64_t number;
-    bool is_damaged =
-        record->damaged || gl_view_record(&scratch, &gl_step_schema, record->value, &r, NULL) != 0;
+    bool is_damaged = record->damaged ||
+                      gl_view_record(&scratch, &gl_step_schema, record->value, &r, NULL) != 0 ||
+                      r.items_n > GL_JOB_ITEMS_MAX; /* its output is a list of so many */
 
     if (is_damaged) {
         r = damaged(record, v->job.job_id);
@@ -276,8 +277,8 @@ static void add(struct gl_scan *s, const struct gl_record *record)
     if (!gl_flow_is_unit(v->flow, which.number)) {
         v->counts[r.status]++;
     }
-    if (which.item < 0 && r.items_n <= v->job.items_n && r.items_n <= GL_JOB_ITEMS_MAX) {
-        s->items_n[number] = r.items_n; /* else the record is damaged: it has no instances */
+    if (which.item < 0) {
+        s->items_n[number] = r.items_n;
     }
     cut_output(s, &r, &which);
     put(s->arena, v, which.number, which.item, &known_only[r.status]);

@@ -69,10 +69,11 @@ void gl_core_disown(struct gl_core *c, const struct gl_schema *schema, void *obj
 {
     for (size_t i = 0; i < schema->fields_n; i++) {
         const struct gl_field *f = &schema->fields[i];
-        GL_ASSERT(f->offset < schema->bytes);
+        gl_str *string = (gl_str *)((char *)object + f->offset);
 
-        if (is_string(f) && !(f->flags & GL_FF_LENT)) {
-            gl_core_set(c, (gl_str *)((char *)object + f->offset), (gl_str){0});
+        /* Most strings of most records are empty, and this is done for each step and job. */
+        if (is_string(f) && string->n > 0 && !(f->flags & GL_FF_LENT)) {
+            gl_core_set(c, string, (gl_str){0});
         }
     }
 }

@@ -72,7 +72,10 @@ gl_ms gl_components_due(const struct gl_core *c)
 {
     gl_ms due = INT64_MAX;
 
-    for (size_t i = 0; gl_components_are_on(c) && i < GL_COUNT(components); i++) {
+    if (!gl_components_are_on(c)) {
+        return INT64_MAX;
+    }
+    for (size_t i = 0; i < GL_COUNT(components); i++) {
         gl_ms at = components[i]->due(c);
 
         due = at < due ? at : due;

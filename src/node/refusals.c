@@ -38,7 +38,7 @@ static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
 {
     GL_ASSERT(job.n > 0);
     GL_ASSERT(step.n > 0);
-    for (size_t i = 0; i < KEPT_MAX; i++) {
+    for (size_t i = 0; i < KEPT_MAX && i < own(n)->next; i++) {
         struct refusal *x = &own(n)->all[i];
 
         if (x->text[0] != '\0' && gl_str_is(job, x->job) && gl_str_is(step, x->step)) {

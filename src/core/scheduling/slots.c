@@ -657,15 +657,13 @@ struct saved_hold {
     uint32_t step_number, slots;
     int64_t pool;
     gl_str limit;
-    gl_ms rate_next_at;
     uint32_t seat;
 };
 
 #define F(member, type) GL_FIELD(saved_hold, member, type, 0, "")
 
 static const struct gl_field hold_fields[] = {
-    F(step_number, U32), F(slots, U32),        F(pool, I64),
-    F(limit, STR),       F(rate_next_at, I64), F(seat, U32),
+    F(step_number, U32), F(slots, U32), F(pool, I64), F(limit, STR), F(seat, U32),
 };
 #undef F
 
@@ -679,7 +677,6 @@ void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out)
                                .slots = h->slots,
                                .pool = h->pool,
                                .limit = h->limit != NULL ? h->limit->key : (gl_str){0},
-                               .rate_next_at = h->rate_next_at,
                                .seat = h->seat};
 
         gl_snapshot_put(out, "hold", &hold_schema, &s);
@@ -702,7 +699,6 @@ int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
     h->step_number = s.step_number;
     h->slots = s.slots;
     h->pool = (int)s.pool;
-    h->rate_next_at = s.rate_next_at;
     h->seat = s.seat;
     GL_ASSERT(h->pool >= -1);
     GL_ASSERT(h->pool < (int)c->pools_n);

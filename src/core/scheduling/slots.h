@@ -69,7 +69,6 @@ struct gl_slot_hold {
     int pool;               /* -1: no longer configured; the slots count nowhere */
     struct gl_quota *limit; /* its concurrency key; NULL: none */
     uint32_t seat;          /* of that key, on a shared store; 0: none */
-    gl_ms rate_next_at;     /* unused; kept for snapshots */
 };
 
 void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t pools_n);

@@ -101,11 +101,13 @@ static struct gl_arg column_of(const struct gl_write *w, char column)
 static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
 {
     const char *columns = writes[w->type].columns;
-    struct gl_arg args[8] = {gl_arg_text(w->kind), gl_arg_text(w->id)};
+    struct gl_arg args[8]; /* the first n are set */
     size_t n = 2;
 
     GL_ASSERT((size_t)w->type < GL_COUNT(writes));
     GL_ASSERT(w->kind.n > 0);
+    args[0] = gl_arg_text(w->kind);
+    args[1] = gl_arg_text(w->id);
     for (; *columns != '\0'; columns++) {
         args[n++] = column_of(w, *columns);
     }
