@@ -101,7 +101,7 @@ def test_the_command_decides_how_the_claim_ends(box, has_node):
     assert said.stdout == "in\n3\n"
     assert (show(box, "a/b")["state"], show(box, "a/b")["fence"]) == ("done", 3)
     said = box.glia("claim", "run", "a/b", "--once", "--", "false")
-    assert said.stdout == "" and "done already" in said.stderr
+    assert said.stdout == "" and "has already been done" in said.stderr
     box.glia("claim", "run", "a/b", "--", "/no/such/program", code=127)
     assert show(box, "a/b")["state"] == "failed"
     box.glia("claim", "run", "a/b", "--", box.folder, code=126)

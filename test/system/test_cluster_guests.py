@@ -106,7 +106,7 @@ def test_who_waits_for_a_job_that_nobody_may_take_up_is_told(boxes):
     first = begin(a, "one")
     waits = follow(b, "one", a)
     kill(first)
-    wait_for("a word", lambda: "no node of stack 'blue' is there" in b.read(waits.err))
+    wait_for("a word", lambda: "only a node of stack 'blue' can take it over" in b.read(waits.err))
     assert waits.poll() is None
     let(a, "one")
     a.glia("job", "resume", "one")

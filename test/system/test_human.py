@@ -91,7 +91,7 @@ def test_wrong_answers_change_nothing(box):
     for args, code, says in [
             (("pay-1", "pay"), 2, "--decision"),
             (("pay-1", "pay", "--decision", "maybe"), 2, "rerun, done, failed"),
-            (("pay-1", "note", "--decision", "done"), 2, "does not wait"),
+            (("pay-1", "note", "--decision", "done"), 2, "is not waiting"),
             (("pay-1", "nothing", "--decision", "done"), 3, "no step"),
             (("pay-1", "pay", "--decision", "done", "--output", "{"), 2, "JSON"),
             (("other", "pay", "--decision", "done"), 3, "no job"),
