@@ -28,7 +28,7 @@ enum {
     ITEMS_BYTES_MAX = 8 << 20, /* total size of the outputs of one step's instances in an answer */
 };
 
-struct status {
+struct status_query {
     struct gl_work_task task;
     struct gl_query *q;
     struct gl_job_record job;
@@ -44,7 +44,8 @@ struct status {
     size_t records_n;
     size_t bytes; /* size of all records so far */
     bool has_more;
-    void (*then)(struct status *s); /* runs on the control thread when they have been parsed */
+    void (*then)(
+        struct status_query *s); /* runs on the control thread when they have been parsed */
 
     struct gl_link turn; /* in context->turns while waiting for a turn */
     bool has_turn;
@@ -61,22 +62,22 @@ struct status {
     struct gl_why why;
 };
 
-static struct status *state(struct gl_query *q)
+static struct status_query *state(struct gl_query *q)
 {
     return q->counts;
 }
 
 /* ---- turns ---- */
 
-static void list_steps(struct status *s);
-static void read_flow(struct status *s);
+static void list_steps(struct status_query *s);
+static void read_flow(struct status_query *s);
 
 static void give_turn(struct gl_query_context *c)
 {
     struct gl_link *l = c->is_closing || c->has_turn ? NULL : gl_list_first(&c->turns);
 
     if (l != NULL) {
-        struct status *s = GL_CONTAINER(l, struct status, turn);
+        struct status_query *s = GL_CONTAINER(l, struct status_query, turn);
 
         gl_list_remove(l);
         c->has_turn = s->has_turn = true;
@@ -85,7 +86,7 @@ static void give_turn(struct gl_query_context *c)
 }
 
 /* Runs `then` when no other large job is being read. */
-static void wait_turn(struct status *s, void (*then)(struct status *s))
+static void wait_turn(struct status_query *s, void (*then)(struct status_query *s))
 {
     if (s->has_turn) {
         then(s);
@@ -98,7 +99,7 @@ static void wait_turn(struct status *s, void (*then)(struct status *s))
 
 static void free_status(struct gl_query *q)
 {
-    struct status *s = state(q);
+    struct status_query *s = state(q);
     struct gl_query_context *c = q->context;
 
     gl_list_remove(&s->turn);
@@ -116,23 +117,23 @@ static void free_status(struct gl_query *q)
 
 /* ---- work ---- */
 
-static void work(struct status *s, bool is_small, void (*run)(struct gl_work_task *t),
+static void work(struct status_query *s, bool is_small, void (*run)(struct gl_work_task *t),
                  void (*done)(struct gl_work_task *t))
 {
     s->task = (struct gl_work_task){.run = run, .done = done};
     gl_work_post(is_small ? NULL : s->q->context->work, &s->task);
 }
 
-static struct status *status_of(struct gl_work_task *t)
+static struct status_query *status_of(struct gl_work_task *t)
 {
-    return GL_CONTAINER(t, struct status, task);
+    return GL_CONTAINER(t, struct status_query, task);
 }
 
 /* ---- the answer ---- */
 
 static void run_render(struct gl_work_task *t)
 {
-    struct status *s = status_of(t);
+    struct status_query *s = status_of(t);
     struct gl_query *q = s->q;
 
     if (q->rq->verb == GL_VERB_WHY) {
@@ -145,7 +146,7 @@ static void run_render(struct gl_work_task *t)
 
 static void on_rendered(struct gl_work_task *t)
 {
-    struct status *s = status_of(t);
+    struct status_query *s = status_of(t);
 
     if (s->code != 0) {
         gl_query_fail(s->q, gl_why_whole(&s->why), s->why.text);
@@ -154,7 +155,7 @@ static void on_rendered(struct gl_work_task *t)
     }
 }
 
-static void answer(struct status *s)
+static void answer(struct status_query *s)
 {
     struct gl_query *q = s->q;
 
@@ -196,7 +197,7 @@ static void on_owner(struct gl_query *q)
 }
 
 /* All steps that the answer needs have been read; next, the owner of the job. */
-static void on_all_steps(struct status *s)
+static void on_all_steps(struct status_query *s)
 {
     struct gl_query *q = s->q;
 
@@ -222,21 +223,22 @@ static void on_all_steps(struct status *s)
 
 static void run_add(struct gl_work_task *t)
 {
-    struct status *s = status_of(t);
+    struct status_query *s = status_of(t);
 
     gl_scan_add(&s->scan, s->records, s->records_n);
 }
 
 static void on_added(struct gl_work_task *t)
 {
-    struct status *s = status_of(t);
+    struct status_query *s = status_of(t);
 
     gl_arena_done(&s->page);
     s->then(s);
 }
 
 /* Copies the records, because the store frees them, and has them parsed. */
-static void add(struct status *s, const struct gl_store_req *req, void (*then)(struct status *s))
+static void add(struct status_query *s, const struct gl_store_req *req,
+                void (*then)(struct status_query *s))
 {
     size_t before = s->bytes;
 
@@ -260,7 +262,7 @@ static void add(struct status *s, const struct gl_store_req *req, void (*then)(s
 
 /* ---- all steps ---- */
 
-static void after_page(struct status *s)
+static void after_page(struct status_query *s)
 {
     if (s->has_more) {
         wait_turn(s, list_steps);
@@ -272,7 +274,7 @@ static void after_page(struct status *s)
 static void on_steps(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct status *s = state(q);
+    struct status_query *s = state(q);
 
     s->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n);
     if (s->has_more && req->records_n > 0) {
@@ -282,13 +284,13 @@ static void on_steps(struct gl_store_req *req)
     add(s, req, after_page);
 }
 
-static void list_steps(struct status *s)
+static void list_steps(struct status_query *s)
 {
     s->q->listing.bytes_max = s->has_turn ? PAGE_BYTES : FIRST_BYTES;
     gl_query_read(s->q, on_steps);
 }
 
-static void begin_scan(struct status *s)
+static void begin_scan(struct status_query *s)
 {
     struct gl_query *q = s->q;
 
@@ -300,15 +302,15 @@ static void begin_scan(struct status *s)
 
 /* ---- some steps, by name ---- */
 
-static void read_chunk(struct status *s);
+static void read_chunk(struct status_query *s);
 
-static bool at_end(const struct status *s)
+static bool at_end(const struct status_query *s)
 {
     return s->picks_n >= s->limit || s->number >= s->flow->steps.n;
 }
 
 /* Steps removed by a patch are on no page, but a position may still name one. */
-static void skip_removed(struct status *s)
+static void skip_removed(struct status_query *s)
 {
     while (s->item < 0 && s->number < s->flow->steps.n &&
            gl_flow_step(s->flow, s->number)->is_removed) {
@@ -317,7 +319,7 @@ static void skip_removed(struct status *s)
 }
 
 /* Moves past position (number, item): to the next instance of that step, then to the next step. */
-static void advance(struct status *s)
+static void advance(struct status_query *s)
 {
     if (s->item + 1 < (int64_t)s->scan.items_n[s->number]) {
         s->item++;
@@ -330,7 +332,7 @@ static void advance(struct status *s)
 
 /* Takes the steps that were read, up to the first with instances, because those come before the
  * next step. */
-static void after_chunk(struct status *s)
+static void after_chunk(struct status_query *s)
 {
     for (size_t i = 0; i < s->asked_n && !at_end(s); i++) {
         struct gl_view_pick p = s->asked[i];
@@ -354,7 +356,7 @@ static void on_chunk(struct gl_store_req *req)
     add(state(q), req, after_chunk);
 }
 
-static gl_str key_of(struct status *s, struct gl_view_pick p)
+static gl_str key_of(struct status_query *s, struct gl_view_pick p)
 {
     gl_str id = gl_flow_step(s->flow, p.number)->id;
 
@@ -363,7 +365,7 @@ static gl_str key_of(struct status *s, struct gl_view_pick p)
                                    GL_STR_ARG(id), (long long)p.item);
 }
 
-static void read_chunk(struct status *s)
+static void read_chunk(struct status_query *s)
 {
     struct gl_query *q = s->q;
     struct gl_store *store = q->context->store;
@@ -387,7 +389,7 @@ static void read_chunk(struct status *s)
     store->ops->get(store, gl_query_call(q, on_chunk), q->tenant, q->keys, s->asked_n);
 }
 
-static void begin_page(struct status *s, uint32_t limit)
+static void begin_page(struct status_query *s, uint32_t limit)
 {
     s->limit = limit;
     s->picks = GL_NEW_ARRAY(&s->q->arena, struct gl_view_pick, limit + 1);
@@ -397,7 +399,7 @@ static void begin_page(struct status *s, uint32_t limit)
 }
 
 /* "12.-1": the step's number and, for an instance, its item. */
-static bool read_position(struct status *s, gl_str text)
+static bool read_position(struct status_query *s, gl_str text)
 {
     gl_str rest = {0}, number = gl_str_cut(text, '.', &rest);
     int64_t n = -1;
@@ -413,7 +415,7 @@ static bool read_position(struct status *s, gl_str text)
 
 /* A page that begins among the instances of a step must know how many there are. The step's record
  * says so; it is read first, although it is not on the page. */
-static void on_parent_added(struct status *s)
+static void on_parent_added(struct status_query *s)
 {
     if (s->item >= (int64_t)s->scan.items_n[s->number]) {
         gl_query_fail(s->q, GL_R_NO_SUCH_PAGE, "no such page; use `next` of the previous page");
@@ -431,7 +433,7 @@ static void on_parent(struct gl_store_req *req)
 
 /* ---- one step ---- */
 
-static void no_such_step(struct status *s)
+static void no_such_step(struct status_query *s)
 {
     struct gl_query *q = s->q;
 
@@ -442,12 +444,12 @@ static void no_such_step(struct status *s)
                       .p);
 }
 
-static void after_items(struct status *s);
+static void after_items(struct status_query *s);
 
 static void on_items(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct status *s = state(q);
+    struct status_query *s = state(q);
 
     s->has_more =
         gl_listing_has_more(&q->listing, req->records, req->records_n) && req->records_n > 0;
@@ -457,13 +459,13 @@ static void on_items(struct gl_store_req *req)
     add(s, req, after_items);
 }
 
-static void list_items(struct status *s)
+static void list_items(struct status_query *s)
 {
     gl_query_read(s->q, on_items);
 }
 
 /* If the outputs are too large for one answer, clients must ask for the instances one by one. */
-static void after_items(struct status *s)
+static void after_items(struct status_query *s)
 {
     if (s->has_more && s->scan.items_bytes[s->number] <= ITEMS_BYTES_MAX) {
         list_items(s);
@@ -473,7 +475,7 @@ static void after_items(struct status *s)
     }
 }
 
-static void on_one_added(struct status *s)
+static void on_one_added(struct status_query *s)
 {
     struct gl_query *q = s->q;
 
@@ -504,7 +506,7 @@ static void on_one(struct gl_store_req *req)
 
 /* ---- the flow ---- */
 
-static void on_flow_ready(struct status *s)
+static void on_flow_ready(struct status_query *s)
 {
     struct gl_query *q = s->q;
     /* For a bundle the agents that work for the step are included: that is a scan. */
@@ -538,7 +540,7 @@ static void on_flow_ready(struct status *s)
 }
 
 /* A flow that was changed while its job ran is stored whole, changes included. */
-static void take_graph(struct status *s)
+static void take_graph(struct status_query *s)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
     struct gl_json j;
@@ -553,7 +555,7 @@ static void take_graph(struct status *s)
 
 static void run_decode(struct gl_work_task *t)
 {
-    struct status *s = status_of(t);
+    struct status_query *s = status_of(t);
 
     take_graph(s);
     s->code = gl_view_read_flow(&s->q->arena, s->q->job, s->q->flow, &s->flow, &s->why);
@@ -561,7 +563,7 @@ static void run_decode(struct gl_work_task *t)
 
 static void on_decoded(struct gl_work_task *t)
 {
-    struct status *s = status_of(t);
+    struct status_query *s = status_of(t);
 
     if (s->code != 0) {
         gl_query_fail(s->q, gl_err_join(GL_E_DAMAGED, s->why.reason), s->why.text);
@@ -570,13 +572,13 @@ static void on_decoded(struct gl_work_task *t)
     }
 }
 
-static void decode(struct status *s)
+static void decode(struct status_query *s)
 {
     work(s, s->q->flow.n + s->graph.n <= GL_QUERY_AT_ONCE_BYTES, run_decode, on_decoded);
 }
 
 /* A decoded flow takes several times the memory of its text. */
-static void on_flow_text(struct status *s)
+static void on_flow_text(struct status_query *s)
 {
     if (s->q->flow.n + s->graph.n > PAGE_BYTES) {
         wait_turn(s, decode);
@@ -588,7 +590,7 @@ static void on_flow_text(struct status *s)
 static void on_graph(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct status *s = state(q);
+    struct status_query *s = state(q);
 
     if (req->records[0].rev != 0 && !req->records[0].damaged) {
         s->graph = gl_str_dup(&q->arena, req->records[0].value);
@@ -599,7 +601,7 @@ static void on_graph(struct gl_store_req *req)
 static void on_flow(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct status *s = state(q);
+    struct status_query *s = state(q);
 
     q->flow = gl_str_dup(&q->arena, req->records[0].value);
     if (s->job.patches_n > 0) {
@@ -610,14 +612,14 @@ static void on_flow(struct gl_store_req *req)
     }
 }
 
-static void read_flow(struct status *s)
+static void read_flow(struct status_query *s)
 {
     gl_query_get(s->q, GL_S("flow"), s->job.flow, on_flow);
 }
 
 /* The node has the flows of jobs in memory. Decoding one of 100,000 steps again would take more
  * memory than everything else. */
-static void find_flow(struct status *s)
+static void find_flow(struct status_query *s)
 {
     const struct gl_reason_live *live = s->q->context->live;
 
@@ -698,7 +700,7 @@ static void brief(struct gl_query *q)
 
 static void on_job(struct gl_query *q)
 {
-    struct status *s;
+    struct status_query *s;
     struct gl_why why = {0};
     struct gl_job_record job;
 

@@ -539,14 +539,14 @@ void gl_daemon_stop_node(struct gl_daemon *d)
 
 /* ---- requests of clients ---- */
 
-struct refusal {
+struct request_refusal {
     struct gl_loop_task task;
     struct gl_request *rq;
 };
 
 static void refuse_now(struct gl_loop_task *t)
 {
-    struct refusal *r = GL_CONTAINER(t, struct refusal, task);
+    struct request_refusal *r = GL_CONTAINER(t, struct request_refusal, task);
     struct gl_request *rq = r->rq;
 
     gl_mem_free(r);
@@ -555,7 +555,7 @@ static void refuse_now(struct gl_loop_task *t)
 
 static void refuse(struct gl_daemon *d, struct gl_request *rq)
 {
-    struct refusal *r = gl_mem_alloc(sizeof(*r));
+    struct request_refusal *r = gl_mem_alloc(sizeof(*r));
     char since[GL_TIMES_BYTES];
     struct gl_why why;
 

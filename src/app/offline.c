@@ -47,7 +47,7 @@ static void stop_soon(struct gl_loop *loop, struct gl_loop_task *task)
 
 /* ---- queries without a node ---- */
 
-struct question {
+struct offline_query {
     struct gl_loop *loop;
     struct gl_store *store;
     struct gl_query_context queries;
@@ -60,14 +60,14 @@ struct question {
 
 static void on_question_closed(void *owner)
 {
-    struct question *q = owner;
+    struct offline_query *q = owner;
 
     stop_soon(q->loop, &q->task);
 }
 
 static void on_question_answered(void *owner, struct gl_request *rq)
 {
-    struct question *q = owner;
+    struct offline_query *q = owner;
 
     if (rq->code != 0) {
         q->code = gl_why(q->why, gl_err_join(rq->code, rq->why.reason), "%s", rq->why.text);
@@ -79,7 +79,7 @@ static void on_question_answered(void *owner, struct gl_request *rq)
 
 static void ask_question(struct gl_loop_task *t)
 {
-    struct question *q = t->owner;
+    struct offline_query *q = t->owner;
 
     gl_query_run(&q->queries, q->rq, on_question_answered, q);
 }
@@ -121,7 +121,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
                                       .read_only = true,
                                       .identity = memory.identity};
     struct gl_questions asks = gl_run_questions_reader(runs_root);
-    struct question q = {.rq = rq, .body = body, .why = reterr_why};
+    struct offline_query q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
     int err = check_choice(data, store, &memory, reterr_why);
 
@@ -148,7 +148,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
 
 /* ---- migration ---- */
 
-struct side {
+struct migration_side {
     const char *url, *folder; /* of SQLite; NULL: a server */
     struct gl_lock lock;
     struct gl_store *store;
@@ -160,14 +160,14 @@ struct migration {
     struct gl_arena arena;
     struct gl_loop *loop;
     struct gl_lock lock; /* of the data folder */
-    struct side from, to;
+    struct migration_side from, to;
     struct gl_migrate run;
     struct gl_loop_task task;
 };
 
 static void on_identity(void *owner, gl_str identity)
 {
-    struct side *s = owner;
+    struct migration_side *s = owner;
 
     (void)snprintf(s->identity, sizeof(s->identity), "%.*s", GL_STR_ARG(identity));
 }
@@ -208,7 +208,7 @@ static void start_migration(struct gl_loop_task *t)
 }
 
 /* A folder is protected by its lock, a server by the check for live sessions. */
-static int lock_side(struct migration *v, struct side *s, struct gl_why *reterr_why)
+static int lock_side(struct migration *v, struct migration_side *s, struct gl_why *reterr_why)
 {
     int err;
 
@@ -221,7 +221,7 @@ static int lock_side(struct migration *v, struct side *s, struct gl_why *reterr_
     return err != 0 ? err : gl_lock_take_as(&s->lock, s->folder, "migrate", reterr_why);
 }
 
-static int open_side(struct migration *v, struct side *s, struct gl_why *reterr_why)
+static int open_side(struct migration *v, struct migration_side *s, struct gl_why *reterr_why)
 {
     struct gl_stores_config config = {
         .url = s->url, .data = v->m->data, .allow_loss = v->m->allow_loss};
@@ -239,7 +239,7 @@ static int open_side(struct migration *v, struct side *s, struct gl_why *reterr_
     return err;
 }
 
-static bool is_same_store(const struct side *a, const struct side *b)
+static bool is_same_store(const struct migration_side *a, const struct migration_side *b)
 {
     return a->folder != NULL && b->folder != NULL ? strcmp(a->folder, b->folder) == 0
                                                   : strcmp(a->url, b->url) == 0;

@@ -13,7 +13,7 @@ struct gl_book_job {
     char text[];
 };
 
-struct pending {
+struct book_req {
     struct gl_link link;
 };
 
@@ -38,7 +38,7 @@ void gl_book_schedule(struct gl_book *b)
 
 void gl_book_answer(struct gl_book *b, struct gl_exec_req *req, int status)
 {
-    struct pending *p = (struct pending *)(void *)req->maker;
+    struct book_req *p = (struct book_req *)(void *)req->maker;
     req->status = status;
     gl_list_init(&p->link);
     gl_list_push(&b->answers, &p->link);
@@ -199,7 +199,7 @@ static void send_answers(struct gl_book *b)
 {
     while (!gl_list_empty(&b->answers)) {
         struct gl_link *l = gl_list_first(&b->answers);
-        struct pending *p = GL_CONTAINER(l, struct pending, link);
+        struct book_req *p = GL_CONTAINER(l, struct book_req, link);
         struct gl_exec_req *req = GL_CONTAINER(p, struct gl_exec_req, maker);
         gl_list_remove(l);
         req->done(req);

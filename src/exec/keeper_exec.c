@@ -50,12 +50,12 @@ struct rejected_attempt {
 };
 
 /* Our part of a request. */
-struct pending {
+struct keeper_req {
     struct gl_link link;
     uint64_t req;
 };
 
-static_assert(sizeof(struct pending) <= sizeof(((struct gl_exec_req *)0)->maker),
+static_assert(sizeof(struct keeper_req) <= sizeof(((struct gl_exec_req *)0)->maker),
               "the maker's part of a request is large enough");
 
 static struct keeper_exec *of(struct gl_exec *x)
@@ -63,14 +63,14 @@ static struct keeper_exec *of(struct gl_exec *x)
     return GL_CONTAINER(x, struct keeper_exec, exec);
 }
 
-static struct pending *pending_of(struct gl_exec_req *req)
+static struct keeper_req *pending_of(struct gl_exec_req *req)
 {
-    return (struct pending *)(void *)req->maker;
+    return (struct keeper_req *)(void *)req->maker;
 }
 
 static struct gl_exec_req *req_of(struct gl_link *l)
 {
-    return GL_CONTAINER(GL_CONTAINER(l, struct pending, link), struct gl_exec_req, maker);
+    return GL_CONTAINER(GL_CONTAINER(l, struct keeper_req, link), struct gl_exec_req, maker);
 }
 
 /* ---- answering ---- */
@@ -200,7 +200,7 @@ static void check_output(struct keeper_exec *x, struct gl_keeper_msg *m, struct 
 static struct gl_exec_req *find_sent(struct keeper_exec *x, uint64_t number)
 {
     for (struct gl_link *l = x->sent.next; l != &x->sent; l = l->next) {
-        if (GL_CONTAINER(l, struct pending, link)->req == number) {
+        if (GL_CONTAINER(l, struct keeper_req, link)->req == number) {
             return req_of(l);
         }
     }

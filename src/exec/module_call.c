@@ -15,7 +15,7 @@ struct instance {
 };
 
 /* The parts of a call, as slices of its input. */
-struct call {
+struct module_input {
     struct gl_json j;
     gl_str config, state; /* state "" : none */
     struct glia_message message;
@@ -301,7 +301,7 @@ static gl_str raw_of(const struct gl_json *j, gl_jnode object, const char *key,
     return n != NULL ? gl_json_raw(j, n) : gl_str_of(otherwise);
 }
 
-static void read_envelope(struct call *c, gl_jnode envelope, struct gl_arena *a)
+static void read_envelope(struct module_input *c, gl_jnode envelope, struct gl_arena *a)
 {
     static const struct {
         const char *key;
@@ -331,7 +331,8 @@ static void read_envelope(struct call *c, gl_jnode envelope, struct gl_arena *a)
     m->attempt = attempt > 0 && attempt <= UINT32_MAX ? (uint32_t)attempt : 1;
 }
 
-static int read_call(struct call *c, gl_str input, struct gl_arena *a, struct gl_why *reterr_why)
+static int read_call(struct module_input *c, gl_str input, struct gl_arena *a,
+                     struct gl_why *reterr_why)
 {
     struct gl_json *j = &c->j;
     int err = gl_json_parse(j, input, input.n, a, reterr_why);
@@ -369,7 +370,7 @@ static void drop_instance(struct gl_module_box *b, struct instance *i)
     gl_mem_free(i);
 }
 
-static gl_str make_key(struct gl_module_box *b, const struct call *c)
+static gl_str make_key(struct gl_module_box *b, const struct module_input *c)
 {
     gl_buf_reset(&b->key);
     if (b->module->restore != NULL) {
@@ -382,7 +383,7 @@ static gl_str make_key(struct gl_module_box *b, const struct call *c)
     return gl_buf_view(&b->key);
 }
 
-static int make_instance(struct gl_module_box *b, const struct call *c, gl_str key,
+static int make_instance(struct gl_module_box *b, const struct module_input *c, gl_str key,
                          struct instance **ret, struct gl_why *reterr_why)
 {
     struct glia_error error = {0};
@@ -408,8 +409,8 @@ static int make_instance(struct gl_module_box *b, const struct call *c, gl_str k
 }
 
 /* Find or create an instance and bring it to the state of the call, if there is one. */
-static int find_instance(struct gl_module_box *b, const struct call *c, struct instance **ret,
-                         struct gl_why *reterr_why)
+static int find_instance(struct gl_module_box *b, const struct module_input *c,
+                         struct instance **ret, struct gl_why *reterr_why)
 {
     gl_str key = make_key(b, c);
     struct instance *i = gl_map_find(&b->instances, key);
@@ -443,7 +444,7 @@ static int find_instance(struct gl_module_box *b, const struct call *c, struct i
 
 /* ---- a call ---- */
 
-static int handle(struct gl_module_box *b, const struct call *c, struct instance *i)
+static int handle(struct gl_module_box *b, const struct module_input *c, struct instance *i)
 {
     struct gl_module_output *s = &b->output;
     output_reset(s);
@@ -464,7 +465,7 @@ static int handle(struct gl_module_box *b, const struct call *c, struct instance
 int gl_module_call(struct gl_module_box *b, gl_str input, gl_str *ret, struct gl_why *reterr_why)
 {
     struct instance *i = NULL;
-    struct call c;
+    struct module_input c;
     gl_arena_reset(&b->arena);
     int err = read_call(&c, input, &b->arena, reterr_why);
     err = err != 0 ? err : find_instance(b, &c, &i, reterr_why);

@@ -7,7 +7,7 @@
 enum { SIDES_MAX = 4 };
 
 /* An executor for one driver. */
-struct side {
+struct mux_side {
     const char *driver;
     struct gl_exec *exec;
     gl_mux_knows *knows;
@@ -15,7 +15,7 @@ struct side {
 
 struct mux_exec {
     struct gl_exec exec;
-    struct side sides[SIDES_MAX];
+    struct mux_side sides[SIDES_MAX];
     size_t sides_n;
     struct gl_exec *other;
     size_t closed_n; /* sides closed so far */
@@ -208,5 +208,5 @@ void gl_mux_exec_add(struct gl_exec *port, const char *driver, struct gl_exec *e
     struct mux_exec *x = of(port);
     GL_ASSERT(port->ops == &ops);
     GL_ASSERT(x->sides_n < SIDES_MAX);
-    x->sides[x->sides_n++] = (struct side){driver, exec, knows};
+    x->sides[x->sides_n++] = (struct mux_side){driver, exec, knows};
 }

@@ -71,7 +71,7 @@ gl_str gl_agent_input_message(const struct gl_turn *t, gl_str text, struct gl_ar
 
 /* ---- reading ---- */
 
-struct reading {
+struct input_read {
     struct gl_chain chain;
     struct gl_key keys[2];
     gl_str job, unit, agent, after;
@@ -88,14 +88,14 @@ struct reading {
     void *owner;
 };
 
-static gl_str id_of(struct reading *r, uint64_t number)
+static gl_str id_of(struct input_read *r, uint64_t number)
 {
     GL_ASSERT(number > 0);
     return gl_str_fmt(&r->chain.arena, "%.*s/%012llu", GL_STR_ARG(r->job),
                       (unsigned long long)number);
 }
 
-static gl_str body_of(struct reading *r, gl_str message)
+static gl_str body_of(struct input_read *r, gl_str message)
 {
     struct gl_message m;
 
@@ -104,7 +104,7 @@ static gl_str body_of(struct reading *r, gl_str message)
 }
 
 /* Is the body of this message stored apart? */
-static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
+static bool has_ref(struct input_read *r, gl_str message, bool *ret_is_plain)
 {
     struct gl_message m;
 
@@ -117,7 +117,7 @@ static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
 }
 
 /* Inserts the body into the message. */
-static gl_str join(struct reading *r, gl_str message, gl_str body)
+static gl_str join(struct input_read *r, gl_str message, gl_str body)
 {
     struct gl_message m;
 
@@ -130,7 +130,7 @@ static gl_str join(struct reading *r, gl_str message, gl_str body)
     return gl_buf_view(&r->joined);
 }
 
-static void compose(struct reading *r, struct gl_buf *out)
+static void compose(struct input_read *r, struct gl_buf *out)
 {
     struct gl_jw w;
 
@@ -155,7 +155,7 @@ static void compose(struct reading *r, struct gl_buf *out)
 
 static void on_end(void *chain)
 {
-    struct reading *r = chain;
+    struct input_read *r = chain;
 
     gl_buf_done(&r->joined);
     gl_buf_done(&r->counted);
@@ -164,11 +164,11 @@ static void on_end(void *chain)
 static void on_failed(void *chain, int code, const char *why);
 
 static const struct gl_chain_kind readings = {
-    .bytes = sizeof(struct reading), .failed = on_failed, .done = on_end};
+    .bytes = sizeof(struct input_read), .failed = on_failed, .done = on_end};
 
 /* ---- reads for relays: few at a time ---- */
 
-static bool has_turn(const struct reading *r)
+static bool has_turn(const struct input_read *r)
 {
     return r->is_for_relay && !r->waits;
 }
@@ -177,19 +177,19 @@ static size_t count_turns(struct gl_node *n)
 {
     size_t turns_n = 0;
 
-    for (struct reading *r = gl_chain_next(n, &readings, NULL); r != NULL;
+    for (struct input_read *r = gl_chain_next(n, &readings, NULL); r != NULL;
          r = gl_chain_next(n, &readings, &r->chain)) {
         turns_n += has_turn(r);
     }
     return turns_n;
 }
 
-static void begin(struct reading *r);
+static void begin(struct input_read *r);
 
 /* Lets the first of those that wait begin. */
 static void begin_next(struct gl_node *n)
 {
-    struct reading *r = gl_chain_next(n, &readings, NULL);
+    struct input_read *r = gl_chain_next(n, &readings, NULL);
 
     while (r != NULL && !r->waits) {
         r = gl_chain_next(n, &readings, &r->chain);
@@ -200,7 +200,7 @@ static void begin_next(struct gl_node *n)
     }
 }
 
-static void finish(struct reading *r, int code, const char *why)
+static void finish(struct input_read *r, int code, const char *why)
 {
     struct gl_buf facts = {0};
     struct gl_event ev = {.type = GL_EV_RESOLVED,
@@ -234,9 +234,9 @@ static void on_failed(void *chain, int code, const char *why)
     finish(chain, GL_E_UNAVAILABLE, why);
 }
 
-static void list_counted(struct reading *r);
+static void list_counted(struct input_read *r);
 
-static void add_counted(struct reading *r, gl_str body)
+static void add_counted(struct input_read *r, gl_str body)
 {
     if (r->counted.n > 0) {
         gl_buf_char(&r->counted, ',');
@@ -247,7 +247,7 @@ static void add_counted(struct reading *r, gl_str body)
 
 static void on_counted_body(void *owner, int code, const char *why, gl_str body)
 {
-    struct reading *r = owner;
+    struct input_read *r = owner;
 
     GL_ASSERT((r->wants & GL_WANT_COUNTED) != 0);
     if (code != 0) {
@@ -259,7 +259,7 @@ static void on_counted_body(void *owner, int code, const char *why, gl_str body)
 }
 
 /* True: its body is being read; the list continues after that. */
-static bool add_message(struct reading *r, gl_str message)
+static bool add_message(struct input_read *r, gl_str message)
 {
     bool is_plain;
 
@@ -274,7 +274,7 @@ static bool add_message(struct reading *r, gl_str message)
 
 static void on_large(struct gl_store_req *req)
 {
-    struct reading *r = req->owner;
+    struct input_read *r = req->owner;
 
     GL_ASSERT(req->records_n == 1);
     if (req->records[0].rev == 0 || req->records[0].damaged) {
@@ -287,7 +287,7 @@ static void on_large(struct gl_store_req *req)
 /* Large messages are read one at a time: few aggregators have them. */
 static void on_counted(struct gl_store_req *req)
 {
-    struct reading *r = req->owner;
+    struct input_read *r = req->owner;
     struct gl_json j;
     gl_jnode root;
 
@@ -322,7 +322,7 @@ static void on_counted(struct gl_store_req *req)
     }
 }
 
-static void list_counted(struct reading *r)
+static void list_counted(struct input_read *r)
 {
     struct gl_listing what;
 
@@ -343,7 +343,7 @@ static void list_counted(struct reading *r)
 }
 
 /* The text of a message: in its letter or, if it is large, in a record of its own. */
-static gl_str whole(struct reading *r, const struct gl_record *letter,
+static gl_str whole(struct input_read *r, const struct gl_record *letter,
                     const struct gl_record *message)
 {
     struct gl_json j;
@@ -363,7 +363,7 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
     return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
 }
 
-static void on_message_ready(struct reading *r)
+static void on_message_ready(struct input_read *r)
 {
     GL_ASSERT(r->message.n > 0);
     if ((r->wants & GL_WANT_COUNTED) != 0) {
@@ -375,7 +375,7 @@ static void on_message_ready(struct reading *r)
 
 static void on_body(void *owner, int code, const char *why, gl_str body)
 {
-    struct reading *r = owner;
+    struct input_read *r = owner;
 
     GL_ASSERT(r->message.n > 0);
     if (code != 0) {
@@ -390,7 +390,7 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
     on_message_ready(r);
 }
 
-static void read_body(struct reading *r, bool is_plain)
+static void read_body(struct input_read *r, bool is_plain)
 {
     const struct gl_blob *b = r->chain.node->ports.blob;
 
@@ -405,7 +405,7 @@ static void read_body(struct reading *r, bool is_plain)
 
 static void on_records(struct gl_store_req *req)
 {
-    struct reading *r = req->owner;
+    struct input_read *r = req->owner;
     bool is_plain;
 
     GL_ASSERT(req->records_n > 0);
@@ -432,7 +432,7 @@ static void on_records(struct gl_store_req *req)
     }
 }
 
-static void begin(struct reading *r)
+static void begin(struct input_read *r)
 {
     size_t n = 1;
 
@@ -450,9 +450,9 @@ static void begin(struct reading *r)
     gl_chain_get_all(&r->chain, r->keys, n, on_records);
 }
 
-static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job)
+static struct input_read *reading_new(struct gl_node *n, gl_str context, gl_str job)
 {
-    struct reading *r = gl_chain_new(n, &readings, context);
+    struct input_read *r = gl_chain_new(n, &readings, context);
 
     GL_ASSERT(job.n == GL_ULID_BYTES);
     r->job = gl_str_dup(&r->chain.arena, job);
@@ -461,7 +461,7 @@ static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job
 
 void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
 {
-    struct reading *r = reading_new(n, e->context, e->job);
+    struct input_read *r = reading_new(n, e->context, e->job);
 
     GL_ASSERT(e->type == GL_FX_RESOLVE);
     GL_ASSERT(e->wants != 0);
@@ -483,7 +483,7 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
 void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
                          bool to_blob, gl_agent_input_done *done, void *owner)
 {
-    struct reading *r = reading_new(n, context, job);
+    struct input_read *r = reading_new(n, context, job);
 
     GL_ASSERT(job.n > 0);
     GL_ASSERT(letter > 0);

@@ -6,14 +6,14 @@
 
 /* ---- hashes known to be present ---- */
 
-struct known {
+struct present_blob {
     struct gl_link link;
     gl_str key; /* `hash` */
     gl_ms at;
     char hash[GL_SHA256_HEX - 1];
 };
 
-static void known_free(struct gl_blobs_known *k, struct known *x)
+static void known_free(struct gl_blobs_known *k, struct present_blob *x)
 {
     GL_ASSERT(gl_map_count(&k->by_hash) > 0);
     GL_ASSERT(x->key.n == sizeof(x->hash));
@@ -24,7 +24,7 @@ static void known_free(struct gl_blobs_known *k, struct known *x)
 
 bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash)
 {
-    struct known *x = gl_map_find(&k->by_hash, hash);
+    struct present_blob *x = gl_map_find(&k->by_hash, hash);
 
     if (x == NULL || x->at < b->node->now - GL_BLOBS_TRUST_MS) {
         return false;
@@ -36,7 +36,7 @@ bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str h
 
 void gl_blobs_drop(struct gl_blobs_known *k, gl_str hash)
 {
-    struct known *x = gl_map_find(&k->by_hash, hash);
+    struct present_blob *x = gl_map_find(&k->by_hash, hash);
 
     if (x != NULL) {
         known_free(k, x);
@@ -45,14 +45,14 @@ void gl_blobs_drop(struct gl_blobs_known *k, gl_str hash)
 
 void gl_blobs_remember(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash)
 {
-    struct known *x;
+    struct present_blob *x;
 
     if (hash.n != sizeof(x->hash)) {
         return; /* not a hash: the caller's next call reports that */
     }
     gl_blobs_drop(k, hash);
     if (gl_map_count(&k->by_hash) >= GL_BLOBS_KNOWN_MAX) {
-        known_free(k, GL_CONTAINER(gl_list_first(&k->order), struct known, link));
+        known_free(k, GL_CONTAINER(gl_list_first(&k->order), struct present_blob, link));
     }
     x = gl_mem_alloc(sizeof(*x));
     memcpy(x->hash, hash.p, hash.n);
@@ -72,7 +72,7 @@ static void known_init(struct gl_blobs_known *k)
 static void known_done(struct gl_blobs_known *k)
 {
     for (struct gl_link *l; (l = gl_list_first(&k->order)) != NULL;) {
-        known_free(k, GL_CONTAINER(l, struct known, link));
+        known_free(k, GL_CONTAINER(l, struct present_blob, link));
     }
     gl_map_done(&k->by_hash);
     GL_ASSERT(gl_list_empty(&k->order));

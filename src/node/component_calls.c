@@ -10,7 +10,7 @@
 #include "port/questions.h"
 #include "port/tidy.h"
 
-struct call { /* lives in its batch's arena */
+struct component_call { /* lives in its batch's arena */
     struct gl_chain_call call;
     struct gl_batch *batch;
     const struct gl_core_call *asked;
@@ -144,7 +144,7 @@ static void read_answer(const struct gl_core_call *call, const struct gl_store_r
 
 static void on_done(struct gl_store_req *req)
 {
-    struct call *x = req->owner;
+    struct component_call *x = req->owner;
     struct gl_node *n = x->call.node;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_event ev = {.type = GL_EV_ANSWER,
@@ -169,7 +169,7 @@ static void on_done(struct gl_store_req *req)
 
 static void on_value(struct gl_store_req *req)
 {
-    struct call *x = req->owner;
+    struct component_call *x = req->owner;
     struct gl_node *n = x->call.node;
     const struct gl_record *r = req->records;
     struct gl_store *s = n->ports.store;
@@ -189,7 +189,7 @@ static void on_value(struct gl_store_req *req)
     s->ops->commit(s, gl_chain_call_store(&x->call, n, on_done, x), &x->tx);
 }
 
-static void restamp(struct gl_node *n, struct call *x)
+static void restamp(struct gl_node *n, struct component_call *x)
 {
     const struct gl_write *w = &x->asked->tx->writes[0];
     struct gl_store *s = n->ports.store;
@@ -216,7 +216,7 @@ static void forget_blobs(struct gl_node *n, const struct gl_tx *tx)
 
 static void on_files(struct gl_tidy_req *req)
 {
-    struct call *x = req->owner;
+    struct component_call *x = req->owner;
     struct gl_node *n = x->node;
     struct gl_event ev = {.type = GL_EV_ANSWER,
                           .context = n->config.context,
@@ -240,7 +240,7 @@ static void on_files(struct gl_tidy_req *req)
 }
 
 /* Not counted as outstanding: a stopping node does not wait for files to be removed. */
-static void begin_files(struct gl_node *n, struct call *x)
+static void begin_files(struct gl_node *n, struct component_call *x)
 {
     const struct gl_core_files *f = &x->asked->files;
     struct gl_tidy_req *req = &x->files;
@@ -274,7 +274,7 @@ static void begin_files(struct gl_node *n, struct call *x)
 
 static void on_expired(struct gl_ask_expiry *req)
 {
-    struct call *x = req->owner;
+    struct component_call *x = req->owner;
     struct gl_node *n = x->node;
     struct gl_event ev = {.type = GL_EV_ANSWER,
                           .context = n->config.context,
@@ -296,7 +296,7 @@ static void on_expired(struct gl_ask_expiry *req)
 }
 
 /* Not counted as outstanding: a stopping node does not wait for a file. */
-static void begin_expiry(struct gl_node *n, struct call *x)
+static void begin_expiry(struct gl_node *n, struct component_call *x)
 {
     struct gl_ask_writer *w = n->ports.ask_writer;
 
@@ -308,7 +308,7 @@ static void begin_expiry(struct gl_node *n, struct call *x)
 
 /* ---- each call ---- */
 
-static void begin_on_store(struct gl_node *n, struct call *x)
+static void begin_on_store(struct gl_node *n, struct component_call *x)
 {
     const struct gl_core_call *call = x->asked;
     struct gl_store *s = n->ports.store;
@@ -354,7 +354,7 @@ static void begin_on_store(struct gl_node *n, struct call *x)
 
 void gl_component_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
 {
-    struct call *x = GL_NEW(&b->arena, struct call);
+    struct component_call *x = GL_NEW(&b->arena, struct component_call);
 
     GL_ASSERT(b->effects.items[number_of].type == GL_FX_CALL);
     x->node = n;

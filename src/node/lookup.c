@@ -16,7 +16,7 @@
 enum { STEPS_PAGE = 256, ITEMS_PAGE = 1000 };
 
 /* One step that is to be read. */
-struct known {
+struct looked_up_step {
     const struct gl_step_spec *spec;
     bool is_there;
     gl_str status, outcome, exit_code, output; /* raw JSON */
@@ -30,9 +30,9 @@ struct known {
 struct gl_lookup {
     struct gl_chain chain;
     struct gl_lookup_wish wish;
-    struct known *known;      /* followed by the step itself as the earlier job has it */
-    uint32_t known_n, read_n; /* number of steps, and how many have been read */
-    uint32_t group;           /* the step whose instances are being read */
+    struct looked_up_step *known; /* followed by the step itself as the earlier job has it */
+    uint32_t known_n, read_n;     /* number of steps, and how many have been read */
+    uint32_t group;               /* the step whose instances are being read */
     gl_str group_after;
     gl_str inputs;
     bool has_common; /* inputs and the earlier job's step have been read */
@@ -65,14 +65,14 @@ static void on_end(void *chain)
 static const struct gl_chain_kind lookups = {
     .bytes = sizeof(struct gl_lookup), .failed = on_failed, .done = on_end};
 
-static struct known *past_of(const struct gl_lookup *f)
+static struct looked_up_step *past_of(const struct gl_lookup *f)
 {
     return &f->known[f->known_n];
 }
 
 /* ---- composing the document ---- */
 
-static void write_items(struct gl_jw *w, const char *key, const struct known *k)
+static void write_items(struct gl_jw *w, const char *key, const struct looked_up_step *k)
 {
     GL_ASSERT(k->items_n <= k->items_cap);
     gl_jw_put_array(w, key);
@@ -82,7 +82,7 @@ static void write_items(struct gl_jw *w, const char *key, const struct known *k)
     gl_jw_end(w);
 }
 
-static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known *k)
+static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct looked_up_step *k)
 {
     gl_jw_key_str(w, k->spec->id);
     if (!k->is_there) {
@@ -129,7 +129,7 @@ static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
  * requested. An empty object: nothing is known. */
 static void write_earlier(struct gl_lookup *f, struct gl_jw *w)
 {
-    const struct known *k = past_of(f);
+    const struct looked_up_step *k = past_of(f);
 
     gl_jw_key(w, "earlier");
     if (f->wish.retry_of.n == 0) {
@@ -261,7 +261,7 @@ static bool parse_record(struct gl_lookup *f, const struct gl_record *r, struct 
     return r->rev != 0 && gl_json_parse(ret, text, GL_RECORD_BYTES_MAX, &f->chain.arena, NULL) == 0;
 }
 
-static void add_item(struct gl_lookup *f, struct known *k, const struct gl_record *r)
+static void add_item(struct gl_lookup *f, struct looked_up_step *k, const struct gl_record *r)
 {
     GL_ASSERT(k->source.n > 0);
     gl_str id, name;
@@ -293,7 +293,7 @@ static void add_item(struct gl_lookup *f, struct known *k, const struct gl_recor
 static void on_items(struct gl_store_req *req)
 {
     struct gl_lookup *f = req->owner;
-    struct known *k = &f->known[f->group];
+    struct looked_up_step *k = &f->known[f->group];
     struct gl_why why;
 
     GL_ASSERT(f->group <= f->known_n);
@@ -348,7 +348,8 @@ static void read_groups(struct gl_lookup *f)
 static void read_steps(struct gl_lookup *f);
 
 /* Only a step that ran a process has an exit code. */
-static bool has_run(const struct known *k, const struct gl_json *record, gl_str reused_from)
+static bool has_run(const struct looked_up_step *k, const struct gl_json *record,
+                    gl_str reused_from)
 {
     uint64_t attempts = 0;
 
@@ -358,7 +359,8 @@ static bool has_run(const struct known *k, const struct gl_json *record, gl_str 
            (attempts > 0 || reused_from.n > 0);
 }
 
-static void take_step(struct gl_lookup *f, struct known *k, const struct gl_record *r, gl_str job)
+static void take_step(struct gl_lookup *f, struct looked_up_step *k, const struct gl_record *r,
+                      gl_str job)
 {
     GL_ASSERT(!k->is_there);
     struct gl_json j;
@@ -441,7 +443,7 @@ static void want(struct gl_lookup *f, uint8_t *seen, const uint32_t *numbers, ui
         if ((seen[numbers[i] / 8] & bit) == 0) {
             seen[numbers[i] / 8] |= bit;
             f->known[f->known_n++] =
-                (struct known){.spec = gl_flow_step(f->wish.spec->flow, numbers[i])};
+                (struct looked_up_step){.spec = gl_flow_step(f->wish.spec->flow, numbers[i])};
         }
     }
 }
@@ -464,7 +466,8 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
     f->wish.retry_of = gl_str_dup(&f->chain.arena, wish->retry_of);
     f->done = done;
     f->owner = owner;
-    f->known = GL_NEW_ARRAY(&f->chain.arena, struct known, spec->reads_n + spec->needs_n + 1);
+    f->known =
+        GL_NEW_ARRAY(&f->chain.arena, struct looked_up_step, spec->reads_n + spec->needs_n + 1);
     seen = gl_arena_alloc(&f->chain.arena, wish->spec->flow->steps.n / 8 + 1);
     memset(seen, 0, wish->spec->flow->steps.n / 8 + 1);
     want(f, seen, spec->reads, spec->reads_n);

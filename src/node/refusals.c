@@ -16,7 +16,7 @@ enum {
     LOG_INTERVAL_MS = 10 * 1000, /* write one line at most in this time */
 };
 
-struct refusal {
+struct start_refusal {
     char job[GL_ULID_BYTES + 1];
     char step[GL_STEP_ID_BYTES_MAX + 2];
     char text[TEXT_BYTES]; /* "": unused */
@@ -24,7 +24,7 @@ struct refusal {
 };
 
 struct refusals {
-    struct refusal all[KEPT_MAX];
+    struct start_refusal all[KEPT_MAX];
     size_t next;
     gl_ms logged_at;
 };
@@ -34,12 +34,12 @@ static struct refusals *own(const struct gl_node *n)
     return n->parts[GL_PART_REFUSALS];
 }
 
-static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
+static struct start_refusal *find(const struct gl_node *n, gl_str job, gl_str step)
 {
     GL_ASSERT(job.n > 0);
     GL_ASSERT(step.n > 0);
     for (size_t i = 0; i < KEPT_MAX && i < own(n)->next; i++) {
-        struct refusal *x = &own(n)->all[i];
+        struct start_refusal *x = &own(n)->all[i];
 
         if (x->text[0] != '\0' && gl_str_is(job, x->job) && gl_str_is(step, x->step)) {
             return x;
@@ -48,7 +48,7 @@ static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
     return NULL;
 }
 
-static void log_refusal(struct gl_node *n, const struct refusal *x)
+static void log_refusal(struct gl_node *n, const struct start_refusal *x)
 {
     char line[TEXT_BYTES + 256];
 
@@ -64,7 +64,7 @@ static void log_refusal(struct gl_node *n, const struct refusal *x)
 
 void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
 {
-    struct refusal *x = find(n, job, step);
+    struct start_refusal *x = find(n, job, step);
     bool is_new = x == NULL;
 
     GL_ASSERT(job.n > 0);
@@ -90,7 +90,7 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
 
 gl_str gl_refusals_find(const struct gl_node *n, gl_str job, gl_str step)
 {
-    const struct refusal *x = find(n, job, step);
+    const struct start_refusal *x = find(n, job, step);
 
     return x != NULL && n->now - x->at < FRESH_MS ? gl_str_of(x->text) : (gl_str){0};
 }

@@ -129,7 +129,7 @@ static struct gl_event_record stamp_of(const struct gl_record *r)
 
 /* ---- all records ---- */
 
-struct reading {
+struct view_reader {
     const struct gl_core_view *view;
     struct gl_arena *arena;
     struct texts names;
@@ -137,13 +137,13 @@ struct reading {
     size_t records_n;
 };
 
-static void put_record(struct reading *x, const struct gl_record *r, gl_str value)
+static void put_record(struct view_reader *x, const struct gl_record *r, gl_str value)
 {
     x->records[x->records_n] = stamp_of(r);
     x->records[x->records_n++].value = value;
 }
 
-static void read_one(struct reading *x, const struct gl_record *r)
+static void read_one(struct view_reader *x, const struct gl_record *r)
 {
     gl_str text = {0};
 
@@ -177,10 +177,10 @@ void gl_views_read(const struct gl_core_call *call, const struct gl_store_req *r
                    struct gl_arena *a, struct gl_event_answer *ret)
 {
     static const struct gl_core_view whole = {.type = GL_VIEW_WHOLE};
-    struct reading x = {.view = call->view != NULL ? call->view : &whole,
-                        .arena = a,
-                        .names = {.arena = a},
-                        .records = GL_NEW_ARRAY(a, struct gl_event_record, req->records_n + 1)};
+    struct view_reader x = {.view = call->view != NULL ? call->view : &whole,
+                            .arena = a,
+                            .names = {.arena = a},
+                            .records = GL_NEW_ARRAY(a, struct gl_event_record, req->records_n + 1)};
 
     gl_map_init(&x.names.known);
     for (size_t i = 0; i < req->records_n; i++) {

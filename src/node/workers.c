@@ -10,12 +10,13 @@ enum { GRACE_MS = 2000 };
 
 /* ---- the command ---- */
 
-struct word {
+struct placeholder {
     gl_str name, value;
 };
 
 /* A single pass: inserted values are not substituted again. */
-static gl_str substituted(gl_str text, const struct word *words, size_t words_n, struct gl_arena *a)
+static gl_str substituted(gl_str text, const struct placeholder *words, size_t words_n,
+                          struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     size_t i = 0, k;
@@ -62,7 +63,7 @@ static int make_argv(const struct gl_worker_facts *f, struct gl_arena *a, struct
                      struct gl_why *why)
 {
     enum { OF_PYTHON = 5 };
-    const struct word words[] = {
+    const struct placeholder words[] = {
         {GL_S("{input_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_INPUT)},
         {GL_S("{context_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_CONTEXT)},
         {GL_S("{message_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_MESSAGE)},

@@ -14,13 +14,14 @@ static gl_ms backoff_of(const struct gl_retry *retry, uint32_t failures)
     return wait >= (double)most ? most : (gl_ms)wait;
 }
 
-struct state {
+struct attempts_state {
     bool is_resumed; /* in this transaction */
 };
 
 /* A pause or a cancel may follow the start within one transaction, but not precede it; who was
  * resumed may be held again at once, because the next decision is due. */
-static void check_held(struct sim_checks *c, const struct state *s, const struct sim_change *ch)
+static void check_held(struct sim_checks *c, const struct attempts_state *s,
+                       const struct sim_change *ch)
 {
     bool held = ch->job->r.status != GL_JOB_RUNNING && ch->job_now->status != GL_JOB_RUNNING &&
                 !s->is_resumed;
@@ -163,7 +164,7 @@ static void check_losses(struct sim_checks *c, const struct sim_change *ch)
 static void on_log(struct sim_checks *c, void *me, const struct sim_change *ch,
                    const struct gl_write *w)
 {
-    struct state *s = me;
+    struct attempts_state *s = me;
     gl_str word = GL_S("\"job_resumed\"");
     (void)c;
     (void)ch;
@@ -172,7 +173,7 @@ static void on_log(struct sim_checks *c, void *me, const struct sim_change *ch,
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct attempts_state *s = me;
     if (ch->step == NULL) {
         s->is_resumed = false;
         return;
@@ -193,6 +194,6 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 }
 
 const struct sim_check sim_check_attempts = {.name = "attempts",
-                                             .state_bytes = sizeof(struct state),
+                                             .state_bytes = sizeof(struct attempts_state),
                                              .on_log = on_log,
                                              .on_change = on_change};

@@ -26,13 +26,13 @@ struct had_dead {
     char job[GL_ULID_BYTES + 1];
 };
 
-struct state {
+struct bodies_state {
     struct gl_map bodies, had_dead;
     struct gl_link touched;
     bool is_made;
 };
 
-static void make(struct state *s)
+static void make(struct bodies_state *s)
 {
     if (!s->is_made) {
         gl_map_init(&s->bodies);
@@ -42,7 +42,7 @@ static void make(struct state *s)
     }
 }
 
-static struct body *touch(struct state *s, const struct sim_fact_job *j, uint64_t number)
+static struct body *touch(struct bodies_state *s, const struct sim_fact_job *j, uint64_t number)
 {
     char key[KEY_BYTES];
     (void)snprintf(key, sizeof(key), "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
@@ -60,7 +60,7 @@ static struct body *touch(struct state *s, const struct sim_fact_job *j, uint64_
 }
 
 /* A letter comes (by 1) or goes (by -1), or stays and says the same as before. */
-static void name(struct sim_checks *c, struct state *s, const struct sim_change *ch,
+static void name(struct sim_checks *c, struct bodies_state *s, const struct sim_change *ch,
                  const struct gl_record *r, int by)
 {
     struct gl_message m = {0};
@@ -91,8 +91,8 @@ static void name(struct sim_checks *c, struct state *s, const struct sim_change 
     }
 }
 
-static void on_piece(struct state *s, const struct sim_change *ch, const struct gl_record *before,
-                     const struct gl_record *after)
+static void on_piece(struct bodies_state *s, const struct sim_change *ch,
+                     const struct gl_record *before, const struct gl_record *after)
 {
     gl_str rest, piece;
     uint64_t number = 0;
@@ -109,7 +109,7 @@ static void on_piece(struct state *s, const struct sim_change *ch, const struct 
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct bodies_state *s = me;
     if (ch->job->flow->bundle == NULL) {
         return;
     }
@@ -128,7 +128,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-static void judge(struct sim_checks *c, struct state *s, struct body *b)
+static void judge(struct sim_checks *c, struct bodies_state *s, struct body *b)
 {
     gl_str text;
     if (b->named_n > 0 &&
@@ -147,7 +147,7 @@ static void judge(struct sim_checks *c, struct state *s, struct body *b)
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct bodies_state *s = me;
     if (ch->job->flow->bundle == NULL || ch->step != NULL) {
         return;
     }
@@ -193,7 +193,7 @@ static void at_end(struct sim_checks *c, void *me)
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct bodies_state *s = me;
     void *x;
     for (size_t i = 0; s->is_made && (x = gl_map_next(&s->bodies, &i)) != NULL;) {
         gl_mem_free(x);
@@ -208,7 +208,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_bodies = {.name = "bodies",
-                                           .state_bytes = sizeof(struct state),
+                                           .state_bytes = sizeof(struct bodies_state),
                                            .on_change = on_change,
                                            .on_record = on_record,
                                            .at_end = at_end,

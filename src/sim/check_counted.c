@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
-struct state {
+struct counted_state {
     struct gl_map senders; /* "<job> <agent> <sender>" -> struct counted */
     bool is_made;
 };
@@ -14,7 +14,7 @@ struct counted {
     char key[];
 };
 
-static void count(struct sim_checks *c, struct state *s, const char *key, uint64_t number)
+static void count(struct sim_checks *c, struct counted_state *s, const char *key, uint64_t number)
 {
     struct counted *x = gl_map_find(&s->senders, gl_str_of(key));
     if (x == NULL) {
@@ -31,7 +31,7 @@ static void count(struct sim_checks *c, struct state *s, const char *key, uint64
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct counted_state *s = me;
     struct gl_json j;
     if (!gl_str_is(before->kind, "letter") || after->rev == 0 ||
         gl_json_parse(&j, after->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
@@ -57,7 +57,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct counted_state *s = me;
     struct counted *x;
     for (size_t i = 0; s->is_made && (x = gl_map_next(&s->senders, &i)) != NULL;) {
         gl_mem_free(x);
@@ -67,5 +67,7 @@ static void done(void *me)
     }
 }
 
-const struct sim_check sim_check_counted = {
-    .name = "counted", .state_bytes = sizeof(struct state), .on_record = on_record, .done = done};
+const struct sim_check sim_check_counted = {.name = "counted",
+                                            .state_bytes = sizeof(struct counted_state),
+                                            .on_record = on_record,
+                                            .done = done};

@@ -5,18 +5,18 @@
 
 enum { TOUCHED_MAX = 64 };
 
-struct state {
+struct items_state {
     struct sim_fact_step *touched[TOUCHED_MAX]; /* by the transaction being applied */
     size_t touched_n;
 };
 
-struct tally {
+struct items_tally {
     uint32_t made, ended, failed;
 };
 
-static struct tally count(const struct sim_fact_step *group)
+static struct items_tally count(const struct sim_fact_step *group)
 {
-    struct tally t = {0};
+    struct items_tally t = {0};
     for (uint32_t i = 0; i < group->items_n; i++) {
         const struct sim_fact_step *st = group->items[i];
         if (st != NULL && st->known) {
@@ -28,7 +28,8 @@ static struct tally count(const struct sim_fact_step *group)
     return t;
 }
 
-static const char *look_waiting(const struct sim_fact_step *g, const struct tally *t, bool ending)
+static const char *look_waiting(const struct sim_fact_step *g, const struct items_tally *t,
+                                bool ending)
 {
     const struct gl_step_record *r = &g->r;
     if (t->made != r->items_made || t->ended != r->items_ended || t->failed != r->items_failed) {
@@ -46,7 +47,8 @@ static const char *look_waiting(const struct sim_fact_step *g, const struct tall
     return NULL;
 }
 
-static const char *look_ended(const struct sim_fact_step *g, const struct tally *t, bool ending)
+static const char *look_ended(const struct sim_fact_step *g, const struct items_tally *t,
+                              bool ending)
 {
     const struct gl_step_record *r = &g->r;
     bool all = t->ended == r->items_n;
@@ -66,7 +68,7 @@ static const char *look_ended(const struct sim_fact_step *g, const struct tally 
 
 static void judge(struct sim_checks *c, const struct sim_change *ch, const struct sim_fact_step *g)
 {
-    struct tally t = count(g);
+    struct items_tally t = count(g);
     const char *wrong = NULL;
     bool ending = ch->job_now->verdict != GL_VERDICT_NONE;
     if (g->r.items_n == 0) {
@@ -89,7 +91,7 @@ static void judge(struct sim_checks *c, const struct sim_change *ch, const struc
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct items_state *s = me;
     if (ch->step == NULL) {
         for (size_t i = 0; i < s->touched_n; i++) {
             judge(c, ch, s->touched[i]);
@@ -109,4 +111,4 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 }
 
 const struct sim_check sim_check_items = {
-    .name = "items", .state_bytes = sizeof(struct state), .on_change = on_change};
+    .name = "items", .state_bytes = sizeof(struct items_state), .on_change = on_change};

@@ -7,7 +7,7 @@
 
 enum { ENDS_MAX = 64 };
 
-struct state {
+struct ledger_state {
     const struct sim_fact_step *ends[ENDS_MAX]; /* that ended well in this transaction */
     size_t ends_n;
     uint32_t worked_for[SIM_AGENTS_MAX]; /* by agent: the attempt it has worked for; 0: none */
@@ -29,7 +29,7 @@ static void check_attempts(struct sim_checks *c, const struct sim_change *ch)
     }
 }
 
-static void note(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void note(struct sim_checks *c, struct ledger_state *s, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r, *now = ch->step_now;
     size_t number = (size_t)(ch->step - ch->job->steps);
@@ -46,7 +46,7 @@ static void note(struct sim_checks *c, struct state *s, const struct sim_change 
     }
 }
 
-static bool may_end(const struct state *s, const struct sim_fact_job *j,
+static bool may_end(const struct ledger_state *s, const struct sim_fact_job *j,
                     const struct sim_fact_step *st)
 {
     for (size_t i = 0; i < st->spec->agent_ids.n; i++) {
@@ -62,7 +62,7 @@ static bool may_end(const struct state *s, const struct sim_fact_job *j,
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct ledger_state *s = me;
     if (ch->job->flow->bundle == NULL) {
         return;
     }
@@ -80,8 +80,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
                            gl_step_status_words[st->r.status], st->r.attempt_count);
         }
     }
-    *s = (struct state){0};
+    *s = (struct ledger_state){0};
 }
 
 const struct sim_check sim_check_ledger = {
-    .name = "ledger", .state_bytes = sizeof(struct state), .on_change = on_change};
+    .name = "ledger", .state_bytes = sizeof(struct ledger_state), .on_change = on_change};

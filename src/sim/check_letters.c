@@ -28,7 +28,7 @@ struct last { /* handled of one sender for one step */
     char key[];
 };
 
-struct state {
+struct letters_state {
     struct gl_map letters, lasts;
     bool is_made;
     struct {
@@ -43,7 +43,7 @@ struct state {
     uint64_t handled[SIM_AGENTS_MAX]; /* by agent: how many in this transaction */
 };
 
-static void make(struct state *s)
+static void make(struct letters_state *s)
 {
     if (!s->is_made) {
         gl_map_init(&s->letters);
@@ -64,7 +64,7 @@ static enum status status_of(gl_str word)
     return QUEUED;
 }
 
-static void check_order(struct sim_checks *c, struct state *s, const struct letter *l)
+static void check_order(struct sim_checks *c, struct letters_state *s, const struct letter *l)
 {
     char key[256];
     (void)snprintf(key, sizeof(key), "%.*s %u %.*s %.*s", GL_STR_ARG(l->job), l->to,
@@ -84,7 +84,8 @@ static void check_order(struct sim_checks *c, struct state *s, const struct lett
 }
 
 /* Its handling begins now. */
-static void check_begin(struct sim_checks *c, struct state *s, const struct letter *l, gl_ms now)
+static void check_begin(struct sim_checks *c, struct letters_state *s, const struct letter *l,
+                        gl_ms now)
 {
     check_order(c, s, l);
     if (l->expires_at != 0 && l->expires_at <= now) {
@@ -93,7 +94,7 @@ static void check_begin(struct sim_checks *c, struct state *s, const struct lett
     }
 }
 
-static void check_death(struct sim_checks *c, struct state *s, const struct sim_change *ch,
+static void check_death(struct sim_checks *c, struct letters_state *s, const struct sim_change *ch,
                         const struct gl_record *dead)
 {
     struct gl_json j;
@@ -110,7 +111,7 @@ static void check_death(struct sim_checks *c, struct state *s, const struct sim_
     }
 }
 
-static struct letter *find(struct state *s, const struct sim_fact_job *j, gl_str id)
+static struct letter *find(struct letters_state *s, const struct sim_fact_job *j, gl_str id)
 {
     struct letter *l = gl_map_find(&s->letters, id);
     gl_str digits;
@@ -126,7 +127,7 @@ static struct letter *find(struct state *s, const struct sim_fact_job *j, gl_str
     return l;
 }
 
-static void act(struct state *s, struct letter *l, bool begins)
+static void act(struct letters_state *s, struct letter *l, bool begins)
 {
     if (s->acts_n < GONE_MAX) {
         s->acts[s->acts_n].l = l;
@@ -135,7 +136,7 @@ static void act(struct state *s, struct letter *l, bool begins)
     }
 }
 
-static void on_put(struct sim_checks *c, struct state *s, const struct sim_change *ch,
+static void on_put(struct sim_checks *c, struct letters_state *s, const struct sim_change *ch,
                    const struct gl_record *before, const struct gl_record *after)
 {
     struct gl_json j;
@@ -169,7 +170,7 @@ static void on_put(struct sim_checks *c, struct state *s, const struct sim_chang
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct letters_state *s = me;
     gl_str digits;
     make(s);
     if (gl_str_is(before->kind, "deadletter") && after->rev != 0 && s->dead_n < GONE_MAX) {
@@ -196,7 +197,7 @@ static bool is_over(const struct sim_fact_job *j, gl_str step)
     return st != NULL && st->known && gl_step_status_is_terminal(st->r.status);
 }
 
-static bool is_dead(const struct state *s, uint64_t number)
+static bool is_dead(const struct letters_state *s, uint64_t number)
 {
     for (size_t i = 0; i < s->dead_n; i++) {
         if (s->dead[i] == number) {
@@ -206,7 +207,7 @@ static bool is_dead(const struct state *s, uint64_t number)
     return false;
 }
 
-static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
+static void judge_gone(struct sim_checks *c, struct letters_state *s, const struct sim_fact_job *j,
                        const struct gl_job_record *r)
 {
     gl_ms now = r->updated_at;
@@ -241,7 +242,7 @@ static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_f
     }
 }
 
-static void judge_rest(struct sim_checks *c, const struct state *s, struct sim_fact_job *j)
+static void judge_rest(struct sim_checks *c, const struct letters_state *s, struct sim_fact_job *j)
 {
     uint32_t handling[SIM_AGENTS_MAX] = {0};
     const struct letter *l;
@@ -267,7 +268,7 @@ static void judge_rest(struct sim_checks *c, const struct state *s, struct sim_f
 }
 
 /* The unit's record says what it handles. That is the last thing it did in this transaction. */
-static void judge_begun(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
+static void judge_begun(struct sim_checks *c, struct letters_state *s, const struct sim_fact_job *j,
                         gl_ms now)
 {
     for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
@@ -285,7 +286,7 @@ static void judge_begun(struct sim_checks *c, struct state *s, const struct sim_
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct letters_state *s = me;
     if (ch->job->flow->bundle == NULL) {
         return;
     }
@@ -309,7 +310,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 /* A job that has completed without anybody's word has nothing on its way. */
 static void at_end(struct sim_checks *c, void *me)
 {
-    const struct state *s = me;
+    const struct letters_state *s = me;
     const struct letter *l;
     for (size_t i = 0; s->is_made && (l = gl_map_next(&s->letters, &i)) != NULL;) {
         const struct sim_fact_job *j = sim_facts_job(&c->facts, l->job);
@@ -329,7 +330,7 @@ static void at_end(struct sim_checks *c, void *me)
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct letters_state *s = me;
     struct letter *l;
     struct last *last;
     for (size_t i = 0; s->is_made && (l = gl_map_next(&s->letters, &i)) != NULL;) {
@@ -345,7 +346,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_letters = {.name = "letters",
-                                            .state_bytes = sizeof(struct state),
+                                            .state_bytes = sizeof(struct letters_state),
                                             .on_change = on_change,
                                             .on_record = on_record,
                                             .at_end = at_end,

@@ -10,13 +10,13 @@
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
-struct rate { /* the latest start with a key */
+struct rate_start { /* the latest start with a key */
     gl_ms at;
     struct gl_buf key, session;
 };
 
-struct state {
-    struct gl_map rates; /* key -> struct rate */
+struct limits_state {
+    struct gl_map rates; /* key -> struct rate_start */
 };
 
 /* ---- concurrency ---- */
@@ -81,9 +81,9 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
 
 /* ---- rates ---- */
 
-static struct rate *rate_get(struct state *s, gl_str key)
+static struct rate_start *rate_get(struct limits_state *s, gl_str key)
 {
-    struct rate *r = gl_map_find(&s->rates, key);
+    struct rate_start *r = gl_map_find(&s->rates, key);
     if (r == NULL) {
         r = gl_mem_alloc(sizeof(*r));
         gl_buf_str(&r->key, key);
@@ -99,7 +99,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         ch->step_now->attempt_count == ch->step->r.attempt_count) {
         return;
     }
-    struct rate *r = rate_get(me, spec->rate_key);
+    struct rate_start *r = rate_get(me, spec->rate_key);
     gl_ms apart = ch->step_now->attempt_at - r->at;
     bool same = gl_str_eq(gl_buf_view(&r->session), ch->tx->session);
     bool alike = same || (c->world->options.zombies == 0 && c->world->options.clock_jumps == 0 &&
@@ -118,8 +118,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 
 static void done(void *me)
 {
-    struct state *s = me;
-    struct rate *r;
+    struct limits_state *s = me;
+    struct rate_start *r;
     for (size_t i = 0; (r = gl_map_next(&s->rates, &i)) != NULL;) {
         gl_buf_done(&r->key);
         gl_buf_done(&r->session);
@@ -129,7 +129,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_limits = {.name = "limits",
-                                           .state_bytes = sizeof(struct state),
+                                           .state_bytes = sizeof(struct limits_state),
                                            .on_change = on_change,
                                            .on_start = on_start,
                                            .done = done};

@@ -8,12 +8,12 @@ struct name {
     const struct sim_fact_job *holder;
 };
 
-struct state {
+struct names_state {
     struct gl_map names;
     bool ready;
 };
 
-static void hold(struct sim_checks *c, struct state *s, char type, gl_str text,
+static void hold(struct sim_checks *c, struct names_state *s, char type, gl_str text,
                  const struct sim_change *ch)
 {
     if (text.n == 0) {
@@ -45,7 +45,7 @@ static void hold(struct sim_checks *c, struct state *s, char type, gl_str text,
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct names_state *s = me;
     if (ch->step != NULL) {
         return;
     }
@@ -60,7 +60,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 
 static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct names_state *s = me;
     struct name *n;
     (void)c;
     for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
@@ -79,7 +79,7 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
 
 static void on_removed(struct sim_checks *c, void *me, struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct names_state *s = me;
     struct name *n;
     (void)c;
     for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
@@ -89,7 +89,7 @@ static void on_removed(struct sim_checks *c, void *me, struct sim_fact_job *j)
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct names_state *s = me;
     struct name *n;
     for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
         gl_mem_free(n);
@@ -100,7 +100,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_names = {.name = "names",
-                                          .state_bytes = sizeof(struct state),
+                                          .state_bytes = sizeof(struct names_state),
                                           .on_change = on_change,
                                           .sees_torn = true,
                                           .on_removed = on_removed,

@@ -7,7 +7,7 @@
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
-struct state {
+struct patches_state {
     uint64_t has_graph; /* this transaction writes a graph */
 };
 
@@ -114,7 +114,7 @@ static gl_jnode list_of(struct sim_checks *c, gl_str text, struct gl_json *j)
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct patches_state *s = me;
     struct gl_json old, new;
     if (!gl_str_is(before->kind, "patch") || after->rev == 0 || ch->job->flow_before == NULL) {
         return;
@@ -157,7 +157,7 @@ static void judge_step(struct sim_checks *c, const struct sim_change *ch)
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct patches_state *s = me;
     if (ch->step != NULL) {
         judge_step(c, ch);
         return;
@@ -174,6 +174,6 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 }
 
 const struct sim_check sim_check_patches = {.name = "patches",
-                                            .state_bytes = sizeof(struct state),
+                                            .state_bytes = sizeof(struct patches_state),
                                             .on_record = on_record,
                                             .on_change = on_change};

@@ -21,23 +21,23 @@ struct dead_job { /* the dead letters of a job */
     char id[GL_ULID_BYTES + 1];
 };
 
-struct move { /* a letter or dead letter that comes or goes in this transaction */
+struct post_move { /* a letter or dead letter that comes or goes in this transaction */
     gl_str type, from, to, body;
     uint64_t number;
     bool is_dead, comes;
 };
 
-struct state {
+struct posts_state {
     struct gl_map posts, jobs;
     bool is_made;
-    struct move moves[MOVES_MAX];
+    struct post_move moves[MOVES_MAX];
     size_t moves_n;
     gl_str texts[MOVES_MAX];          /* records "message" written in this transaction, ... */
     uint64_t text_numbers[MOVES_MAX]; /* ... and whose */
     size_t texts_n;
 };
 
-static void make(struct state *s)
+static void make(struct posts_state *s)
 {
     if (!s->is_made) {
         gl_map_init(&s->posts);
@@ -46,7 +46,7 @@ static void make(struct state *s)
     }
 }
 
-static struct post *post_of(struct state *s, gl_str job, gl_str type)
+static struct post *post_of(struct posts_state *s, gl_str job, gl_str type)
 {
     char key[96];
     (void)snprintf(key, sizeof(key), "%.*s %.*s", GL_STR_ARG(job), GL_STR_ARG(type));
@@ -59,7 +59,7 @@ static struct post *post_of(struct state *s, gl_str job, gl_str type)
     return p;
 }
 
-static struct dead_job *dead_of(struct state *s, gl_str job)
+static struct dead_job *dead_of(struct posts_state *s, gl_str job)
 {
     struct dead_job *d = gl_map_find(&s->jobs, job);
     if (d == NULL) {
@@ -70,7 +70,7 @@ static struct dead_job *dead_of(struct state *s, gl_str job)
     return d;
 }
 
-static gl_str text_of(struct sim_checks *c, const struct state *s, const struct gl_record *r,
+static gl_str text_of(struct sim_checks *c, const struct posts_state *s, const struct gl_record *r,
                       uint64_t number, const struct gl_json *j)
 {
     gl_jnode n = gl_json_get(j, gl_json_root(j), "message");
@@ -88,20 +88,20 @@ static gl_str text_of(struct sim_checks *c, const struct state *s, const struct 
     return there != NULL ? there->value : GL_S("null");
 }
 
-static void note(struct sim_checks *c, struct state *s, const struct gl_record *r, bool is_dead,
-                 bool comes)
+static void note(struct sim_checks *c, struct posts_state *s, const struct gl_record *r,
+                 bool is_dead, bool comes)
 {
     struct gl_json j;
     struct gl_message m = {0};
     struct gl_body_ref ref;
-    struct move *x = &s->moves[s->moves_n];
+    struct post_move *x = &s->moves[s->moves_n];
     gl_str digits, value = gl_str_dup(&c->arena, r->value);
     if (s->moves_n == MOVES_MAX ||
         gl_json_parse(&j, value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
         return;
     }
     gl_jnode root = gl_json_root(&j);
-    *x = (struct move){.is_dead = is_dead, .comes = comes};
+    *x = (struct post_move){.is_dead = is_dead, .comes = comes};
     (void)gl_str_cut(r->id, '/', &digits);
     (void)gl_str_u64(digits, &x->number);
     x->type = gl_json_str(&j, gl_json_get(&j, root, "type"), &c->arena);
@@ -118,7 +118,7 @@ static void note(struct sim_checks *c, struct state *s, const struct gl_record *
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct posts_state *s = me;
     bool is_dead = gl_str_is(before->kind, "deadletter");
     gl_str digits;
     if (ch->job->flow->bundle == NULL) {
@@ -135,13 +135,13 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-static bool is_post(const struct move *x)
+static bool is_post(const struct post_move *x)
 {
     return gl_str_is(x->from, "sim") && gl_str_starts(x->type, GL_S("post-"));
 }
 
 /* One that goes: has it turned into what has come? */
-static bool becomes(const struct move *gone, const struct move *come)
+static bool becomes(const struct post_move *gone, const struct post_move *come)
 {
     bool kin = gone->is_dead || gone->number == come->number; /* else: handled, and sent on */
     return come->comes && !gone->comes && kin && (gone->is_dead || come->is_dead) &&
@@ -149,7 +149,7 @@ static bool becomes(const struct move *gone, const struct move *come)
            gl_str_eq(gone->to, come->to) && gl_str_eq(gone->body, come->body);
 }
 
-static const struct move *other_end(const struct state *s, const struct move *x)
+static const struct post_move *other_end(const struct posts_state *s, const struct post_move *x)
 {
     for (size_t i = 0; i < s->moves_n; i++) {
         if (x->comes ? becomes(&s->moves[i], x) : becomes(x, &s->moves[i])) {
@@ -159,11 +159,11 @@ static const struct move *other_end(const struct state *s, const struct move *x)
     return NULL;
 }
 
-static void judge(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void judge(struct sim_checks *c, struct posts_state *s, const struct sim_change *ch)
 {
     struct dead_job *d = dead_of(s, ch->job->id);
     for (size_t i = 0; i < s->moves_n; i++) {
-        const struct move *x = &s->moves[i];
+        const struct post_move *x = &s->moves[i];
         d->n += x->is_dead ? (x->comes ? 1 : -1u) : 0;
         if (x->is_dead && !x->comes && other_end(s, x) == NULL) {
             sim_world_fail(c->world,
@@ -187,7 +187,7 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_change
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct posts_state *s = me;
     if (ch->job->flow->bundle == NULL || ch->step != NULL) {
         return;
     }
@@ -209,7 +209,7 @@ static gl_str type_of(struct sim_checks *c, const struct gl_request *rq)
 static void on_answer(struct sim_checks *c, void *me, const struct gl_request *rq,
                       struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct posts_state *s = me;
     gl_str type = type_of(c, rq);
     make(s);
     if (type.n > 0 && post_of(s, j->id, type)->births == 0) {
@@ -221,7 +221,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
 static void on_refused(struct sim_checks *c, void *me, const struct gl_request *rq,
                        struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct posts_state *s = me;
     gl_str type = type_of(c, rq);
     bool is_sure = rq->code == GL_E_STATE || rq->code == GL_E_BUSY || rq->code == GL_E_NOT_FOUND ||
                    rq->code == GL_E_INVALID;
@@ -234,7 +234,7 @@ static void on_refused(struct sim_checks *c, void *me, const struct gl_request *
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct posts_state *s = me;
     void *x;
     for (size_t i = 0; s->is_made && (x = gl_map_next(&s->posts, &i)) != NULL;) {
         gl_mem_free(x);
@@ -249,7 +249,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_posts = {.name = "posts",
-                                          .state_bytes = sizeof(struct state),
+                                          .state_bytes = sizeof(struct posts_state),
                                           .on_record = on_record,
                                           .on_change = on_change,
                                           .on_answer = on_answer,

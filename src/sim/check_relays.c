@@ -7,13 +7,13 @@
 
 enum { MOVES_MAX = 128 };
 
-struct move {
+struct relay_move {
     gl_str from, to, cause, body; /* body: or the hash of one that is not in it */
     uint64_t number;
 };
 
-struct state { /* of this transaction; gone: or kept, in case its step is tried again */
-    struct move gone[MOVES_MAX], come[MOVES_MAX], sent_again[MOVES_MAX];
+struct relays_state { /* of this transaction; gone: or kept, in case its step is tried again */
+    struct relay_move gone[MOVES_MAX], come[MOVES_MAX], sent_again[MOVES_MAX];
     size_t gone_n, come_n, sent_again_n;
     bool is_full;
 };
@@ -28,19 +28,19 @@ static bool is_relay(const struct gl_flow *f, gl_str agent)
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct relays_state *s = me;
     const struct gl_record *r = after->rev != 0 ? after : before;
     bool is_dead = gl_str_is(r->kind, "deadletter"), comes = before->rev == 0;
     struct gl_message m = {0};
     struct gl_body_ref ref;
-    struct move x = {0};
+    struct relay_move x = {0};
     bool has_ref = false;
     gl_str digits;
     if ((!is_dead && !gl_str_is(r->kind, "letter")) ||
         !sim_mail_read(c->disk, r->id, r->value, &c->arena, &m, &has_ref, &ref)) {
         return;
     }
-    struct move *moves = comes ? s->come : is_dead ? s->sent_again : s->gone;
+    struct relay_move *moves = comes ? s->come : is_dead ? s->sent_again : s->gone;
     size_t *n = comes ? &s->come_n : is_dead ? &s->sent_again_n : &s->gone_n;
     (void)gl_str_cut(r->id, '/', &digits);
     if (*n == MOVES_MAX || !gl_str_u64(digits, &x.number)) {
@@ -56,10 +56,10 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-static bool is_sent_again(const struct state *s, const struct move *x)
+static bool is_sent_again(const struct relays_state *s, const struct relay_move *x)
 {
     for (size_t i = 0; i < s->sent_again_n; i++) {
-        const struct move *dead = &s->sent_again[i];
+        const struct relay_move *dead = &s->sent_again[i];
         if (gl_str_eq(dead->from, x->from) && gl_str_eq(dead->cause, x->cause) &&
             gl_str_eq(dead->body, x->body)) {
             return true;
@@ -68,11 +68,11 @@ static bool is_sent_again(const struct state *s, const struct move *x)
     return false;
 }
 
-static bool was_handled(struct sim_checks *c, const struct state *s, const struct sim_fact_job *j,
-                        const struct move *x)
+static bool was_handled(struct sim_checks *c, const struct relays_state *s,
+                        const struct sim_fact_job *j, const struct relay_move *x)
 {
     for (size_t i = 0; i < s->gone_n; i++) {
-        const struct move *gone = &s->gone[i];
+        const struct relay_move *gone = &s->gone[i];
         gl_str id =
             gl_str_fmt(&c->arena, "%.*s-%llu", GL_STR_ARG(j->id), (unsigned long long)gone->number);
         if (gl_str_eq(id, x->cause) && gl_str_eq(gone->to, x->from)) {
@@ -84,12 +84,12 @@ static bool was_handled(struct sim_checks *c, const struct state *s, const struc
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct relays_state *s = me;
     if (ch->job->flow->bundle == NULL || ch->step != NULL) {
         return;
     }
     for (size_t i = 0; i < s->come_n && !s->is_full; i++) {
-        const struct move *x = &s->come[i];
+        const struct relay_move *x = &s->come[i];
         if (!is_sent_again(s, x) && !was_handled(c, s, ch->job, x)) {
             sim_world_fail(c->world,
                            "relays: %.*s of job %.*s sends message %llu for %.*s, which it does "
@@ -103,6 +103,6 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 }
 
 const struct sim_check sim_check_relays = {.name = "relays",
-                                           .state_bytes = sizeof(struct state),
+                                           .state_bytes = sizeof(struct relays_state),
                                            .on_change = on_change,
                                            .on_record = on_record};

@@ -3,7 +3,7 @@
  * runs anew as a whole: what its steps left is in messages and states. */
 #include "sim/sim_known.h"
 
-struct state {
+struct reuse_state {
     struct sim_fact_step *reused[GL_SPREAD_MAX], *begun[GL_SPREAD_MAX], *same[GL_SPREAD_MAX];
     size_t reused_n, begun_n, same_n; /* of the transaction being applied */
 };
@@ -90,7 +90,7 @@ static void check_birth(struct sim_checks *c, const struct sim_change *ch)
     }
 }
 
-static void on_job(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void on_job(struct sim_checks *c, struct reuse_state *s, const struct sim_change *ch)
 {
     if (!ch->job->known && ch->job_now->retry_of.n > 0) {
         check_birth(c, ch);
@@ -109,7 +109,7 @@ static void on_job(struct sim_checks *c, struct state *s, const struct sim_chang
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct reuse_state *s = me;
     if (ch->step == NULL) {
         on_job(c, s, ch);
         return;
@@ -154,6 +154,6 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
 }
 
 const struct sim_check sim_check_reuse = {.name = "reuse",
-                                          .state_bytes = sizeof(struct state),
+                                          .state_bytes = sizeof(struct reuse_state),
                                           .on_change = on_change,
                                           .on_answer = on_answer};

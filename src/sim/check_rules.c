@@ -4,7 +4,7 @@
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
-struct tally {
+struct parents_tally {
     uint32_t all, ended, success, failed, accepted;
 };
 
@@ -19,7 +19,7 @@ static bool accepts(const struct sim_fact_step *parent, const struct gl_step_edg
     return ((edge != NULL ? edge->accepts : usual) & how) != 0 && how != GL_ACCEPT_FAILED;
 }
 
-static void add(struct tally *t, const struct sim_fact_step *parent,
+static void add(struct parents_tally *t, const struct sim_fact_step *parent,
                 const struct gl_step_edge *edge)
 {
     uint8_t status = parent->r.status;
@@ -33,7 +33,7 @@ static void add(struct tally *t, const struct sim_fact_step *parent,
 }
 
 /* What a scatter has made of a step of a ledger stands in its place. */
-static void add_instances(struct tally *t, const struct sim_fact_step *mapped,
+static void add_instances(struct parents_tally *t, const struct sim_fact_step *mapped,
                           const struct gl_step_edge *edge)
 {
     uint32_t n = mapped->r.items_n;
@@ -45,9 +45,9 @@ static void add_instances(struct tally *t, const struct sim_fact_step *mapped,
     }
 }
 
-static struct tally count(const struct sim_fact_job *j, const struct sim_fact_step *st)
+static struct parents_tally count(const struct sim_fact_job *j, const struct sim_fact_step *st)
 {
-    struct tally t = {.all = st->spec->needs_n};
+    struct parents_tally t = {.all = st->spec->needs_n};
     const struct gl_step_edge *edges = st->spec->edges.items;
     for (uint32_t i = 0; i < st->spec->needs_n; i++) {
         const struct sim_fact_step *parent = &j->steps[st->spec->needs[i]];
@@ -61,7 +61,7 @@ static struct tally count(const struct sim_fact_job *j, const struct sim_fact_st
     return t;
 }
 
-static bool holds(const struct gl_step_spec *spec, const struct tally *t)
+static bool holds(const struct gl_step_spec *spec, const struct parents_tally *t)
 {
     switch ((enum gl_rule)spec->rule) {
     case GL_RULE_ALL_SUCCESS:
@@ -84,7 +84,7 @@ static bool holds(const struct gl_step_spec *spec, const struct tally *t)
     return false;
 }
 
-static bool is_open(const struct gl_step_spec *spec, const struct tally *t)
+static bool is_open(const struct gl_step_spec *spec, const struct parents_tally *t)
 {
     if (spec->rule == GL_RULE_QUORUM) {
         return t->success + (t->all - t->ended) >= spec->quorum;
@@ -94,12 +94,12 @@ static bool is_open(const struct gl_step_spec *spec, const struct tally *t)
 
 /* Steps of the transaction being applied that have started or were passed over. Their parents may
  * stand behind them in it, so they are judged when the job itself is written, which comes last. */
-struct state {
+struct rules_state {
     struct sim_fact_step *started[GL_SPREAD_MAX], *passed[GL_SPREAD_MAX];
     size_t started_n, passed_n;
 };
 
-static void note_step(struct state *s, const struct sim_change *ch)
+static void note_step(struct rules_state *s, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
@@ -121,11 +121,11 @@ static void note_step(struct state *s, const struct sim_change *ch)
     }
 }
 
-static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+static void judge(struct sim_checks *c, struct rules_state *s, const struct sim_fact_job *j)
 {
     for (size_t i = 0; i < s->started_n; i++) {
         const struct gl_step_spec *spec = s->started[i]->spec;
-        struct tally t = count(j, s->started[i]);
+        struct parents_tally t = count(j, s->started[i]);
         if (!holds(spec, &t)) {
             sim_world_fail(c->world,
                            "rules: step %.*s of job %.*s runs though its rule %s does not hold",
@@ -134,7 +134,7 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_j
     }
     for (size_t i = 0; i < s->passed_n; i++) {
         const struct gl_step_spec *spec = s->passed[i]->spec;
-        struct tally t = count(j, s->passed[i]);
+        struct parents_tally t = count(j, s->passed[i]);
         if (is_open(spec, &t)) {
             sim_world_fail(
                 c->world,
@@ -190,7 +190,7 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct rules_state *s = me;
     if (ch->step != NULL) {
         note_step(s, ch);
     } else {
@@ -234,5 +234,7 @@ static void at_end(struct sim_checks *c, void *me)
     }
 }
 
-const struct sim_check sim_check_rules = {
-    .name = "rules", .state_bytes = sizeof(struct state), .on_change = on_change, .at_end = at_end};
+const struct sim_check sim_check_rules = {.name = "rules",
+                                          .state_bytes = sizeof(struct rules_state),
+                                          .on_change = on_change,
+                                          .at_end = at_end};

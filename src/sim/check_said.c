@@ -18,7 +18,7 @@ struct heard {     /* "<job> <attempt>" */
     char key[];
 };
 
-struct state {
+struct said_state {
     struct gl_map heard;
     bool is_made;
     gl_ms calm_since; /* 0: not yet */
@@ -37,7 +37,7 @@ static const struct sim_process *process_of(const struct sim_checks *c, gl_str j
     return NULL;
 }
 
-static void check_line(struct sim_checks *c, struct state *s, gl_str job, gl_str attempt,
+static void check_line(struct sim_checks *c, struct said_state *s, gl_str job, gl_str attempt,
                        uint64_t number)
 {
     char key[96];
@@ -63,7 +63,7 @@ static void check_line(struct sim_checks *c, struct state *s, gl_str job, gl_str
     h->next = number + 1;
 }
 
-static void check_event(struct sim_checks *c, struct state *s, const struct sim_fact_job *job,
+static void check_event(struct sim_checks *c, struct said_state *s, const struct sim_fact_job *job,
                         gl_str line)
 {
     struct gl_json j;
@@ -133,7 +133,7 @@ static bool is_progress(const struct sim_checks *c, const struct sim_process *p,
 static void on_end(struct sim_checks *c, void *me, struct sim_fact_job *j, struct sim_fact_step *st,
                    const struct sim_process *p)
 {
-    struct state *s = me;
+    struct said_state *s = me;
     char key[96];
     s->calm_since = c->world->faults ? 0 : s->calm_since == 0 ? c->world->now : s->calm_since;
     if (s->calm_since == 0 || c->disk->shared || j->r.verdict != GL_VERDICT_NONE ||
@@ -153,7 +153,7 @@ static void on_end(struct sim_checks *c, void *me, struct sim_fact_job *j, struc
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct said_state *s = me;
     struct heard *h;
     for (size_t i = 0; s->is_made && (h = gl_map_next(&s->heard, &i)) != NULL;) {
         gl_mem_free(h);
@@ -164,7 +164,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_said = {.name = "said",
-                                         .state_bytes = sizeof(struct state),
+                                         .state_bytes = sizeof(struct said_state),
                                          .on_log = on_log,
                                          .on_end = on_end,
                                          .on_change = on_change,

@@ -20,12 +20,12 @@ struct history {   /* "<job> <agent>" */
     char key[];
 };
 
-struct state {
+struct services_state {
     struct gl_map histories;
     bool is_made;
 };
 
-static struct history *history_of(struct state *s, const struct sim_change *ch)
+static struct history *history_of(struct services_state *s, const struct sim_change *ch)
 {
     char key[96];
     if (!s->is_made) {
@@ -115,7 +115,7 @@ static void judge(struct sim_checks *c, struct history *h, const struct sim_chan
     }
 }
 
-static void check_unit(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void check_unit(struct sim_checks *c, struct services_state *s, const struct sim_change *ch)
 {
     uint32_t number = (uint32_t)(ch->step - ch->job->steps);
     const struct gl_agent_spec *a = gl_flow_agent(ch->job->flow, number);
@@ -166,7 +166,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct services_state *s = me;
     struct history *h;
     for (size_t i = 0; s->is_made && (h = gl_map_next(&s->histories, &i)) != NULL;) {
         gl_mem_free(h);
@@ -176,5 +176,7 @@ static void done(void *me)
     }
 }
 
-const struct sim_check sim_check_services = {
-    .name = "services", .state_bytes = sizeof(struct state), .on_change = on_change, .done = done};
+const struct sim_check sim_check_services = {.name = "services",
+                                             .state_bytes = sizeof(struct services_state),
+                                             .on_change = on_change,
+                                             .done = done};

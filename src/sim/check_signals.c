@@ -16,12 +16,12 @@ struct sent {
     bool is_due; /* used, and its record must go with this transaction */
 };
 
-struct state {
+struct signals_state {
     struct sent *all; /* by number */
     uint64_t n, cap;
 };
 
-static struct sent *find(struct sim_checks *c, struct state *s, gl_str data)
+static struct sent *find(struct sim_checks *c, struct signals_state *s, gl_str data)
 {
     struct gl_json j;
     uint64_t n;
@@ -36,7 +36,7 @@ static struct sent *find(struct sim_checks *c, struct state *s, gl_str data)
 static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
                    struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct signals_state *s = me;
     struct gl_json json;
     uint64_t n = 0;
     if (rq->verb != GL_VERB_SIGNAL ||
@@ -55,7 +55,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
 }
 
 /* One that waits already goes first; the numbers of signals say nothing about who came first. */
-static bool is_any_kept(const struct state *s, const struct sim_fact_job *j, gl_str name)
+static bool is_any_kept(const struct signals_state *s, const struct sim_fact_job *j, gl_str name)
 {
     for (uint64_t i = 0; i < s->n; i++) {
         if (s->all[i].job == j && s->all[i].fate == KEPT && gl_str_eq(s->all[i].name, name)) {
@@ -65,7 +65,7 @@ static bool is_any_kept(const struct state *s, const struct sim_fact_job *j, gl_
     return false;
 }
 
-static void use(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void use(struct sim_checks *c, struct signals_state *s, const struct sim_change *ch)
 {
     struct sent *e = find(c, s, ch->step_now->output);
     const char *wrong = NULL;
@@ -89,7 +89,7 @@ static void use(struct sim_checks *c, struct state *s, const struct sim_change *
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct signals_state *s = me;
     struct gl_json j;
     if (!gl_str_is(before->kind, "signal")) {
         return;
@@ -114,7 +114,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-static void judge(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void judge(struct sim_checks *c, struct signals_state *s, const struct sim_change *ch)
 {
     int64_t received = 0;
     for (uint64_t i = 0; i < s->n; i++) {
@@ -188,11 +188,11 @@ static void on_refused(struct sim_checks *c, void *me, const struct gl_request *
 
 static void done(void *me)
 {
-    gl_mem_free(((struct state *)me)->all);
+    gl_mem_free(((struct signals_state *)me)->all);
 }
 
 const struct sim_check sim_check_signals = {.name = "signals",
-                                            .state_bytes = sizeof(struct state),
+                                            .state_bytes = sizeof(struct signals_state),
                                             .on_change = on_change,
                                             .on_record = on_record,
                                             .on_ask = on_ask,

@@ -4,7 +4,7 @@
 
 enum { LATE_MS = 60000 }; /* a paused job is resumed by then, too */
 
-struct state {
+struct sleeps_state {
     gl_ms calm_since; /* by the node's clock; 0: things still go wrong */
 };
 
@@ -29,7 +29,8 @@ static void check_due(struct sim_checks *c, const struct sim_change *ch, bool is
     }
 }
 
-static void check_end(struct sim_checks *c, const struct state *s, const struct sim_change *ch)
+static void check_end(struct sim_checks *c, const struct sleeps_state *s,
+                      const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
@@ -47,7 +48,7 @@ static void check_end(struct sim_checks *c, const struct state *s, const struct 
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct state *s = me;
+    struct sleeps_state *s = me;
     if (!c->world->faults && s->calm_since == 0) {
         s->calm_since = ch->job_now->updated_at;
     }
@@ -74,4 +75,4 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 }
 
 const struct sim_check sim_check_sleeps = {
-    .name = "sleeps", .state_bytes = sizeof(struct state), .on_change = on_change};
+    .name = "sleeps", .state_bytes = sizeof(struct sleeps_state), .on_change = on_change};

@@ -29,13 +29,13 @@ struct lease { /* of an agent */
     struct gl_buf by;       /* ... with this owner */
 };
 
-struct state {
+struct slots_state {
     struct gl_map leases; /* "job/@agent" -> struct lease */
 };
 
 /* ---- leases ---- */
 
-static struct lease *lease_get(struct sim_checks *c, struct state *s, gl_str job, gl_str unit)
+static struct lease *lease_get(struct sim_checks *c, struct slots_state *s, gl_str job, gl_str unit)
 {
     gl_str key = gl_str_fmt(&c->arena, "%.*s/%.*s", GL_STR_ARG(job), GL_STR_ARG(unit));
     struct lease *l = gl_map_find(&s->leases, key);
@@ -53,7 +53,7 @@ static void set_text(struct gl_buf *b, gl_str text)
     gl_buf_str(b, text);
 }
 
-static void check_event(struct sim_checks *c, struct state *s, gl_str job, gl_str line)
+static void check_event(struct sim_checks *c, struct slots_state *s, gl_str job, gl_str line)
 {
     struct gl_json j;
     if (gl_json_parse(&j, line, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
@@ -98,7 +98,7 @@ static bool goes_on(const struct gl_job_record *r)
 }
 
 /* From one try to the next. */
-static void check_try(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void check_try(struct sim_checks *c, struct slots_state *s, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r, *now = ch->step_now;
     struct lease *l = lease_get(c, s, ch->job->id, ch->step->spec->id);
@@ -125,7 +125,7 @@ static void check_try(struct sim_checks *c, struct state *s, const struct sim_ch
 }
 
 /* All steps of the transaction are known. */
-static void check_leases(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void check_leases(struct sim_checks *c, struct slots_state *s, const struct sim_change *ch)
 {
     const struct sim_fact_job *j = ch->job;
     for (uint32_t i = 0; i < gl_flow_agents_n(j->flow); i++) {
@@ -163,7 +163,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 /* Nobody knows what becomes of its leases. */
 static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct slots_state *s = me;
     struct lease *l;
     (void)c;
     for (size_t i = 0; (l = gl_map_next(&s->leases, &i)) != NULL;) {
@@ -183,7 +183,7 @@ static bool is_spoilt(struct sim_checks *c, const struct lease *l)
 }
 
 /* Beside those who run there are those who wait between two tries. */
-static void crowd(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
+static void crowd(struct sim_checks *c, struct slots_state *s, const struct sim_fact_job *j,
                   const struct sim_process *p, uint32_t used, uint32_t have)
 {
     bool beside = c->world->options.zombies > 0 || c->disk->shared;
@@ -250,7 +250,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct slots_state *s = me;
     struct lease *l;
     for (size_t i = 0; (l = gl_map_next(&s->leases, &i)) != NULL;) {
         gl_buf_done(&l->key);
@@ -262,7 +262,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_slots = {.name = "slots",
-                                          .state_bytes = sizeof(struct state),
+                                          .state_bytes = sizeof(struct slots_state),
                                           .on_change = on_change,
                                           .on_log = on_log,
                                           .on_start = on_start,

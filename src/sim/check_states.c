@@ -9,13 +9,13 @@
 #include "sim/sim_checks.h"
 #include "sim/sim_workers.h"
 
-struct state {
+struct states_state {
     struct gl_map seen; /* "<job> <agent> <message id>" -> the same, allocated */
     bool is_made;
     uint64_t sent[SIM_AGENTS_MAX], posted[SIM_AGENTS_MAX]; /* by agent, in this transaction */
 };
 
-static bool add(struct state *s, const char *key)
+static bool add(struct states_state *s, const char *key)
 {
     gl_str name = gl_str_of(key);
     if (!s->is_made) {
@@ -31,7 +31,7 @@ static bool add(struct state *s, const char *key)
     return true;
 }
 
-static void check_change(struct sim_checks *c, struct state *s, const struct sim_change *ch)
+static void check_change(struct sim_checks *c, struct states_state *s, const struct sim_change *ch)
 {
     const struct sim_fact_step *st = ch->step;
     uint32_t agent = (uint32_t)(st - ch->job->steps);
@@ -57,7 +57,7 @@ static void check_change(struct sim_checks *c, struct state *s, const struct sim
     s->sent[agent] += now.sent - was.sent;
 }
 
-static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+static void judge(struct sim_checks *c, struct states_state *s, const struct sim_fact_job *j)
 {
     for (uint32_t i = 0; i < gl_flow_agents_n(j->flow) && i < SIM_AGENTS_MAX; i++) {
         const struct gl_agent_spec *a = gl_flow_agent(j->flow, i);
@@ -92,7 +92,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct state *s = me;
+    struct states_state *s = me;
     struct gl_json j;
     bool is_new = before->rev == 0 && after->rev != 0;
     bool is_dead = gl_str_is(before->kind, "deadletter");
@@ -115,7 +115,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
 
 static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
 {
-    struct state *s = me;
+    struct states_state *s = me;
     (void)c;
     (void)j;
     memset(s->sent, 0, sizeof(s->sent));
@@ -124,7 +124,7 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
 
 static void done(void *me)
 {
-    struct state *s = me;
+    struct states_state *s = me;
     char *copy;
     for (size_t i = 0; s->is_made && (copy = gl_map_next(&s->seen, &i)) != NULL;) {
         gl_mem_free(copy);
@@ -135,7 +135,7 @@ static void done(void *me)
 }
 
 const struct sim_check sim_check_states = {.name = "states",
-                                           .state_bytes = sizeof(struct state),
+                                           .state_bytes = sizeof(struct states_state),
                                            .on_change = on_change,
                                            .on_record = on_record,
                                            .on_torn = on_torn,

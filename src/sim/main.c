@@ -37,7 +37,7 @@ struct mark { /* hits over all histories */
     uint64_t hits;
 };
 
-struct tally {
+struct seed_tally {
     uint64_t passed, failed;
     struct gl_map marks; /* name -> struct mark */
 };
@@ -148,7 +148,7 @@ static void print_failure(const struct arguments *args, const struct sim_world *
     print_replay(args, w->seed);
 }
 
-static void count_mark(struct tally *t, const char *name, uint64_t hits)
+static void count_mark(struct seed_tally *t, const char *name, uint64_t hits)
 {
     struct mark *m = gl_map_find(&t->marks, gl_str_of(name));
     if (m == NULL) {
@@ -159,7 +159,7 @@ static void count_mark(struct tally *t, const char *name, uint64_t hits)
     m->hits += hits;
 }
 
-static void count_marks(struct tally *t, const struct sim_world *w)
+static void count_marks(struct seed_tally *t, const struct sim_world *w)
 {
     const struct sim_mark *m;
     for (size_t i = 0; (m = gl_map_next(&w->marks, &i)) != NULL;) {
@@ -210,8 +210,8 @@ static void print_end(const union history *h, const struct arguments *args)
     gl_buf_done(&tail);
 }
 
-static bool run_once(const struct arguments *args, uint64_t seed, uint32_t renew, struct tally *t,
-                     uint64_t *ret_hash)
+static bool run_once(const struct arguments *args, uint64_t seed, uint32_t renew,
+                     struct seed_tally *t, uint64_t *ret_hash)
 {
     struct sim_swarm_options options = args->options;
     options.renew = renew;
@@ -240,7 +240,7 @@ static bool run_once(const struct arguments *args, uint64_t seed, uint32_t renew
     return ok;
 }
 
-static bool run_seed(const struct arguments *args, uint64_t seed, struct tally *t)
+static bool run_seed(const struct arguments *args, uint64_t seed, struct seed_tally *t)
 {
     uint64_t first;
     bool ok = run_once(args, seed, 0, t, &first);
@@ -269,7 +269,7 @@ struct worker {
 
 static void work(const struct arguments *args, unsigned number, int to)
 {
-    struct tally t = {0};
+    struct seed_tally t = {0};
     gl_map_init(&t.marks);
     FILE *out = fdopen(to, "w");
     GL_ASSERT(out != NULL);
@@ -318,7 +318,7 @@ static bool worker_start(const struct arguments *args, struct worker *workers, u
     return true;
 }
 
-static void on_line(struct tally *t, struct worker *w, char *line)
+static void on_line(struct seed_tally *t, struct worker *w, char *line)
 {
     char *rest = NULL;
     unsigned long long number = strtoull(line + 2, &rest, 10);
@@ -346,7 +346,7 @@ static void tell_last_lines(const struct arguments *args, uint64_t seed)
     }
     if (pid == 0) {
         struct arguments loud = *args;
-        struct tally t = {0};
+        struct seed_tally t = {0};
         uint64_t hash;
         loud.trace = true;
         (void)dup2(ends[1], STDOUT_FILENO);
@@ -372,7 +372,7 @@ static void tell_last_lines(const struct arguments *args, uint64_t seed)
 }
 
 /* Read what there is; at its end see how the process ended. */
-static void worker_read(const struct arguments *args, struct tally *t, struct worker *w)
+static void worker_read(const struct arguments *args, struct seed_tally *t, struct worker *w)
 {
     char bytes[4096];
     ssize_t n = read(w->from, bytes, sizeof(bytes));
@@ -408,7 +408,7 @@ static void worker_read(const struct arguments *args, struct tally *t, struct wo
     }
 }
 
-static void run_many(const struct arguments *args, struct tally *t)
+static void run_many(const struct arguments *args, struct seed_tally *t)
 {
     struct worker workers[WORKERS_MAX];
     for (unsigned i = 0; i < args->workers_n; i++) {
@@ -540,7 +540,7 @@ static void plant(int number)
 #endif
 }
 
-static void print_marks(struct tally *t)
+static void print_marks(struct seed_tally *t)
 {
     struct mark *m;
     for (size_t i = 0; (m = gl_map_next(&t->marks, &i)) != NULL;) {
@@ -548,7 +548,7 @@ static void print_marks(struct tally *t)
     }
 }
 
-static void tally_done(struct tally *t)
+static void tally_done(struct seed_tally *t)
 {
     struct mark *m;
     for (size_t i = 0; (m = gl_map_next(&t->marks, &i)) != NULL;) {
@@ -644,7 +644,7 @@ int main(int argc, char **argv)
     if (args.replay != NULL) {
         return replay(&args);
     }
-    struct tally t = {0};
+    struct seed_tally t = {0};
     gl_map_init(&t.marks);
     if (args.many) {
         (void)printf("glia-sim: seeds %llu to %llu, build %s, %u workers\n",

@@ -5,7 +5,7 @@
 
 enum { LARGE_BYTES = 3000 }; /* also more than a small body_bytes */
 
-struct draft {
+struct bundle_draft {
     struct gl_arena arena;
     struct gl_flow flow;
     struct gl_bundle_spec bundle;
@@ -37,7 +37,8 @@ static struct gl_restart draw_restart(struct gl_rng *r)
 
 /* ---- agents ---- */
 
-static void draw_unit(struct draft *d, uint32_t i, struct gl_rng *r, const struct sim_options *o)
+static void draw_unit(struct bundle_draft *d, uint32_t i, struct gl_rng *r,
+                      const struct sim_options *o)
 {
     static const gl_str argv[] = {GL_S("sim")};
     struct gl_step_spec *u = &d->steps[i];
@@ -59,7 +60,7 @@ static void draw_unit(struct draft *d, uint32_t i, struct gl_rng *r, const struc
     }
 }
 
-static uint8_t draw_kind(const struct draft *d, struct gl_rng *r)
+static uint8_t draw_kind(const struct bundle_draft *d, struct gl_rng *r)
 {
     static const uint8_t relays[] = {GL_AGENT_ROUTER, GL_AGENT_SENSOR, GL_AGENT_AGGREGATOR};
     if (gl_rng_chance(r, d->relays)) {
@@ -69,7 +70,7 @@ static uint8_t draw_kind(const struct draft *d, struct gl_rng *r)
                                     : (uint8_t)gl_rng_below(r, GL_AGENT_KIND_COUNT);
 }
 
-static void draw_agent(struct draft *d, uint32_t i, struct gl_rng *r)
+static void draw_agent(struct bundle_draft *d, uint32_t i, struct gl_rng *r)
 {
     struct gl_agent_spec *a = &d->agents[i];
     a->id = gl_str_fmt(&d->arena, "a%u", i);
@@ -110,7 +111,7 @@ static void draw_agent(struct draft *d, uint32_t i, struct gl_rng *r)
     }
 }
 
-static void draw_routes(struct draft *d, struct gl_rng *r)
+static void draw_routes(struct bundle_draft *d, struct gl_rng *r)
 {
     static const gl_str types[] = {GL_S("*"), GL_S("*"), GL_S("executor_result"), GL_S("made"),
                                    GL_S("hop")};
@@ -134,7 +135,7 @@ static void draw_routes(struct draft *d, struct gl_rng *r)
     d->bundle.routes = (struct gl_items){.items = d->routes, .n = n};
 }
 
-static void draw_seeds(struct draft *d, struct gl_rng *r)
+static void draw_seeds(struct bundle_draft *d, struct gl_rng *r)
 {
     uint32_t n = 1 + (uint32_t)gl_rng_below(r, GL_COUNT(d->seeds));
     for (uint32_t i = 0; i < n; i++) {
@@ -150,7 +151,7 @@ static void draw_seeds(struct draft *d, struct gl_rng *r)
 
 /* ---- the ledger ---- */
 
-static void draw_needs(struct draft *d, uint32_t i, struct gl_rng *r)
+static void draw_needs(struct bundle_draft *d, uint32_t i, struct gl_rng *r)
 {
     struct gl_step_spec *st = &d->steps[d->agents_n + i];
     gl_str *ids = GL_NEW_ARRAY(&d->arena, gl_str, SIM_LEDGER_MAX);
@@ -176,7 +177,7 @@ static void draw_needs(struct draft *d, uint32_t i, struct gl_rng *r)
     }
 }
 
-static void draw_step(struct draft *d, uint32_t i, struct gl_rng *r)
+static void draw_step(struct bundle_draft *d, uint32_t i, struct gl_rng *r)
 {
     struct gl_step_spec *st = &d->steps[d->agents_n + i];
     gl_str *agents = GL_NEW_ARRAY(&d->arena, gl_str, 2);
@@ -210,7 +211,7 @@ static void draw_step(struct draft *d, uint32_t i, struct gl_rng *r)
 /* ---- where it may change ---- */
 
 /* A step that an executor works for, which works for no earlier one: messages find it. -1: none. */
-static int64_t draw_controller(const struct draft *d, struct gl_rng *r)
+static int64_t draw_controller(const struct bundle_draft *d, struct gl_rng *r)
 {
     uint32_t first = (uint32_t)gl_rng_below(r, d->ledger_n);
     for (uint32_t n = 0; n < d->ledger_n; n++) {
@@ -235,7 +236,7 @@ static int64_t draw_controller(const struct draft *d, struct gl_rng *r)
 }
 
 /* The exit waits for the controller, over an edge that can be named. */
-static void join(struct draft *d, uint32_t from, uint32_t to)
+static void join(struct bundle_draft *d, uint32_t from, uint32_t to)
 {
     struct gl_step_spec *st = &d->steps[d->agents_n + to];
     gl_str *ids = (gl_str *)(uintptr_t)st->needs_ids.items;
@@ -258,7 +259,7 @@ static void join(struct draft *d, uint32_t from, uint32_t to)
 }
 
 /* Its worker is told by an argument: see sim_patches.h. */
-static void draw_dynamic(struct draft *d, struct gl_rng *r)
+static void draw_dynamic(struct bundle_draft *d, struct gl_rng *r)
 {
     static const gl_str template[] = {GL_S("more")};
     int64_t controller = d->ledger_n > 0 && gl_rng_chance(r, 400000) ? draw_controller(d, r) : -1;
@@ -304,7 +305,7 @@ static void draw_dynamic(struct draft *d, struct gl_rng *r)
 
 void sim_bundles_make(const struct sim_world *w, struct gl_rng *r, struct gl_buf *out)
 {
-    struct draft *d = &(struct draft){.relays = w->bundles.relays};
+    struct bundle_draft *d = &(struct bundle_draft){.relays = w->bundles.relays};
     const struct sim_options *o = &w->options;
     d->agents_n = 1 + (uint32_t)gl_rng_below(r, SIM_AGENTS_MAX);
     d->ledger_n = (uint32_t)gl_rng_below(r, SIM_LEDGER_MAX + 1);

@@ -4,7 +4,7 @@
 
 enum { NEEDS_MAX = 40 };
 
-struct draft { /* a flow being made */
+struct flow_draft { /* a flow being made */
     struct gl_arena arena;
     struct gl_flow flow;
     struct gl_step_spec *steps;
@@ -14,7 +14,7 @@ struct draft { /* a flow being made */
 /* ---- shapes ---- */
 
 /* `from` must end before `to` starts. */
-static void need(struct draft *d, uint32_t to, uint32_t from)
+static void need(struct flow_draft *d, uint32_t to, uint32_t from)
 {
     GL_ASSERT(from < to); /* in the order written: no circle is possible */
     struct gl_step_spec *st = &d->steps[to];
@@ -28,14 +28,14 @@ static void need(struct draft *d, uint32_t to, uint32_t from)
     }
 }
 
-static void shape_chain(struct draft *d)
+static void shape_chain(struct flow_draft *d)
 {
     for (uint32_t i = 1; i < d->n; i++) {
         need(d, i, i - 1);
     }
 }
 
-static void shape_fan(struct draft *d)
+static void shape_fan(struct flow_draft *d)
 {
     for (uint32_t i = 1; i < d->n; i++) {
         if (i + 1 < d->n || d->n < 3) {
@@ -47,7 +47,7 @@ static void shape_fan(struct draft *d)
     }
 }
 
-static void shape_diamonds(struct draft *d)
+static void shape_diamonds(struct flow_draft *d)
 {
     for (uint32_t i = 1; i < d->n; i++) {
         uint32_t top = (i - 1) / 3 * 3;
@@ -60,7 +60,7 @@ static void shape_diamonds(struct draft *d)
     }
 }
 
-static void shape_tangle(struct draft *d, struct gl_rng *r)
+static void shape_tangle(struct flow_draft *d, struct gl_rng *r)
 {
     for (uint32_t i = 1; i < d->n; i++) {
         uint64_t parents = gl_rng_below(r, i < 4 ? i + 1 : 4);
@@ -72,7 +72,7 @@ static void shape_tangle(struct draft *d, struct gl_rng *r)
 
 /* ---- from a draft to text ---- */
 
-static void derive(struct draft *d)
+static void derive(struct flow_draft *d)
 {
     struct gl_flow *f = &d->flow;
     f->roots = GL_NEW_ARRAY(&d->arena, uint32_t, d->n + 1);
@@ -109,9 +109,9 @@ static void give_command(struct gl_step_spec *st)
     }
 }
 
-static void draft_init(struct draft *d, uint32_t n)
+static void draft_init(struct flow_draft *d, uint32_t n)
 {
-    *d = (struct draft){.n = n};
+    *d = (struct flow_draft){.n = n};
     d->flow.name = GL_S("simulated");
     d->steps = GL_NEW_ARRAY(&d->arena, struct gl_step_spec, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -127,7 +127,7 @@ static void draft_init(struct draft *d, uint32_t n)
     }
 }
 
-static void draft_finish(struct draft *d, struct gl_buf *out)
+static void draft_finish(struct flow_draft *d, struct gl_buf *out)
 {
     for (uint32_t i = 0; i < d->n; i++) {
         give_command(&d->steps[i]);
@@ -207,7 +207,7 @@ void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct 
                     struct gl_buf *out, struct sim_given *given)
 {
     uint32_t most = o->steps_max == 0 ? 1 : o->steps_max;
-    struct draft d;
+    struct flow_draft d;
     draft_init(&d, 1 + (uint32_t)gl_rng_below(r, 1 + (most >> gl_rng_below(r, 4))));
     switch (gl_rng_below(r, 5)) {
     case 0:
@@ -247,7 +247,7 @@ static gl_str numbers(struct gl_arena *a, uint32_t n)
 
 void sim_flows_wide(uint32_t n, bool as_items, struct gl_buf *out)
 {
-    struct draft d;
+    struct flow_draft d;
     draft_init(&d, as_items ? 2 : n);
     for (uint32_t i = 0; i < d.n; i++) {
         d.steps[i].driver = GL_S("noop");
@@ -264,7 +264,7 @@ void sim_flows_wide(uint32_t n, bool as_items, struct gl_buf *out)
 
 /* ---- by hand ---- */
 
-static void plain_needs(struct draft *d, uint32_t number, gl_str needs)
+static void plain_needs(struct flow_draft *d, uint32_t number, gl_str needs)
 {
     while (needs.n > 0) {
         gl_str rest;
@@ -284,7 +284,7 @@ void sim_flows_plain(const char *text, uint32_t attempts, struct gl_buf *out)
     for (const char *p = text; *p != 0; p++) {
         n += *p == ' ' ? 1 : 0;
     }
-    struct draft d;
+    struct flow_draft d;
     draft_init(&d, n);
     gl_str rest = gl_str_of(text);
     for (uint32_t i = 0; i < n; i++) {

@@ -10,7 +10,7 @@ struct steps {
     char names[STEPS_MAX][NAME_BYTES];
 };
 
-struct wish {
+struct patch_wish {
     gl_str controller, exit; /* exit "": a fan-out */
     struct steps more;
     bool cuts;          /* the edge from the controller to the exit */
@@ -51,7 +51,7 @@ static void write_edge(struct gl_jw *w, const char *op, gl_str from, gl_str to)
     gl_jw_end(w);
 }
 
-static void write_steps(struct gl_jw *w, const struct wish *x)
+static void write_steps(struct gl_jw *w, const struct patch_wish *x)
 {
     for (uint32_t i = 0; i < x->more.n; i++) {
         gl_jw_object(w);
@@ -71,7 +71,7 @@ static void write_steps(struct gl_jw *w, const struct wish *x)
 }
 
 /* All that lead to these steps, and from the last to the exit. */
-static void write_edges(struct gl_jw *w, const char *op, const struct wish *x,
+static void write_edges(struct gl_jw *w, const char *op, const struct patch_wish *x,
                         const struct steps *steps, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -105,7 +105,7 @@ static bool read_steps(gl_str text, struct steps *ret)
 
 /* It has thought better of what it wanted the last time: of all of it, or of one that stands beside
  * others; perhaps it wants nothing instead. */
-static void draw_fewer(struct gl_rng *r, gl_str before, struct wish *x)
+static void draw_fewer(struct gl_rng *r, gl_str before, struct patch_wish *x)
 {
     if (!read_steps(before, &x->fewer) || !gl_rng_chance(r, 400000)) {
         return;
@@ -126,7 +126,7 @@ bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const st
 {
     struct gl_arena a = {0};
     struct gl_message_ledger ledger = {0};
-    struct wish x = {0};
+    struct patch_wish x = {0};
     char id[NAME_BYTES / 2];
     gl_message_ledger_of(m->headers, &a, &ledger);
     x.controller = gl_str_cut(find_argument(given), ':', &x.exit);

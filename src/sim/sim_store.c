@@ -14,10 +14,10 @@ enum fate {
     FATE_UNKNOWN_NO,
 };
 
-struct op;
-typedef void op_run(struct sim_store *s, struct op *op);
+struct store_op;
+typedef void op_run(struct sim_store *s, struct store_op *op);
 
-struct op { /* a request under way */
+struct store_op { /* a request under way */
     struct gl_link link;
     struct sim_store *store;
     struct gl_store_req *req;
@@ -43,7 +43,7 @@ struct op { /* a request under way */
     int64_t number;
 };
 
-static void run(struct op *op)
+static void run(struct store_op *op)
 {
     struct sim_store *s = op->store;
     s->disk->now = s->world->now;
@@ -54,7 +54,7 @@ static void run(struct op *op)
     }
 }
 
-static void deliver(struct op *op)
+static void deliver(struct store_op *op)
 {
     struct sim_store *s = op->store;
     struct gl_store_req *req = op->req;
@@ -76,7 +76,7 @@ static void deliver(struct op *op)
 
 static void on_delivery(struct sim_call *call)
 {
-    struct op *op = GL_CONTAINER(call, struct op, delivery);
+    struct store_op *op = GL_CONTAINER(call, struct store_op, delivery);
     if (!op->arrived) { /* a read that sees the disk at the last moment */
         run(op);
     }
@@ -95,7 +95,7 @@ static gl_ms draw_delay(struct sim_store *s)
 
 static void on_arrival(struct sim_call *call)
 {
-    struct op *op = GL_CONTAINER(call, struct op, arrival);
+    struct store_op *op = GL_CONTAINER(call, struct store_op, arrival);
     struct sim_store *s = op->store;
     run(op);
     gl_ms due = s->world->now + draw_delay(s);
@@ -106,27 +106,27 @@ static void on_arrival(struct sim_call *call)
     sim_world_at(s->world, &op->delivery, due);
 }
 
-static struct op *op_new(struct sim_store *s)
+static struct store_op *op_new(struct sim_store *s)
 {
     struct gl_link *spare = gl_list_first(&s->spares);
-    struct op *op = NULL;
+    struct store_op *op = NULL;
     struct gl_arena results = {0};
     if (spare != NULL) {
-        op = GL_CONTAINER(spare, struct op, link);
+        op = GL_CONTAINER(spare, struct store_op, link);
         gl_list_remove(spare);
         gl_arena_reset(&op->results);
         results = op->results;
     } else {
         op = gl_mem_alloc(sizeof(*op));
     }
-    *op = (struct op){.store = s, .results = results};
+    *op = (struct store_op){.store = s, .results = results};
     gl_list_init(&op->link);
     sim_call_init(&op->arrival, on_arrival, NULL);
     sim_call_init(&op->delivery, on_delivery, s->gate);
     return op;
 }
 
-static void op_free(struct sim_store *s, struct op *op)
+static void op_free(struct sim_store *s, struct store_op *op)
 {
     sim_world_cancel(s->world, &op->arrival);
     sim_world_cancel(s->world, &op->delivery);
@@ -136,7 +136,7 @@ static void op_free(struct sim_store *s, struct op *op)
 }
 
 /* A new request, or NULL if the node is dead already and nobody hears it. */
-static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_run *what)
+static struct store_op *op_begin(struct gl_store *port, struct gl_store_req *req, op_run *what)
 {
     struct sim_store *s = GL_CONTAINER(port, struct sim_store, port);
     GL_ASSERT(req->done != NULL);
@@ -144,7 +144,7 @@ static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_r
     if (s->fuse != NULL && sim_fuse_call(s->fuse)) {
         return NULL;
     }
-    struct op *op = op_new(s);
+    struct store_op *op = op_new(s);
     op->req = req;
     op->run = what;
     req->maker[0] = op;
@@ -152,7 +152,7 @@ static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_r
     return op;
 }
 
-static void submit_write(struct op *op)
+static void submit_write(struct store_op *op)
 {
     struct sim_store *s = op->store;
     gl_ms due = s->world->now + draw_delay(s);
@@ -164,7 +164,7 @@ static void submit_write(struct op *op)
 }
 
 /* Messages that are read for an agent, slowly: the job may have moved on when they come. */
-static gl_ms draw_read_delay(struct sim_store *s, const struct op *op)
+static gl_ms draw_read_delay(struct sim_store *s, const struct store_op *op)
 {
     struct sim_world *w = s->world;
     if (op->is_mail && w->faults && gl_rng_chance(&s->rng, w->bundles.mail_slow)) {
@@ -174,7 +174,7 @@ static gl_ms draw_read_delay(struct sim_store *s, const struct op *op)
 }
 
 /* A read looks at the disk at the moment of the call, of its end, or somewhere between. */
-static void submit_read(struct op *op)
+static void submit_read(struct store_op *op)
 {
     struct sim_store *s = op->store;
     struct sim_world *w = s->world;
@@ -196,7 +196,7 @@ static void submit_read(struct op *op)
 
 /* Is this one refused before it does anything? Nothing is answered over a new connection before its
  * node has heard of that. */
-static bool is_away(struct sim_store *s, struct op *op)
+static bool is_away(struct sim_store *s, struct store_op *op)
 {
     gl_ms now = s->world->now;
     bool is_cut = sim_call_waits(&s->mend) || s->untold_n > 0;
@@ -233,7 +233,7 @@ static bool is_too_large(const struct sim_disk *d, const struct gl_tx *tx)
     return d->is_full && bytes > d->left_bytes;
 }
 
-static void run_commit(struct sim_store *s, struct op *op)
+static void run_commit(struct sim_store *s, struct store_op *op)
 {
     if (is_away(s, op)) {
         return;
@@ -267,7 +267,7 @@ static void run_commit(struct sim_store *s, struct op *op)
 
 static void do_commit(struct gl_store *port, struct gl_store_req *req, const struct gl_tx *tx)
 {
-    struct op *op = op_begin(port, req, run_commit);
+    struct store_op *op = op_begin(port, req, run_commit);
     if (op == NULL) {
         return;
     }
@@ -278,7 +278,7 @@ static void do_commit(struct gl_store *port, struct gl_store_req *req, const str
     submit_write(op);
 }
 
-static void run_resolve(struct sim_store *s, struct op *op)
+static void run_resolve(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         bool yes = sim_disk_resolve(s->disk, op->a, op->b, (uint64_t)op->number);
@@ -291,7 +291,7 @@ static void run_resolve(struct sim_store *s, struct op *op)
 static void do_resolve(struct gl_store *port, struct gl_store_req *req, gl_str context,
                        gl_str session, uint64_t tx_id)
 {
-    struct op *op = op_begin(port, req, run_resolve);
+    struct store_op *op = op_begin(port, req, run_resolve);
     if (op == NULL) {
         return;
     }
@@ -307,7 +307,7 @@ static void do_resolve(struct gl_store *port, struct gl_store_req *req, gl_str c
 
 /* ---- sessions ---- */
 
-static void run_session_open(struct sim_store *s, struct op *op)
+static void run_session_open(struct sim_store *s, struct store_op *op)
 {
     if (is_away(s, op)) {
         return;
@@ -321,7 +321,7 @@ static void run_session_open(struct sim_store *s, struct op *op)
 static void do_session_open(struct gl_store *port, struct gl_store_req *req,
                             const struct gl_session_options *wish)
 {
-    struct op *op = op_begin(port, req, run_session_open);
+    struct store_op *op = op_begin(port, req, run_session_open);
     if (op == NULL) {
         return;
     }
@@ -334,7 +334,7 @@ static void do_session_open(struct gl_store *port, struct gl_store_req *req,
     submit_write(op);
 }
 
-static void run_session_renew(struct sim_store *s, struct op *op)
+static void run_session_renew(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->status = sim_disk_session_renew(s->disk, op->a, op->number, op->b);
@@ -344,7 +344,7 @@ static void run_session_renew(struct sim_store *s, struct op *op)
 static void do_session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
                              gl_ms ttl_ms, gl_str about)
 {
-    struct op *op = op_begin(port, req, run_session_renew);
+    struct store_op *op = op_begin(port, req, run_session_renew);
     if (op == NULL) {
         return;
     }
@@ -355,7 +355,7 @@ static void do_session_renew(struct gl_store *port, struct gl_store_req *req, gl
     submit_read(op);
 }
 
-static void run_session_end(struct sim_store *s, struct op *op)
+static void run_session_end(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->status = sim_disk_session_end(s->disk, op->a);
@@ -364,7 +364,7 @@ static void run_session_end(struct sim_store *s, struct op *op)
 
 static void do_session_end(struct gl_store *port, struct gl_store_req *req, gl_str session)
 {
-    struct op *op = op_begin(port, req, run_session_end);
+    struct store_op *op = op_begin(port, req, run_session_end);
     if (op == NULL) {
         return;
     }
@@ -372,7 +372,7 @@ static void do_session_end(struct gl_store *port, struct gl_store_req *req, gl_s
     submit_write(op);
 }
 
-static void run_session_dead(struct sim_store *s, struct op *op)
+static void run_session_dead(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->status = sim_disk_session_dead(s->disk, op->a, op->number != 0, &op->req->session_dead);
@@ -382,7 +382,7 @@ static void run_session_dead(struct sim_store *s, struct op *op)
 static void do_session_dead(struct gl_store *port, struct gl_store_req *req, gl_str session,
                             bool declare)
 {
-    struct op *op = op_begin(port, req, run_session_dead);
+    struct store_op *op = op_begin(port, req, run_session_dead);
     if (op == NULL) {
         return;
     }
@@ -391,7 +391,7 @@ static void do_session_dead(struct gl_store *port, struct gl_store_req *req, gl_
     submit_read(op);
 }
 
-static void run_session_list(struct sim_store *s, struct op *op)
+static void run_session_list(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->sessions = sim_disk_session_list(s->disk, &op->results, &op->req->sessions_n);
@@ -400,7 +400,7 @@ static void run_session_list(struct sim_store *s, struct op *op)
 
 static void do_session_list(struct gl_store *port, struct gl_store_req *req)
 {
-    struct op *op = op_begin(port, req, run_session_list);
+    struct store_op *op = op_begin(port, req, run_session_list);
     if (op != NULL) {
         submit_read(op);
     }
@@ -408,7 +408,7 @@ static void do_session_list(struct gl_store *port, struct gl_store_req *req)
 
 /* ---- reads ---- */
 
-static void run_get(struct sim_store *s, struct op *op)
+static void run_get(struct sim_store *s, struct store_op *op)
 {
     if (is_away(s, op)) {
         return;
@@ -424,7 +424,7 @@ static void run_get(struct sim_store *s, struct op *op)
 static void do_get(struct gl_store *port, struct gl_store_req *req, gl_str context,
                    const struct gl_key *keys, size_t keys_n)
 {
-    struct op *op = op_begin(port, req, run_get);
+    struct store_op *op = op_begin(port, req, run_get);
     if (op == NULL) {
         return;
     }
@@ -436,7 +436,7 @@ static void do_get(struct gl_store *port, struct gl_store_req *req, gl_str conte
     submit_read(op);
 }
 
-static void run_range(struct sim_store *s, struct op *op)
+static void run_range(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->entries =
@@ -447,7 +447,7 @@ static void run_range(struct sim_store *s, struct op *op)
 static void do_range(struct gl_store *port, struct gl_store_req *req, gl_str context,
                      const struct gl_range *range)
 {
-    struct op *op = op_begin(port, req, run_range);
+    struct store_op *op = op_begin(port, req, run_range);
     if (op == NULL) {
         return;
     }
@@ -456,7 +456,7 @@ static void do_range(struct gl_store *port, struct gl_store_req *req, gl_str con
     submit_read(op);
 }
 
-static void run_list(struct sim_store *s, struct op *op)
+static void run_list(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->records =
@@ -467,7 +467,7 @@ static void run_list(struct sim_store *s, struct op *op)
 static void do_list(struct gl_store *port, struct gl_store_req *req, gl_str context,
                     const struct gl_listing *listing)
 {
-    struct op *op = op_begin(port, req, run_list);
+    struct store_op *op = op_begin(port, req, run_list);
     if (op == NULL) {
         return;
     }
@@ -476,7 +476,7 @@ static void do_list(struct gl_store *port, struct gl_store_req *req, gl_str cont
     submit_read(op);
 }
 
-static void run_log_read(struct sim_store *s, struct op *op)
+static void run_log_read(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->log = sim_disk_log(s->disk, op->a, op->b, op->c, op->number, op->n, &op->results,
@@ -487,7 +487,7 @@ static void run_log_read(struct sim_store *s, struct op *op)
 static void do_log_read(struct gl_store *port, struct gl_store_req *req, gl_str context,
                         gl_str kind, gl_str id, int64_t from, size_t limit)
 {
-    struct op *op = op_begin(port, req, run_log_read);
+    struct store_op *op = op_begin(port, req, run_log_read);
     if (op == NULL) {
         return;
     }
@@ -499,7 +499,7 @@ static void do_log_read(struct gl_store *port, struct gl_store_req *req, gl_str 
     submit_read(op);
 }
 
-static void run_time(struct sim_store *s, struct op *op)
+static void run_time(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->time = sim_disk_time(s->disk);
@@ -508,13 +508,13 @@ static void run_time(struct sim_store *s, struct op *op)
 
 static void do_time(struct gl_store *port, struct gl_store_req *req)
 {
-    struct op *op = op_begin(port, req, run_time);
+    struct store_op *op = op_begin(port, req, run_time);
     if (op != NULL) {
         submit_read(op);
     }
 }
 
-static void run_export(struct sim_store *s, struct op *op)
+static void run_export(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->writes = sim_disk_export(s->disk, op->a, op->b, op->n, &op->results,
@@ -529,7 +529,7 @@ static void run_export(struct sim_store *s, struct op *op)
 static void do_export(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str after,
                       size_t limit)
 {
-    struct op *op = op_begin(port, req, run_export);
+    struct store_op *op = op_begin(port, req, run_export);
     if (op == NULL) {
         return;
     }
@@ -539,7 +539,7 @@ static void do_export(struct gl_store *port, struct gl_store_req *req, gl_str co
     submit_read(op);
 }
 
-static void run_measure(struct sim_store *s, struct op *op)
+static void run_measure(struct sim_store *s, struct store_op *op)
 {
     if (!is_away(s, op)) {
         op->req->bytes = sim_disk_measure(s->disk, op->a);
@@ -548,7 +548,7 @@ static void run_measure(struct sim_store *s, struct op *op)
 
 static void do_measure(struct gl_store *port, struct gl_store_req *req, gl_str context)
 {
-    struct op *op = op_begin(port, req, run_measure);
+    struct store_op *op = op_begin(port, req, run_measure);
     if (op == NULL) {
         return;
     }
@@ -562,7 +562,7 @@ static void free_all(struct sim_store *s)
 {
     struct gl_link *l;
     while ((l = gl_list_first(&s->ops)) != NULL || (l = gl_list_first(&s->spares)) != NULL) {
-        op_free(s, GL_CONTAINER(l, struct op, link));
+        op_free(s, GL_CONTAINER(l, struct store_op, link));
     }
 }
 
@@ -637,12 +637,12 @@ static void some_arrive(struct sim_store *s)
 {
     uint64_t waiting = 0;
     for (struct gl_link *l = s->ops.next; l != &s->ops; l = l->next) {
-        const struct op *op = GL_CONTAINER(l, struct op, link);
+        const struct store_op *op = GL_CONTAINER(l, struct store_op, link);
         waiting += op->is_commit && !op->arrived ? 1 : 0;
     }
     uint64_t survivors = waiting == 0 ? 0 : gl_rng_below(&s->rng, waiting + 1);
     for (struct gl_link *l = s->ops.next; l != &s->ops && survivors > 0; l = l->next) {
-        struct op *op = GL_CONTAINER(l, struct op, link);
+        struct store_op *op = GL_CONTAINER(l, struct store_op, link);
         if (op->is_commit && !op->arrived) {
             run(op);
             survivors--;
@@ -654,7 +654,7 @@ void sim_store_cut(struct sim_store *s, gl_ms until)
 {
     some_arrive(s);
     for (struct gl_link *l = s->ops.next; l != &s->ops; l = l->next) {
-        struct op *op = GL_CONTAINER(l, struct op, link);
+        struct store_op *op = GL_CONTAINER(l, struct store_op, link);
         sim_world_cancel(s->world, &op->arrival);
         sim_world_cancel(s->world, &op->delivery);
         op->arrived = true;

@@ -5,7 +5,7 @@
 
 const gl_str sim_wishes_signals[SIM_SIGNALS] = {GL_S("go"), GL_S("halt"), GL_S("nobody")};
 
-struct wish { /* a step being drawn */
+struct step_wish { /* a step being drawn */
     struct gl_rng *r;
     const struct sim_options *o;
     struct gl_arena *a;
@@ -98,7 +98,7 @@ void sim_given_done(struct sim_given *given)
 
 /* ---- conditions ---- */
 
-static gl_str over_inputs(struct wish *w)
+static gl_str over_inputs(struct step_wish *w)
 {
     static const char *const all[] = {
         "${inputs.k} > 2",
@@ -114,7 +114,7 @@ static gl_str over_inputs(struct wish *w)
     return gl_str_of(all[gl_rng_below(w->r, GL_COUNT(all))]);
 }
 
-static gl_str over_step(struct wish *w)
+static gl_str over_step(struct step_wish *w)
 {
     gl_str id = w->steps[w->above].id;
     switch (gl_rng_below(w->r, 9)) {
@@ -139,7 +139,7 @@ static gl_str over_step(struct wish *w)
     }
 }
 
-static gl_str plain_condition(struct wish *w)
+static gl_str plain_condition(struct step_wish *w)
 {
     static const char *const all[] = {"true",
                                       "false",
@@ -151,7 +151,7 @@ static gl_str plain_condition(struct wish *w)
     return gl_str_of(all[gl_rng_below(w->r, GL_COUNT(all))]);
 }
 
-static gl_str condition(struct wish *w)
+static gl_str condition(struct step_wish *w)
 {
     if (w->above >= 0 && gl_rng_chance(w->r, 600000)) {
         return over_step(w);
@@ -159,7 +159,7 @@ static gl_str condition(struct wish *w)
     return w->has_inputs ? over_inputs(w) : plain_condition(w);
 }
 
-static void draw_when(struct wish *w)
+static void draw_when(struct step_wish *w)
 {
     gl_str first = condition(w);
     if (gl_rng_chance(w->r, 300000)) {
@@ -173,7 +173,7 @@ static void draw_when(struct wish *w)
 
 /* ---- items ---- */
 
-static gl_str literal_list(struct wish *w)
+static gl_str literal_list(struct step_wish *w)
 {
     static const struct {
         const char *before, *behind;
@@ -192,7 +192,7 @@ static gl_str literal_list(struct wish *w)
     return list;
 }
 
-static gl_str list_above(struct wish *w)
+static gl_str list_above(struct step_wish *w)
 {
     const struct gl_step_spec *above = &w->steps[w->above];
     /* Of a step that goes through items itself the output is a list; of others it is none. */
@@ -200,7 +200,7 @@ static gl_str list_above(struct wish *w)
     return gl_str_fmt(w->a, "${steps.%.*s.output%s}", GL_STR_ARG(above->id), whole ? "" : ".list");
 }
 
-static void draw_foreach(struct wish *w)
+static void draw_foreach(struct step_wish *w)
 {
     if (w->above >= 0 && gl_rng_chance(w->r, 400000)) {
         w->st->foreach = list_above(w);
@@ -216,7 +216,7 @@ static void draw_foreach(struct wish *w)
 
 /* ---- waiting ---- */
 
-static void draw_sleep(struct wish *w)
+static void draw_sleep(struct step_wish *w)
 {
     static const char *const spans[] = {"0s", "30ms", "1s", "7s", "90s", "4m", "8m"};
     char when[GL_TIMES_BYTES];
@@ -237,14 +237,14 @@ static void draw_sleep(struct wish *w)
     }
 }
 
-static void draw_signal(struct wish *w)
+static void draw_signal(struct step_wish *w)
 {
     w->st->driver = GL_S("signal");
     w->st->signal = sim_wishes_signals[gl_rng_below(w->r, SIM_SIGNALS - 1)];
     w->st->timeout_ms = gl_rng_chance(w->r, 500000) ? gl_rng_range(w->r, 100, 200000) : 0;
 }
 
-static void draw_approval(struct wish *w)
+static void draw_approval(struct step_wish *w)
 {
     static const gl_str decisions[] = {GL_S("approve"), GL_S("reject"), GL_S("later")};
     w->st->driver = GL_S("approval");
@@ -260,7 +260,7 @@ static void draw_approval(struct wish *w)
 }
 
 /* A step that waits has no process, and nothing that concerns one. */
-static bool draw_waiting(struct wish *w)
+static bool draw_waiting(struct step_wish *w)
 {
     struct gl_step_spec *st = w->st;
     if (gl_rng_chance(w->r, w->o->steps_sleep)) {
@@ -282,7 +282,7 @@ static bool draw_waiting(struct wish *w)
 
 /* ---- references ---- */
 
-static gl_str reference(struct wish *w)
+static gl_str reference(struct step_wish *w)
 {
     if (w->st->foreach.n > 0 && gl_rng_chance(w->r, 500000)) {
         return gl_rng_chance(w->r, 500000) ? GL_S("${job.item}") : GL_S("${job.index}");
@@ -295,7 +295,7 @@ static gl_str reference(struct wish *w)
     return w->has_inputs ? GL_S("${inputs.text}") : GL_S("${job.run_id}");
 }
 
-static void draw_refs(struct wish *w)
+static void draw_refs(struct step_wish *w)
 {
     gl_str *argv = GL_NEW_ARRAY(w->a, gl_str, 3);
     gl_str *env = GL_NEW_ARRAY(w->a, gl_str, 1);
@@ -328,13 +328,13 @@ static int64_t ancestor(struct gl_rng *r, const struct gl_step_spec *steps, uint
 void sim_wishes_step(struct gl_rng *r, const struct sim_options *o, struct gl_arena *a,
                      const struct gl_flow *flow, struct gl_step_spec *steps, uint32_t i)
 {
-    struct wish w = {.r = r,
-                     .o = o,
-                     .a = a,
-                     .steps = steps,
-                     .st = &steps[i],
-                     .has_inputs = flow->inputs.n > 0,
-                     .above = ancestor(r, steps, i)};
+    struct step_wish w = {.r = r,
+                          .o = o,
+                          .a = a,
+                          .steps = steps,
+                          .st = &steps[i],
+                          .has_inputs = flow->inputs.n > 0,
+                          .above = ancestor(r, steps, i)};
     if (gl_rng_chance(r, o->steps_when)) {
         draw_when(&w);
     }

@@ -46,7 +46,7 @@ static bool is_shared(struct gl_cli *cli, struct gl_overview *o)
 
 /* ---- the table ---- */
 
-struct status {
+struct status_command {
     struct gl_cli *cli;
     struct gl_overview o;
 };
@@ -54,7 +54,7 @@ struct status {
 /* "n1, serve, process 123 since ..." */
 static gl_str node_cell(const struct gl_row *row)
 {
-    struct status *s = row->owner;
+    struct status_command *s = row->owner;
     char when[GL_TIMES_BYTES];
     struct gl_lock_holder holder;
     bool is_here = !is_remote(s->cli) && gl_lock_find(s->cli->data, &holder);
@@ -81,7 +81,7 @@ static gl_str reason_cell(const struct gl_row *row)
 
 static gl_str pools_cell(const struct gl_row *row)
 {
-    struct status *s = row->owner;
+    struct status_command *s = row->owner;
 
     return s->o.has_node ? gl_overview_pools(&s->o.node) : (gl_str){0};
 }
@@ -100,7 +100,7 @@ static gl_str steps_cell(const struct gl_row *row)
 /* The URL of a shared store, the size of a file of our own. */
 static gl_str store_cell(const struct gl_row *row)
 {
-    struct status *s = row->owner;
+    struct status_command *s = row->owner;
     int64_t bytes = gl_api_reply_number(row->p, row->node, "store_bytes");
 
     return is_shared(s->cli, &s->o) ? store_of(s->cli, &s->o)
@@ -111,7 +111,7 @@ static gl_str store_cell(const struct gl_row *row)
 
 static gl_str jobs_cell(const struct gl_row *row)
 {
-    struct status *s = row->owner;
+    struct status_command *s = row->owner;
 
     return s->o.has_jobs ? gl_overview_counts(&s->o, &row->p->arena) : GL_S("cannot be read");
 }
@@ -119,7 +119,7 @@ static gl_str jobs_cell(const struct gl_row *row)
 /* "1 step", "2 steps, 1 request" */
 static gl_str human_cell(const struct gl_row *row)
 {
-    const struct gl_overview *o = &((struct status *)row->owner)->o;
+    const struct gl_overview *o = &((struct status_command *)row->owner)->o;
     unsigned long long steps = o->human_n - o->requests_n, requests = o->requests_n;
     gl_str text = gl_str_fmt(&row->p->arena, "%llu step%s", steps, steps == 1 ? "" : "s");
 
@@ -174,7 +174,7 @@ static void write_status(struct gl_jw *w, struct gl_cli *cli, struct gl_overview
 }
 
 /* `err`, `why`: the jobs cannot be read. */
-static int show(struct status *s, int err, const char *why)
+static int show(struct status_command *s, int err, const char *why)
 {
     struct gl_rows l = {.cli = s->cli, GL_COLUMNS(columns), .heading = "STATE", .owner = s};
     struct gl_jw *w = gl_rows_begin(&l);
@@ -194,7 +194,7 @@ static int show(struct status *s, int err, const char *why)
 
 int gl_cmd_status(struct gl_cli *cli)
 {
-    struct status s = {.cli = cli};
+    struct status_command s = {.cli = cli};
     struct gl_connection connection;
     struct gl_why why = {0};
     int code, err;

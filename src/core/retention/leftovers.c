@@ -22,14 +22,15 @@ enum {
     STEPS_READ = 16, /* at a time: a step's record contains its output */
 };
 
-struct rate {
+struct rate_record {
     int64_t next_at;
 };
 
-static const struct gl_field rate_fields[] = {GL_FIELD(rate, next_at, I64, GL_FF_REQUIRED, "")};
+static const struct gl_field rate_fields[] = {
+    GL_FIELD(rate_record, next_at, I64, GL_FF_REQUIRED, "")};
 
 static const struct gl_schema rate_schema = {
-    .name = "rate", .bytes = sizeof(struct rate), .fields = rate_fields, .fields_n = 1};
+    .name = "rate", .bytes = sizeof(struct rate_record), .fields = rate_fields, .fields_n = 1};
 
 static const struct gl_field step_fields[] = {
     GL_FIELD_ENUM(gl_step_record, status, gl_step_status_words, 0, ""),
@@ -87,7 +88,7 @@ static bool is_past(struct gl_core *c, const struct gl_event_record *step, uint6
 
 static bool is_rate_over(struct gl_core *c, const struct compared *x)
 {
-    struct rate r;
+    struct rate_record r;
 
     GL_ASSERT(gl_pass(c)->chore == GL_CHORE_RATES);
     return gl_retention_read(c->out->arena, &rate_schema, x->thing->value, &r) &&

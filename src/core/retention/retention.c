@@ -35,7 +35,8 @@ static bool is_urgent(const struct gl_core *c)
 
     GL_ASSERT(p->keep_jobs >= -1);
     GL_ASSERT(c->retention.ended_n >= 0);
-    return p->is_asked || (p->keep_jobs >= 0 && c->retention.ended_n - p->keep_jobs > p->keep_jobs / 10);
+    return p->is_asked ||
+           (p->keep_jobs >= 0 && c->retention.ended_n - p->keep_jobs > p->keep_jobs / 10);
 }
 
 void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)

@@ -22,7 +22,7 @@ enum { ADDRESSES_MAX = 8 };
 /* The data shared with the thread, freed by the last of its two holders. The thread cannot post to
  * the loop, which may be gone by the time getaddrinfo() returns; so the loop polls a flag, at an
  * interval that does not matter compared with a query to a name server. */
-struct question {
+struct name_lookup {
     char *host;
     uint16_t port;
     struct gl_conn_address addresses[ADDRESSES_MAX];
@@ -33,13 +33,13 @@ struct question {
 };
 
 struct gl_conn_lookup {
-    struct question *question;
+    struct name_lookup *question;
     struct event *timer;
     gl_conn_looked_up *found;
     void *owner;
 };
 
-static void question_release(struct question *q)
+static void question_release(struct name_lookup *q)
 {
     GL_ASSERT(atomic_load(&q->holders) > 0);
     if (atomic_fetch_sub(&q->holders, 1) == 1) {
@@ -49,7 +49,7 @@ static void question_release(struct question *q)
 }
 
 /* 0 or an EAI_* code. */
-static int look_up(struct question *q, int flags)
+static int look_up(struct name_lookup *q, int flags)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *all = NULL;
@@ -74,7 +74,7 @@ static int look_up(struct question *q, int flags)
 
 static void *run(void *arg)
 {
-    struct question *q = arg;
+    struct name_lookup *q = arg;
     q->err = look_up(q, 0);
     atomic_store(&q->answered, true);
     question_release(q);
@@ -83,7 +83,7 @@ static void *run(void *arg)
 
 /* If no thread can be started the lookup fails as for a temporary error, and the owner's normal
  * retry applies. */
-static void start_thread(struct question *q)
+static void start_thread(struct name_lookup *q)
 {
     pthread_t thread;
     atomic_fetch_add(&q->holders, 1);
@@ -117,7 +117,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     (void)fd;
     (void)what;
     struct gl_conn_lookup *l = owner;
-    struct question *q = l->question;
+    struct name_lookup *q = l->question;
     if (!atomic_load(&q->answered)) {
         poll_in(l, 5000);
         return;
@@ -140,7 +140,7 @@ struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, ui
                                       gl_conn_looked_up *found, void *owner)
 {
     struct gl_conn_lookup *l = gl_mem_alloc(sizeof(*l));
-    struct question *q = gl_mem_alloc(sizeof(*q));
+    struct name_lookup *q = gl_mem_alloc(sizeof(*q));
     size_t n = strlen(host) + 1;
     q->host = gl_mem_alloc(n);
     memcpy(q->host, host, n);

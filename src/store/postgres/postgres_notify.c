@@ -11,7 +11,7 @@
 
 enum { WORDS_MAX = 1000, PAUSE_US = 5000 };
 
-struct word {
+struct queued_word {
     size_t n;
     char text[];
 };
@@ -19,7 +19,7 @@ struct word {
 /* Drop all words that wait. */
 static void clear(struct gl_postgres *s)
 {
-    struct word *w;
+    struct queued_word *w;
     for (size_t i = 0; (w = gl_map_next(&s->notifications, &i)) != NULL;) {
         gl_mem_free(w);
     }
@@ -36,7 +36,7 @@ void gl_postgres_notify_done(struct gl_postgres *s)
 
 void gl_postgres_notify_add(struct gl_postgres *s, gl_str context, gl_str word)
 {
-    struct word *w = gl_mem_alloc(sizeof(*w) + context.n + 1 + word.n);
+    struct queued_word *w = gl_mem_alloc(sizeof(*w) + context.n + 1 + word.n);
 
     GL_ASSERT(context.n > 0);
     GL_ASSERT(word.n > 0);
@@ -65,7 +65,7 @@ void gl_postgres_notify_flush(struct gl_postgres *s)
     }
     gl_postgres_args_reset(&s->args);
     int words = gl_postgres_args_array(&s->args, GL_POSTGRES_TEXT);
-    struct word *w;
+    struct queued_word *w;
     for (size_t i = 0; (w = gl_map_next(&s->notifications, &i)) != NULL;) {
         gl_postgres_args_add(&s->args, words, &(struct gl_arg){.text = {w->text, w->n}});
     }

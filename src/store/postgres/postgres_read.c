@@ -69,7 +69,7 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
 
 /* ---- results ---- */
 
-struct rows {
+struct postgres_rows {
     struct gl_sql_rows sql;
     const struct gl_postgres_lib *lib;
     const PGresult *result;
@@ -78,7 +78,7 @@ struct rows {
 
 static bool step(struct gl_sql_rows *sql)
 {
-    struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    struct postgres_rows *r = GL_CONTAINER(sql, struct postgres_rows, sql);
 
     GL_ASSERT(r->row < r->rows_n);
     return ++r->row < r->rows_n;
@@ -86,7 +86,7 @@ static bool step(struct gl_sql_rows *sql)
 
 static int64_t number(const struct gl_sql_rows *sql, int column)
 {
-    const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    const struct postgres_rows *r = GL_CONTAINER(sql, struct postgres_rows, sql);
 
     GL_ASSERT(column >= 0);
     GL_ASSERT(r->row >= 0);
@@ -95,7 +95,7 @@ static int64_t number(const struct gl_sql_rows *sql, int column)
 
 static gl_str text(const struct gl_sql_rows *sql, int column)
 {
-    const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    const struct postgres_rows *r = GL_CONTAINER(sql, struct postgres_rows, sql);
 
     GL_ASSERT(column >= 0);
     GL_ASSERT(r->row >= 0);
@@ -105,13 +105,13 @@ static gl_str text(const struct gl_sql_rows *sql, int column)
 void gl_postgres_read_fill(struct gl_postgres_op *op)
 {
     struct gl_postgres *s = op->store;
-    struct rows r = {.sql = {.answer = {.call = &op->call, .arena = &s->results},
-                             .step = step,
-                             .number = number,
-                             .text = text},
-                     .lib = &s->lib,
-                     .result = op->result,
-                     .row = -1,
-                     .rows_n = op->result != NULL ? s->lib.PQntuples(op->result) : 0};
+    struct postgres_rows r = {.sql = {.answer = {.call = &op->call, .arena = &s->results},
+                                      .step = step,
+                                      .number = number,
+                                      .text = text},
+                              .lib = &s->lib,
+                              .result = op->result,
+                              .row = -1,
+                              .rows_n = op->result != NULL ? s->lib.PQntuples(op->result) : 0};
     gl_sql_read_rows(&r.sql);
 }

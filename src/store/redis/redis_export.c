@@ -168,7 +168,7 @@ static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 
 /* ---- replies ---- */
 
-struct page {
+struct export_page {
     struct gl_answer answer;
     const struct gl_redis_reply *reply;
     const struct position *position;
@@ -179,7 +179,7 @@ struct page {
 
 /* Convert one item. False: it is not ours, and is skipped, or it is damaged, and the request has
  * failed. */
-static bool read_item(struct page *p, const struct gl_redis_reply *r, struct gl_write *w)
+static bool read_item(struct export_page *p, const struct gl_redis_reply *r, struct gl_write *w)
 {
     *w = (struct gl_write){.kind = p->kind};
     if (gl_str_is(p->position->what, "ids")) {
@@ -205,7 +205,7 @@ static bool read_item(struct page *p, const struct gl_redis_reply *r, struct gl_
 
 static bool next(struct gl_answer *a, void *item)
 {
-    struct page *p = GL_CONTAINER(a, struct page, answer);
+    struct export_page *p = GL_CONTAINER(a, struct export_page, answer);
     while (p->at < p->reply->items_n && a->call->req->status == 0) {
         if (read_item(p, gl_redis_item(p->reply, p->at++), item)) {
             return true;
@@ -219,9 +219,9 @@ static void decode_page(struct gl_redis_op *op, const struct position *at,
 {
     const struct gl_redis_plan *plan = op->store->plan;
     struct gl_store_req *req = op->call.req;
-    struct page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
-                     .reply = reply,
-                     .position = at};
+    struct export_page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
+                            .reply = reply,
+                            .position = at};
     bool is_log = gl_str_is(at->what, "log"), is_records = gl_str_is(at->what, "ids");
     gl_str name = is_log ? gl_str_cut(at->name, ':', &p.id) : at->name;
 

@@ -35,7 +35,7 @@ const struct gl_redis_verb gl_redis_verb_get = {.encode = encode_get, .decode = 
 
 /* ---- pages ---- */
 
-struct page {
+struct reply_page {
     struct gl_answer answer;
     const struct gl_redis_reply *reply;
     size_t at;
@@ -51,7 +51,7 @@ static void read_session(struct gl_session_info *ret, const struct gl_redis_repl
     ret->about = gl_redis_text(gl_redis_item(r, 5));
 }
 
-static bool read_item(struct page *p, const struct gl_redis_reply *r, void *item)
+static bool read_item(struct reply_page *p, const struct gl_redis_reply *r, void *item)
 {
     const struct gl_call *call = p->answer.call;
     struct gl_record *record = item;
@@ -78,7 +78,7 @@ static bool read_item(struct page *p, const struct gl_redis_reply *r, void *item
 /* Items that cannot be decoded were not written by us and are skipped. */
 static bool next(struct gl_answer *a, void *item)
 {
-    struct page *p = GL_CONTAINER(a, struct page, answer);
+    struct reply_page *p = GL_CONTAINER(a, struct reply_page, answer);
     while (p->at < p->reply->items_n) {
         if (read_item(p, gl_redis_item(p->reply, p->at++), item)) {
             return true;
@@ -89,8 +89,8 @@ static bool next(struct gl_answer *a, void *item)
 
 void gl_redis_decode_page(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    struct page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
-                     .reply = reply};
+    struct reply_page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
+                           .reply = reply};
     gl_answer_fill(&p.answer);
 }
 

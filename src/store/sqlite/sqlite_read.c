@@ -7,7 +7,7 @@
 
 enum { PAGE_BYTES = 4 << 20 }; /* values in one page of an export */
 
-struct rows {
+struct sqlite_rows {
     struct gl_sql_rows sql;
     struct gl_sqlite_db *db;
     enum gl_sqlite_statement st;
@@ -18,7 +18,7 @@ struct rows {
 /* An error ends the rows like the last row does; gl_sqlite_read() returns it. */
 static bool step(struct gl_sql_rows *sql)
 {
-    struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    struct sqlite_rows *r = GL_CONTAINER(sql, struct sqlite_rows, sql);
     r->rc = gl_sqlite_db_step(r->db, r->st);
     return r->rc == SQLITE_ROW;
 }
@@ -26,7 +26,7 @@ static bool step(struct gl_sql_rows *sql)
 /* GET runs one point lookup per key; advance to the next key that has a record. */
 static bool step_get(struct gl_sql_rows *sql)
 {
-    struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    struct sqlite_rows *r = GL_CONTAINER(sql, struct sqlite_rows, sql);
     const struct gl_call *call = sql->answer.call;
 
     GL_ASSERT(r->key <= call->get.n);
@@ -49,7 +49,7 @@ static bool step_nowhere(struct gl_sql_rows *sql)
 
 static int64_t number(const struct gl_sql_rows *sql, int column)
 {
-    const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    const struct sqlite_rows *r = GL_CONTAINER(sql, struct sqlite_rows, sql);
 
     GL_ASSERT(column >= 0);
     return gl_sqlite_db_int(r->db, r->st, column);
@@ -57,7 +57,7 @@ static int64_t number(const struct gl_sql_rows *sql, int column)
 
 static gl_str text(const struct gl_sql_rows *sql, int column)
 {
-    const struct rows *r = GL_CONTAINER(sql, struct rows, sql);
+    const struct sqlite_rows *r = GL_CONTAINER(sql, struct sqlite_rows, sql);
 
     GL_ASSERT(column >= 0);
     return gl_str_dup(sql->answer.arena, gl_sqlite_db_str(r->db, r->st, column));
@@ -108,15 +108,16 @@ int gl_sqlite_read(struct gl_sqlite_db *db, struct gl_call *call, struct gl_aren
     if (call->req->status < 0) {
         return SQLITE_OK;
     }
-    struct rows r = {.sql = {.answer = {.call = call, .arena = arena, .page_bytes = PAGE_BYTES},
-                             .step = db == NULL                  ? step_nowhere
-                                     : call->type == GL_CALL_GET ? step_get
-                                                                 : step,
-                             .number = number,
-                             .text = text},
-                     .db = db,
-                     .st = statement_of(call),
-                     .rc = SQLITE_DONE};
+    struct sqlite_rows r = {
+        .sql = {.answer = {.call = call, .arena = arena, .page_bytes = PAGE_BYTES},
+                .step = db == NULL                  ? step_nowhere
+                        : call->type == GL_CALL_GET ? step_get
+                                                    : step,
+                .number = number,
+                .text = text},
+        .db = db,
+        .st = statement_of(call),
+        .rc = SQLITE_DONE};
     if (db == NULL) {
         gl_sql_read_rows(&r.sql);
         return SQLITE_OK;
