@@ -169,7 +169,7 @@ def test_a_job_of_a_bundle_is_looked_into(box):
     assert box.json("job", "result", "two")["agent_id"] == "sink"
     assert box.json("job", "result", "two", "work") == {"done": True}
     assert box.json("job", "dead-letters", "two") == {"dead_letters": []}
-    assert "has already ended" in box.glia("send", "two", "work", "--body", "{}", code=2).stderr
+    assert box.reason("send", "two", "work", "--body", "{}", code=2) == "job_ended"
     assert "is JSON" in box.glia("send", "two", "work", "--body", "{", code=2).stderr
 
 

@@ -392,6 +392,8 @@ def test_what_is_removed_is_decided_the_same(box):
     removed = box.json("store", "trim", "--keep-jobs", "1")
     assert removed["removed_jobs"] == 3 and removed["removed_flows"] >= 3
     box.glia("job", "rm", "large")
+    node.terminate()  # its last events are written at the latest now
+    box.finish(node)
     box.glia("debug", "dump", "--no-redact", "--output", "whole")
     box.glia("debug", "dump", "--output", "hidden")
     for bundle in ("whole", "hidden"):
@@ -399,8 +401,6 @@ def test_what_is_removed_is_decided_the_same(box):
     kinds = [line["event"]["type"] for line in lines_of(os.path.join(box.folder, "whole"))
              if "event" in line]
     assert kinds.count("clean") == 4
-    node.terminate()
-    box.finish(node)
 
 
 def test_the_ring_is_bounded_and_private(box):
