@@ -43,7 +43,7 @@ gl_str gl_damage_step(struct gl_arena *a, const struct gl_view *v, const struct 
 gl_str gl_damage_answer(struct gl_arena *a, const struct gl_view *v)
 {
     if (v->job.status == GL_JOB_PAUSED) {
-        return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
+        return gl_str_fmt(a, "is paused with its job: %.*s", GL_STR_ARG(v->job.reason));
     }
     /* A node that has the job in memory would accept it, any other would not. */
     return gl_str_fmt(a, "waits for an answer, which may be refused: the %.*s",

@@ -318,8 +318,8 @@ static void check_sum(struct gl_migrate *m)
         finish_session(
             m, GL_E_CONFLICT,
             gl_str_fmt(&m->arena,
-                       "the %s does not match what was copied (%llu entries, %llu were copied); "
-                       "it was used during the migration: empty the target and start over",
+                       "the %s does not match what was copied (it has %llu entries, %llu were "
+                       "copied): it changed during the migration; empty the target and start over",
                        which, (unsigned long long)m->seen.writes_n,
                        (unsigned long long)m->sum.writes_n)
                 .p);

@@ -194,7 +194,7 @@ int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name
                      GL_STR_ARG(name));
     } else {
         err = gl_why(reterr_why, GL_R_NODE_AMBIGUOUS,
-                     "more than one node begins with '%.*s'; give more of the name",
+                     "more than one node name begins with '%.*s'; give more of the name",
                      GL_STR_ARG(name));
     }
     gl_map_done(&newest);

@@ -276,7 +276,7 @@ static void on_prefix(struct gl_store_req *req)
     } else {
         gl_query_fail(q, GL_R_JOB_AMBIGUOUS,
                       gl_str_fmt(&q->arena,
-                                 "more than one job begins with '%.*s'; give more of the id",
+                                 "more than one job id begins with '%.*s'; give more of the id",
                                  GL_STR_ARG(q->name))
                           .p);
     }
@@ -417,7 +417,7 @@ void gl_query_list(struct gl_query *q)
     if (rq->status.n > 0 && gl_schema_word(gl_job_status_words, rq->status) < 0) {
         gl_query_fail(
             q, GL_R_NO_SUCH_STATUS,
-            "no such status; use pending, running, pausing, paused, cancelling, completed, failed "
+            "unknown status; use pending, running, pausing, paused, cancelling, completed, failed "
             "or cancelled");
         return;
     }
@@ -541,7 +541,7 @@ void gl_query_claims(struct gl_query *q)
     const struct gl_claims_request *rq = &q->rq->claims;
 
     if (rq->state.n > 0 && gl_schema_word(gl_claim_state_words, rq->state) < 0) {
-        gl_query_fail(q, GL_R_NO_SUCH_STATE, "no such state; use claimed, done, failed or expired");
+        gl_query_fail(q, GL_R_NO_SUCH_STATE, "unknown state; use claimed, done, failed or expired");
         return;
     }
     q->limit = gl_query_limit(rq->limit, GL_QUERY_ROWS);
@@ -558,7 +558,7 @@ static void on_claim(struct gl_store_req *req)
 
     if (req->records[0].rev == 0) {
         gl_query_fail(q, GL_R_NO_SUCH_CLAIM,
-                      "nobody has ever claimed that key; 'glia claim list' shows all claims");
+                      "that key has never been claimed; 'glia claim list' shows all claims");
     } else if (!read_claim(&q->arena, &req->records[0], &c)) {
         gl_query_fail(q, GL_R_CLAIM_DAMAGED, "the claim's record is damaged");
     } else {

@@ -453,7 +453,7 @@ static void count_letters(struct gl_query *q)
     struct counts *c = GL_NEW(&q->arena, struct counts);
 
     if (!choose_agents(q, c)) {
-        gl_query_fail(q, GL_E_NOT_FOUND, "`after` names no agent of this job");
+        gl_query_fail(q, GL_E_NOT_FOUND, "`after` is not an agent of this job");
         return;
     }
     c->of = GL_NEW_ARRAY(&q->arena, uint32_t, gl_flow_agents_n(q->graph) + 1);

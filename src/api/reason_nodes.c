@@ -48,8 +48,7 @@ bool gl_reason_is_stranded(const struct gl_view *v)
 
 gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v)
 {
-    return gl_str_fmt(a,
-                      "it has no owner, and only a node %.*s can take it over, but none is running",
+    return gl_str_fmt(a, "it has no owner; only a node %.*s can take it over, and none is running",
                       GL_STR_ARG(group(a, v)));
 }
 
@@ -79,19 +78,21 @@ gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_be
                    ? gl_str_fmt(a, " (on node %.*s)", GL_STR_ARG(o->node))
                    : gl_str_fmt(
                          a,
-                         " (on node %.*s; if that goes silent, another takes over in about %.*s)",
+                         " (on node %.*s; if it goes silent, another node takes over in about "
+                         "%.*s)",
                          GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
     case GL_NODE_LATE:
         gl_reason_add_code(b, GL_BECAUSE_NODE_LATE);
-        return gl_str_fmt(a,
-                          "; its node %.*s is late by %.*s; another takes over once it is declared "
-                          "dead",
-                          GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
+        return gl_str_fmt(
+            a,
+            "; its node %.*s is %.*s late with its heartbeat; another node takes over "
+            "once it is declared dead",
+            GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
     case GL_NODE_DEAD:
         gl_reason_add_code(b, GL_BECAUSE_NODE_DEAD);
         return gl_str_fmt(
             a,
-            "; its node %.*s is dead; the next node to serve this store takes over, or "
+            "; its node %.*s is dead; the next node to start on this store takes over, or "
             "that node itself when it returns",
             GL_STR_ARG(o->node));
     case GL_NODE_STATUS_COUNT:

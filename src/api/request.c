@@ -198,7 +198,7 @@ int gl_request_argument(struct gl_request *rq, gl_str name, gl_str value, struct
     const struct gl_field *f = field_in(gl_verbs[rq->verb].takes, name, GL_FF_QUERY);
 
     if (f == NULL) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "this request has no such argument");
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "this request does not take that argument");
     }
     return gl_schema_read_text(f, value, rest_of(rq), reterr_why);
 }

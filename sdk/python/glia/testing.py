@@ -169,7 +169,7 @@ class FakeClaims(Claims):
         if path:
             row = self._rows.get(unquote(path[1:]))
             if row is None:
-                raise self._refuse("not_found", "nobody has ever claimed that key")
+                raise self._refuse("not_found", "that key has never been claimed")
             return self._show(row, False)
         wanted = [row for key, row in sorted(self._rows.items())
                   if key.startswith(query.get("prefix") or "")
