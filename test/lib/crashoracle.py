@@ -10,11 +10,12 @@ TERMINAL_JOB = ("completed", "failed", "cancelled")
 TERMINAL_STEP = ("completed", "failed", "skipped", "partial")
 STEP_ENDS = ("workflow_step_completed", "workflow_step_failed", "workflow_step_skipped")
 LOST = "the attempt was lost with its executor"
-LOST_AT_END = "lost, and whether it did its work is not known"  # unsafe, and its job ends anyway
+LOST_AT_END = "the attempt was lost; whether it did its work is unknown"  # unsafe; its job ends
 PAUSED = "stopped by a pause"
 NEVER = "it was never started"  # and there was no slot for it
 STOPPED = "stopped: "  # because its job ends
-CUT_OFF = r"unsafe, and (killed by signal \d+|timed out): it may or may not have done its work"
+CUT_OFF = (r"the step is unsafe and its attempt was cut off "
+           r"\((killed by signal \d+|timed out)\), so it may or may not have done its work")
 BLOCKED = "workflow_step_blocked"
 RETRY = "workflow_step_attempt_retry_scheduled"
 STARTED = "workflow_step_attempt_started"

@@ -309,7 +309,7 @@ def test_a_question_that_is_too_long_says_how_much_is_missing(node):
         asked = decide(node, submit(node, flow, inputs={"value": value}))
         shown, _, rest = asked.partition(" [...")
         assert whole.startswith(shown) and len(asked.encode()) <= QUESTION_MAX
-        assert rest == f" {len(whole.encode())} bytes in all]"
+        assert rest == f" {len(whole.encode())} bytes in total]"
 
 
 def test_what_is_printed_neither_steers_a_terminal_nor_breaks_a_table(node):

@@ -289,7 +289,7 @@ static void a_pool_that_is_too_small_is_refused_at_submission(void **state)
     (void)state;
     submit(r, GL_S("{\"steps\":{\"a\":{\"noop\":true,\"slots\":3}}}"));
     assert_int_equal(r->reply_code, GL_E_INVALID);
-    assert_non_null(strstr(r->reply_why, "wants 3 slots of pool 'default', which has 2"));
+    assert_non_null(strstr(r->reply_why, "needs 3 slots of pool 'default', which has only 2"));
     assert_int_equal(r->commits_n, 0);
     rig_free(r);
 }

@@ -219,7 +219,7 @@ static void a_job_that_is_held_for_a_damaged_record_asks_nobody_to_decide(void *
     assert_job(r, &live, GL_BECAUSE_RECORD_DAMAGED);
     r->view.damaged_step = NULL; /* a message's record, say: only the job's reason knows */
     r->view.job.hold = GL_HOLD_REVIEW;
-    r->view.job.reason = GL_S("a record of it is missing, or does not fit the others");
+    r->view.job.reason = GL_S("one of its records is missing or does not match the others");
     assert_job(r, &live, GL_BECAUSE_RECORD_DAMAGED);
 }
 

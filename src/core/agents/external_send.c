@@ -55,7 +55,7 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
     GL_MARK(c->trace, "agents.sent_from_outside");
     if (j->r.dead_n > dead) {
         gl_txn_reply(c, j, ev->command.request, GL_E_LIMIT,
-                     "the agent cannot receive more messages");
+                     "the message could not be delivered; its dead letter says why");
     } else {
         gl_txn_reply(c, j, ev->command.request, 0, NULL);
     }
@@ -114,7 +114,7 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (!gl_str_u64(ev->command.step, &number) ||
         gl_message_read(ev->command.output, c->out->arena, &m, &why) != 0) {
         gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_UNUSABLE,
-                     "'%.*s' is not a message that can be sent again",
+                     "'%.*s' is not a message that can be delivered again",
                      GL_STR_ARG(ev->command.step));
         return;
     }

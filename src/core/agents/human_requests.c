@@ -228,8 +228,8 @@ static void on_written(struct gl_core *c, struct human_run *r, const struct gl_e
     if (ev->answer.n > 0) {
         GL_MARK(c->trace, "human.expired");
         gl_component_say(c, gl_str_fmt(c->out->arena,
-                                       "job %.*s: a request was not answered in time; its default "
-                                       "decision is now the answer",
+                                       "job %.*s: a worker's request was not answered in time; its "
+                                       "default decision was applied",
                                        GL_STR_ARG(r->job)));
     }
     wait_until(c, r, next);

@@ -75,7 +75,7 @@ static void read_targets(struct gl_core *c, struct gl_job *j, const struct gl_js
         add_target(c, j, w, gl_json_str(json, one, c->out->arena));
     }
     if (w->targets_n == 0) {
-        w->bad = "it names no target";
+        w->bad = "it does not name a target";
     }
 }
 

@@ -19,10 +19,10 @@ const char *const gl_claim_act_words[] = {
 
 static const struct gl_field claim_fields[] = {
     GL_FIELD_ENUM(gl_claim, state, gl_claim_state_words, GL_FF_REQUIRED | GL_FF_ALWAYS,
-                  "Its state; `claimed` also when the lease is over but nobody has noticed yet."),
+                  "Its state; stays `claimed` after the lease has expired, until a node notices."),
     CF(owner, STR, GL_FF_REQUIRED, "Who holds it, or held it last."),
     CF(lease_until, TIME, GL_FF_REQUIRED, "When others may take it, by the store's clock."),
-    CF(lease_ms, SPAN, GL_FF_REQUIRED, "How long the lease was asked for."),
+    CF(lease_ms, SPAN, GL_FF_REQUIRED, "The length of the lease that was requested."),
     CF(attempt, U32, GL_FF_REQUIRED, "Number of the attempt: 1 again after a claim was completed."),
     CF(fence, U64, GL_FF_REQUIRED, "Rises with every acquisition of this key."),
     CF(claimed_at, TIME, 0, "When it was acquired."),
@@ -30,7 +30,8 @@ static const struct gl_field claim_fields[] = {
     CF(finished_at, TIME, 0, "When it was completed, failed, or found expired."),
     CF(work_type, STR, 0, "What kind of work it is, in the owner's words."),
     CF(error_detail, STR, 0, "Why it failed, in the owner's words."),
-    CF(nonce, STR, GL_FF_STORE_ONLY, "Of the acquisition, to recognise it when it is repeated."),
+    CF(nonce, STR, GL_FF_STORE_ONLY,
+       "The nonce of the acquisition, by which a repetition is recognised."),
 };
 
 const struct gl_schema gl_claim_schema = {
@@ -92,7 +93,7 @@ int gl_claim_check(const struct gl_claim_args *args, struct gl_why *reterr_why)
     }
     if (args->act != GL_CLAIM_ACQUIRE && args->fence == 0) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "the fence is missing: give the number that came with the claim");
+                      "`fence` is missing: pass the fence that was returned with the claim");
     }
     if (args->lease_ms != 0 &&
         (args->lease_ms < GL_LEASE_MS_MIN || args->lease_ms > GL_LEASE_MS_MAX)) {
@@ -190,7 +191,7 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_args *arg
                       GL_STR_ARG(gl_times_format_span(found->lease_until - now, span)));
     }
     if (found->state == GL_CLAIM_DONE && args->once) {
-        return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' has already been done by '%.*s'",
+        return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' has already been completed by '%.*s'",
                       GL_STR_ARG(args->key), GL_STR_ARG(found->owner));
     }
     *ret =
@@ -205,11 +206,11 @@ static int not_owner(const struct gl_claim *found, const struct gl_claim_args *a
 {
     GL_ASSERT(args->act != GL_CLAIM_ACQUIRE && args->act != GL_CLAIM_RECLAIM);
     if (found == NULL) {
-        return gl_why(reterr_why, GL_R_CLAIM_UNKNOWN, "nobody has ever claimed '%.*s'",
+        return gl_why(reterr_why, GL_R_CLAIM_UNKNOWN, "'%.*s' has never been claimed",
                       GL_STR_ARG(args->key));
     }
     if (found->state != GL_CLAIM_CLAIMED) {
-        return gl_why(reterr_why, GL_R_CLAIM_OVER, "nobody holds '%.*s' any more: its state is %s",
+        return gl_why(reterr_why, GL_R_CLAIM_OVER, "'%.*s' is no longer held: its state is %s",
                       GL_STR_ARG(args->key), gl_claim_state_words[found->state]);
     }
     return gl_why(reterr_why, GL_R_CLAIM_OTHER,
@@ -255,7 +256,7 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_args *ar
     if (args->act == GL_CLAIM_RECLAIM) {
         if (!is_over) {
             return gl_why(reterr_why, GL_R_CLAIM_LEASE_RUNNING,
-                          "the lease of '%.*s' is not over yet", GL_STR_ARG(args->key));
+                          "the lease of '%.*s' has not expired yet", GL_STR_ARG(args->key));
         }
         *ret = *found;
         ret->state = GL_CLAIM_EXPIRED;

@@ -333,7 +333,7 @@ static void on_committed(struct gl_core *c, struct gl_claim_op *r, const struct 
             begin(c, r); /* if it was committed after all, that is read, and written again */
         } else {
             gl_claims_fail(c, r, GL_E_UNAVAILABLE,
-                           GL_S("the claim is being changed too often by others: try again later"));
+                           GL_S("too many concurrent changes to the claim: try again later"));
         }
     }
 }

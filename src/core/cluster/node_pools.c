@@ -373,7 +373,7 @@ void gl_node_pools_move(struct gl_core *c)
         GL_MARK(c->trace, "offers.moved");
         reset_queue_times(c, j);
         gl_core_set(c, &j->r.pools_next, next);
-        gl_rebalance_give(c, j, GL_S("another node offers the pool that it needs"));
+        gl_rebalance_give(c, j, GL_S("another node offers the pool it needs"));
         moved++;
     }
     GL_ASSERT(moved <= MOVES_MAX);

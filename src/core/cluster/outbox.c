@@ -202,7 +202,7 @@ static void on_sent(struct gl_core *c, struct gl_sent_command *s, const struct g
     GL_ASSERT(s->state == SENDING);
     GL_ASSERT(!s->is_taken);
     if (code == GL_E_CONFLICT) {
-        reply_and_drop(c, s, GL_E_NOT_FOUND, GL_S("that job has been removed"));
+        reply_and_drop(c, s, GL_E_NOT_FOUND, GL_S("the job has been removed"));
     } else if (code == GL_E_LIMIT || code == GL_E_UNAVAILABLE) {
         reply_and_drop(c, s, code, ev->answer.why);
     } else { /* if the outcome is unknown, wait for an answer: it must not be sent twice */

@@ -66,7 +66,7 @@ gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
 /* Truncates a long question, and says so: whoever decides must know that there is more. */
 static gl_str truncate_question(struct gl_core *c, gl_str question)
 {
-    size_t n = question.n, room = GL_REASON_BYTES_MAX - sizeof(" [... 131071 bytes in all]");
+    size_t n = question.n, room = GL_REASON_BYTES_MAX - sizeof(" [... 131071 bytes in total]");
 
     if (n <= GL_REASON_BYTES_MAX) {
         return question;
@@ -76,7 +76,7 @@ static gl_str truncate_question(struct gl_core *c, gl_str question)
         question.n--; /* not in the middle of a character */
     }
     GL_ASSERT(question.n <= room);
-    return gl_str_fmt(c->out->arena, "%.*s [... %zu bytes in all]", GL_STR_ARG(question), n);
+    return gl_str_fmt(c->out->arena, "%.*s [... %zu bytes in total]", GL_STR_ARG(question), n);
 }
 
 /* Blocks the step until a person decides. */
@@ -201,12 +201,11 @@ static void on_timeout_passed(struct gl_core *c, struct gl_step *st)
         GL_MARK(c->trace, "gate.nobody_decided");
         gl_core_set(c, &st->r.decision, spec->on_timeout);
         gl_gate_decide(c, st, spec->on_timeout,
-                       gl_str_fmt(c->out->arena, "nobody decided within %.*s", GL_STR_ARG(within)),
+                       gl_str_fmt(c->out->arena, "no decision within %.*s", GL_STR_ARG(within)),
                        (gl_str){0});
     } else {
-        gl_ledger_fail(c, st,
-                       gl_str_fmt(c->out->arena, "nobody decided within %.*s", GL_STR_ARG(within)),
-                       false);
+        gl_ledger_fail(
+            c, st, gl_str_fmt(c->out->arena, "no decision within %.*s", GL_STR_ARG(within)), false);
     }
 }
 
@@ -348,7 +347,7 @@ static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_js
         return rc;
     }
     if (!gl_json_is(gl_json_root(&list), GL_JSON_ARRAY)) {
-        return gl_why(why, GL_E_INVALID, "foreach: expected a list, not %s",
+        return gl_why(why, GL_E_INVALID, "foreach: expected a list, got %s",
                       gl_json_type_name(gl_json_root(&list)));
     }
     *ret = gl_json_root(&list)->count;
@@ -357,7 +356,7 @@ static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_js
                       spec->items_max);
     }
     if (st->job->r.items_n + *ret > GL_JOB_ITEMS_MAX) {
-        return gl_why(why, GL_E_LIMIT, "foreach: a job has at most %d items in all",
+        return gl_why(why, GL_E_LIMIT, "foreach: a job may have at most %d items in total",
                       GL_JOB_ITEMS_MAX);
     }
     return 0;
@@ -371,7 +370,8 @@ static int resolve_limit_key(struct gl_core *c, struct gl_step *st, const struct
 
     GL_ASSERT(gl_step_spec_of(st)->limit_key.n > 0);
     if (rc == 0 && key.n > GL_KEY_BYTES_MAX) {
-        rc = gl_why(why, GL_E_LIMIT, "concurrency: a key has at most %d bytes", GL_KEY_BYTES_MAX);
+        rc = gl_why(why, GL_E_LIMIT, "concurrency: a key may have at most %d bytes",
+                    GL_KEY_BYTES_MAX);
     }
     if (rc == 0) {
         gl_core_set(c, &st->r.limit_key, key);

@@ -155,7 +155,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     }
     if (st == NULL && j->signals_n >= GL_SIGNALS_MAX) {
         gl_txn_reply(c, j, ev->command.request, GL_R_SIGNALS_WAITING,
-                     "job %.*s already keeps %d signals that no step has waited for yet",
+                     "job %.*s already holds %d signals that no step has received yet",
                      GL_STR_ARG(j->id), GL_SIGNALS_MAX);
         return;
     }

@@ -110,7 +110,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(gl_job_find(c, ev->job) == NULL);
     if (c->session.n == 0 || c->stopping) {
         gl_txn_refuse(c, ev->submit.request, GL_R_NODE_BUSY,
-                      "this node is not accepting jobs at the moment");
+                      "this node is not accepting jobs; try again later");
         return;
     }
     if (gl_map_count(&c->waits) >= GL_WAITING_MAX) { /* the queues are bounded */
@@ -152,7 +152,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     gl_txn_log(c, j, NULL, "job_running", (gl_str){0}, (gl_str){0});
     if (!gl_node_pools_may_take(c, j->r.pools) && c->offers_heard) {
         GL_MARK(c->trace, "offers.submitted_for_another");
-        gl_rebalance_give(c, j, GL_S("another node offers the pools that it needs"));
+        gl_rebalance_give(c, j, GL_S("another node offers the pools it needs"));
     }
     gl_txn_reply(c, j, ev->submit.request, 0, NULL);
 }

@@ -100,7 +100,7 @@ static gl_str describe_end(struct gl_core *c, const struct gl_event_result *how)
     case GL_EXEC_NOT_EXECUTED:
         return GL_S("could not be started");
     case GL_EXEC_ORPHANED:
-        return GL_S("ended because its node was silent");
+        return GL_S("terminated because its node went silent");
     case GL_EXEC_END_COUNT:
         break;
     }
@@ -147,10 +147,12 @@ static void on_cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool m
     if (is_asked && may_retry && st->r.counted + 1 < spec->retry.attempts &&
         st->job->r.verdict == GL_VERDICT_NONE) {
         GL_MARK(c->trace, "attempts.cut_off_for_review");
-        gl_ledger_block(c, st, GL_BLOCK_REVIEW,
-                        gl_str_fmt(c->out->arena,
-                                   "unsafe, and %.*s: it may or may not have done its work",
-                                   GL_STR_ARG(why)));
+        gl_ledger_block(
+            c, st, GL_BLOCK_REVIEW,
+            gl_str_fmt(c->out->arena,
+                       "the step is unsafe and its attempt was cut off (%.*s), so it may or "
+                       "may not have done its work",
+                       GL_STR_ARG(why)));
         return;
     }
     gl_ledger_fail(c, st, why, may_retry);

@@ -254,7 +254,7 @@ static void refuse_unavailable(struct gl_core *c, struct gl_job *j, const struct
         gl_attempts_list_soon(c);
     }
     gl_txn_refuse(c, gl_parked_request(ev), GL_R_STORE_UNAVAILABLE,
-                  "the store is unavailable: try again");
+                  "the store is unavailable: try again later");
 }
 
 /* The executor's attempt that the event is about is not wanted. */
@@ -578,7 +578,7 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
         is_another_nodes(c, job) && !GL_PLANT(55); /* planted: that node can be asked */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
         gl_core_set(c, &j->r.reason,
-                    bad == NULL ? GL_S("a record of it is missing, or does not fit the others")
+                    bad == NULL ? GL_S("one of its records is missing or does not match the others")
                                 : gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
                                              GL_STR_ARG(bad->kind), GL_STR_ARG(bad->id)));
     }

@@ -49,17 +49,21 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     c->counts.attempts_lost++;
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_ledger_fail(c, st, unsafe ? GL_S("lost, and whether it did its work is not known") : why,
-                       false);
+        gl_ledger_fail(
+            c, st, unsafe ? GL_S("the attempt was lost; whether it did its work is unknown") : why,
+            false);
     } else if (is_asked) {
         GL_MARK(c->trace, "safety.blocked_for_review");
         gl_ledger_block(
             c, st, GL_BLOCK_REVIEW,
-            unsafe ? GL_S("unsafe, and its attempt was lost: it may or may not have done its work")
-                   : gl_str_fmt(c->out->arena,
-                                "%.*s; recovery_mode is manual_recover, so a person decides "
-                                "whether it runs again",
-                                GL_STR_ARG(why)));
+            unsafe
+                ? GL_S(
+                      "the step is unsafe and its attempt was lost, so it may or may not have done "
+                      "its work")
+                : gl_str_fmt(c->out->arena,
+                             "%.*s; recovery_mode is manual_recover, so a person decides "
+                             "whether it runs again",
+                             GL_STR_ARG(why)));
     } else if (record_loss(c, st)) {
         GL_MARK(c->trace, "safety.lost_too_often");
         gl_ledger_fail(c, st, GL_S("lost with its executor four times in ten minutes"), false);
@@ -137,8 +141,8 @@ void gl_safety_node_died(struct gl_core *c, struct gl_step *st)
     if (safety == GL_SAFETY_UNSAFE && has_seat && st->job->r.verdict == GL_VERDICT_FAILED) {
         GL_MARK(c->trace, "safety.seat_outlives_verdict");
         gl_ledger_block(c, st, GL_BLOCK_REVIEW,
-                        GL_S("unsafe, its attempt was lost and may still run, and it holds a seat "
-                             "of its concurrency key"));
+                        GL_S("the step is unsafe; its attempt was lost, may still be running, and "
+                             "holds a slot of its concurrency key"));
         st->r.lost_at_1 = c->now;
         return;
     }

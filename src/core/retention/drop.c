@@ -248,7 +248,7 @@ static void keep_changed(struct gl_core *c, struct gl_trim_job *g)
                   g->owner.n > 0
                       ? "the node that owns the job may still be running: cancel the job first, "
                         "or try again when that node is gone"
-                      : "the job was changed at the same time: try again");
+                      : "the job was changed concurrently: try again");
 }
 
 /* A transaction of a large job was answered. True: list the next page of what belongs to it. */

@@ -48,8 +48,7 @@ enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, s
     gl_buf_c(out, "waits for ");
     if (gl_quotas_lacks_keys(c, g)) {
         code = GL_BECAUSE_LIMITS_USED_UP;
-        gl_buf_fmt(out, "a free key: %d concurrency and rate keys are in use, the maximum",
-                   GL_LIMITS_MAX);
+        gl_buf_fmt(out, "a free concurrency or rate key: all %d are in use", GL_LIMITS_MAX);
     } else if (a != NULL &&
                (b == NULL || gl_quotas_available(c, a) == 0 || gl_quotas_available(c, b) > 0)) {
         code = GL_BECAUSE_WAITS_FOR_CONCURRENCY;
@@ -62,8 +61,8 @@ enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, s
         explain_rate(c, b, out);
     }
     if (ahead > 0) {
-        gl_buf_fmt(out, "; %zu%s %s ahead", ahead, ahead < GL_AHEAD_MAX ? "" : " or more",
-                   ahead == 1 ? "other is" : "others are");
+        gl_buf_fmt(out, "; %zu%s ahead of it in the queue", ahead,
+                   ahead < GL_AHEAD_MAX ? "" : " or more");
     }
     return code;
 }

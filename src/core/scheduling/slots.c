@@ -179,14 +179,14 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     }
     if (pool < 0) {
         (void)gl_why(why, GL_E_LIMIT,
-                     "%s '%.*s' wants pool '%.*s', which this node does not have: add it to %s",
+                     "%s '%.*s' needs pool '%.*s', which this node does not have: add it to %s",
                      what, GL_STR_ARG(of), GL_STR_ARG(name), setting);
         return false;
     }
     if (spec->slots > c->pools[pool].slots) {
         (void)gl_why(why, GL_R_POOL_TOO_SMALL,
-                     "%s '%.*s' wants %u slots of pool '%.*s', which has %u", what, GL_STR_ARG(of),
-                     spec->slots, GL_STR_ARG(name), c->pools[pool].slots);
+                     "%s '%.*s' needs %u slots of pool '%.*s', which has only %u", what,
+                     GL_STR_ARG(of), spec->slots, GL_STR_ARG(name), c->pools[pool].slots);
         return false;
     }
     return true;

@@ -78,7 +78,9 @@ enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number
         return GL_BECAUSE_HAS_SLOTS;
     }
     if (c->stopping || c->passive) {
-        gl_buf_c(out, "waits for a node that starts work; this one is not starting any");
+        gl_buf_c(
+            out,
+            "waits for a node that starts steps; this one is stopping or only executes commands");
         return GL_BECAUSE_NODE_STARTS_NOTHING;
     }
     if (!c->exec_up) {
@@ -87,7 +89,7 @@ enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number
     }
     if (!c->adoption_over) {
         gl_buf_c(out,
-                 "waits until the node knows which attempts of its previous run are still running");
+                 "waits until the node knows which attempts of its previous run are still alive");
         return GL_BECAUSE_ADOPTION;
     }
     code = gl_quotas_explain(c, w, out);
