@@ -179,7 +179,7 @@ static void on_piece(struct gl_store_req *req)
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status != 0 || r->damaged || r->rev == 0 || r->value.n != wanted) {
-        damaged(f, req->status == 0 && r->rev == 0 ? "a piece is missing" : "a piece is damaged");
+        damaged(f, req->status == 0 && r->rev == 0 ? "a chunk is missing" : "a chunk is damaged");
     } else {
         memcpy(f->buffer, r->value.p, wanted); /* the store frees its copy when we return */
         f->buffer_n = wanted;

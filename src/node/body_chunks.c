@@ -115,10 +115,10 @@ static void on_piece(struct gl_store_req *req)
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(m, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status == 0 && r->rev == 0) {
-        damaged(m, "a piece is missing");
+        damaged(m, "a chunk is missing");
     } else if (req->status != 0 || r->damaged ||
                r->value.n != (left < GL_BODY_PIECE_BYTES ? left : GL_BODY_PIECE_BYTES)) {
-        damaged(m, "a piece has changed");
+        damaged(m, "a chunk has changed");
     } else {
         gl_buf_str(&m->text, r->value);
         if (m->to_blob) {

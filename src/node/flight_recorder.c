@@ -111,7 +111,7 @@ static void begin(struct gl_flight_recorder *f, const struct gl_core *c, gl_ms n
         write_head(f, now, gl_buf_view(&snapshot), &all);
         gl_buf_str(&all, gl_buf_view(&snapshot));
         if (f->was_too_large) {
-            gl_buf_c(&all, "{\"gap\":\"the node had too much in memory to be recorded\"}\n");
+            gl_buf_c(&all, "{\"gap\":\"the node's memory was too large to record\"}\n");
         }
         f->recording = f->to->begin(f->to, gl_buf_view(&all));
         f->bytes = 0;

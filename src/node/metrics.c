@@ -201,8 +201,8 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
                (unsigned long long)c->jobs_failed);
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"cancelled\"} %llu\n",
                (unsigned long long)c->jobs_cancelled);
-    gl_metrics_counter(out, "glia_attempts_started_total", "Attempts decided by this node.",
-                       c->attempts_started);
+    gl_metrics_counter(out, "glia_attempts_started_total",
+                       "Attempts that this node decided to start.", c->attempts_started);
     gl_metrics_counter(out, "glia_attempts_succeeded_total", "Attempts that completed their step.",
                        c->attempts_succeeded);
     gl_metrics_counter(out, "glia_attempts_failed_total", "Attempts that failed.",
@@ -210,7 +210,7 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
     gl_metrics_counter(out, "glia_attempts_lost_total", "Attempts whose outcome is unknown.",
                        c->attempts_lost);
     head(out, "glia_persons_asked_total", "counter",
-         "Steps and jobs that began to wait for a person.");
+         "Times that a step or job began to wait for a person.");
     gl_buf_fmt(out, "glia_persons_asked_total{for=\"review\"} %llu\n",
                (unsigned long long)c->reviews_asked);
     gl_buf_fmt(out, "glia_persons_asked_total{for=\"approval\"} %llu\n",
@@ -225,8 +225,8 @@ void gl_metrics_claims(struct gl_buf *out, const struct gl_claim_counts *c)
                        "Claims acquired after the previous holder failed or expired.", c->steals);
     gl_metrics_counter(out, "glia_claims_busy_total",
                        "Acquisitions refused because the claim is held.", c->busy);
-    gl_metrics_counter(out, "glia_claims_renewed_total", "Renewals of claims.", c->renewed);
-    gl_metrics_counter(out, "glia_claims_renew_failed_total", "Refused renewals of claims.",
+    gl_metrics_counter(out, "glia_claims_renewed_total", "Claims renewed.", c->renewed);
+    gl_metrics_counter(out, "glia_claims_renew_failed_total", "Claim renewals refused.",
                        c->renew_failed);
     gl_metrics_counter(out, "glia_claims_completed_total", "Claims completed by their holder.",
                        c->completed);
@@ -248,7 +248,8 @@ void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
     gauge(out, "glia_attempts_running", "Attempts running now.", f.attempts_running);
     gauge(out, "glia_steps_waiting", "Steps waiting for slots or limits.", f.steps_waiting);
     gauge(out, "glia_jobs_in_memory", "Jobs held in memory.", f.jobs_hot);
-    gauge(out, "glia_jobs_quarantined", "Jobs held because they crashed the node.", f.quarantined);
+    gauge(out, "glia_jobs_quarantined", "Jobs in quarantine because they crashed the node.",
+          f.quarantined);
     pools(out, &f);
     gl_metrics_histogram(out, "glia_step_schedule_to_start_seconds",
                          "Time from a step becoming ready to the decision to start it.",

@@ -189,7 +189,8 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
         code = gl_why(&text, GL_R_NODE_STOPPING, "this node is stopping"); /* not compared */
     } else if (gl_str_is(kind, "dedupe")) {
-        code = gl_why(&text, GL_R_DEDUPE_KEY_TAKEN, "the dedupe key '%.*s' is in use by a live job",
+        code = gl_why(&text, GL_R_DEDUPE_KEY_TAKEN,
+                      "the dedupe key '%.*s' is in use by an unfinished job",
                       GL_STR_ARG(rq->submission.dedupe_key));
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_ALIVE) {

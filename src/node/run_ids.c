@@ -185,7 +185,7 @@ static void resubmit(struct prior_job *p)
     GL_MARK(n->config.trace, "earlier.removed_meanwhile");
     if (!gl_submit_wait_may_retry(p->rq)) { /* a name left over from a damaged job */
         finish(p, GL_E_EXISTS,
-               "the run id or request key names a job that no longer exists; use another one",
+               "the run id or request key belongs to a job that no longer exists; use another one",
                NULL);
         return;
     }

@@ -614,7 +614,7 @@ static void on_time(struct gl_node *n)
     for (struct start *s = gl_chain_next(n, &starts, NULL); s != NULL; s = next) {
         if (s->is_late) {
             feed_started(s, GL_E_UNAVAILABLE,
-                         "this node could not renew its session; it starts nothing");
+                         "this node could not renew its session, so it starts no attempts");
         }
         next = gl_chain_next(n, &starts, &s->chain); /* the event may have begun other starts */
         if (s->is_late) {

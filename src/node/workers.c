@@ -48,8 +48,10 @@ static int wrap_python(const struct gl_worker_facts *f, gl_str *argv, size_t *n,
         return 0;
     }
     if (f->place->glia_path.n == 0 || f->place->pyenv_folder.n == 0) {
-        return gl_why(why, GL_E_INVALID,
-                      "the agent needs a python_environment, but this node has no folder for it");
+        return gl_why(
+            why, GL_E_INVALID,
+            "the agent needs a python_environment, but this node has no folder for Python "
+            "environments");
     }
     argv[(*n)++] = f->place->glia_path;
     argv[(*n)++] = GL_S("pyenv");
