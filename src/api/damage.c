@@ -3,7 +3,7 @@
 
 bool gl_damage_is_step(const struct gl_step_record *r)
 {
-    /* A blocked step always has a cause, except those that scan.c makes up for damaged records. */
+    /* A blocked step always has a cause, except the placeholders of scan.c for damaged records. */
     return r->status == GL_STEP_BLOCKED && r->blocked_on == GL_BLOCK_NONE;
 }
 

@@ -1,9 +1,12 @@
-/* damage.h - what is said about a job with a damaged record: which record it is, and what can be
- * done.
+/* damage.h - the sentences about a job with a damaged record: which record it is and how to
+ * recover.
  *
- * A node that reads such a record pauses the job. From then on the job accepts no command except
- * cancel, until the record is repaired and a person resumes it; so no other command may be
- * suggested. */
+ * A node that reads such a record pauses the job. The job then accepts no command except cancel
+ * until the record is repaired and a person resumes it, so a sentence must not suggest any other
+ * command.
+ *
+ * Order of calls: gl_damage_is_step() and gl_damage_matters() decide which sentence applies, the
+ * other functions write it. */
 #ifndef GL_API_DAMAGE_H
 #define GL_API_DAMAGE_H
 
@@ -16,7 +19,7 @@ bool gl_damage_is_step(const struct gl_step_record *r);
  * ending. */
 bool gl_damage_matters(const struct gl_view *v);
 
-/* The predicate for a step whose record is damaged. */
+/* The predicate (see reason.h) for a step whose record is damaged. */
 gl_str gl_damage_step(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r);
 /* The predicate for another step of that job, which waits for a decision. */
 gl_str gl_damage_answer(struct gl_arena *a, const struct gl_view *v);

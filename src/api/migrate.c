@@ -78,7 +78,7 @@ static void add_text(struct gl_sha256 *s, gl_str text)
 
 static void add_write(struct gl_migrate_sum *sum, const struct gl_write *w)
 {
-    bool is_put = w->type == GL_WRITE_PUT; /* of others they mean nothing */
+    bool is_put = w->type == GL_WRITE_PUT; /* other writes do not have these */
     uint64_t numbers[] = {
         (uint64_t)w->type,
         is_put ? w->rev : 0,
@@ -515,7 +515,7 @@ static void on_state(struct gl_store_req *req)
     }
 }
 
-/* True: a node is alive; m->code and m->why say so. */
+/* True: a node is using that store; m->code and m->why are set. */
 static bool refuse_live_session(struct gl_migrate *m, const struct gl_store_req *req,
                                 const char *which)
 {

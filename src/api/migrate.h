@@ -1,9 +1,9 @@
 /* migrate.h - copies all records of a context from one store to another, whatever their engines.
  *
- * Nobody may be using either store: a live session is a reason to refuse, at the beginning and at
- * the end. The target must be empty, or hold an unfinished run of this very migration. Progress is
- * a record in the target (kind "migration") that every transaction advances, so an interrupted run
- * can be continued and nothing is copied twice.
+ * Neither store may be in use: the migration fails if it finds a live session, in either store at
+ * the beginning, and in the source again at the end. The target must be empty or hold an unfinished
+ * run of the same migration. Progress is a record in the target (kind "migration") that every
+ * transaction advances, so an interrupted run can be continued and nothing is copied twice.
  *
  * Owned records arrive without an owner: the target has never seen the sessions that owned them and
  * would never declare them dead. Leases are not copied.
@@ -41,7 +41,7 @@ struct gl_migrate {
     void (*on_progress)(struct gl_migrate *m); /* after each transaction; may be NULL */
     void *owner;
 
-    /* The answer. */
+    /* The result. */
     int code;
     struct gl_why why;
     struct gl_migrate_sum sum; /* what has been copied so far */

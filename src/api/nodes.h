@@ -1,8 +1,11 @@
 /* nodes.h - the nodes that share the store, from their sessions: as JSON, and as facts about the
  * owner of a job.
  *
- * A node has many sessions over time; the newest tells its state. What it publishes about itself
- * (`about`) is passed on unchanged. Pure: the sessions have been read from the store before. */
+ * A node has many sessions over time; the newest one gives its state. What a node publishes about
+ * itself (`about`) is passed on unchanged. Pure: the sessions have already been read.
+ *
+ * Order of calls: fill in struct gl_nodes from the store's sessions (gl_nodes_copy() keeps them),
+ * then call any of the functions that write or find. */
 #ifndef GL_API_NODES_H
 #define GL_API_NODES_H
 
@@ -11,8 +14,8 @@
 #include "model/job.h"
 #include "port/store.h"
 
-/* alive: it renews its session. late: its deadline has passed, but nobody has declared it dead yet.
- * dead: final; its jobs may be taken over. */
+/* alive: it renews its session. late: its deadline has passed, but no node has declared it dead
+ * yet. dead: final; its jobs may be taken over. */
 #define GL_NODE_STATUSES(X) \
     X(ALIVE, "alive")       \
     X(LATE, "late")         \
@@ -32,7 +35,8 @@ struct gl_nodes {
     size_t sessions_n;
     const char *engine; /* the store's engine */
     bool is_shared;
-    bool has_node; /* is a node running? Without a shared store its session does not tell */
+    bool has_node; /* is a node running? On a store that is not shared, its session does not show it
+                    */
     gl_str own;    /* the session of the node that answers; "": none */
     gl_str leader; /* the session that holds the leader lease; "": none */
 };

@@ -3,7 +3,7 @@
  *   gl_query_init()      once per store
  *   gl_query_run()       list, status, events, human, why, nodes, cluster, ...: the answer goes to
  *                        `answer`
- *   gl_query_resolve()   finds the job that a name means
+ *   gl_query_resolve()   finds the job that a name refers to
  *   gl_query_done()      at the end
  *
  * Works on any store, inside a node or without one (a command that only reads opens the store
@@ -32,12 +32,12 @@ struct gl_query_context {
 };
 
 void gl_query_init(struct gl_query_context *q, struct gl_store *store);
-/* Drops the queries in flight. Only after neither the store nor the worker thread can call back any
- * more. */
+/* Drops the queries in flight. Call it only once neither the store nor the worker thread can call
+ * back. */
 void gl_query_done(struct gl_query_context *q);
 
-/* Runs a query. The answer is filled into `rq` and passed to `answer`, which must call rq->done;
- * this lets a node keep its own records. */
+/* Runs a query. The answer is filled into `rq`, which is passed to `answer`; that must call
+ * rq->done. So a node can keep its own records of its requests. */
 typedef void gl_query_answer(void *owner, struct gl_request *rq);
 void gl_query_run(struct gl_query_context *q, struct gl_request *rq, gl_query_answer *answer,
                   void *owner);

@@ -498,7 +498,7 @@ static int64_t letter_number(gl_str id)
         rest.p++;
         rest.n--;
     }
-    (void)gl_str_i64(rest, &n); /* not a number: 0, which is no letter's */
+    (void)gl_str_i64(rest, &n); /* not a number: 0, which no letter has */
     return n;
 }
 
@@ -597,7 +597,7 @@ static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to,
         .r = gl_query_copy_record(q, r), .whole = whole, .to = gl_flow_find_agent(q->graph, to)};
 }
 
-/* What an aggregator has collected belongs to it; after the end of the job nobody needs it. */
+/* What an aggregator has collected belongs to it; once the job has ended, it is not needed. */
 static bool is_over(struct gl_query *q, struct gl_arena *a, const struct doc *d)
 {
     return !q->job_record.live && gl_str_is(text_in(a, d, "status"), "counted");

@@ -1,6 +1,10 @@
 /* query_parts.h - one query in flight, shared by the files query*.c.
  *
- * Everybody else uses api/query.h. */
+ * A query makes one call of the store at a time: gl_query_get(), gl_query_read() or, for anything
+ * else, gl_query_call(). Large answers are rendered by gl_query_render(). The query ends with
+ * gl_query_succeed() or gl_query_fail(), which free it.
+ *
+ * Other code uses api/query.h. */
 #ifndef GL_API_QUERY_PARTS_H
 #define GL_API_QUERY_PARTS_H
 
@@ -10,8 +14,8 @@
 #include "model/flow/flow.h"
 #include "port/work.h"
 
-/* Answers up to this size are quicker to render than to hand over to another thread. */
 enum { GL_QUERY_ROWS = 100 }; /* rows per page, unless the request says otherwise */
+/* Answers up to this size are quicker to render than to hand over to another thread. */
 enum { GL_QUERY_AT_ONCE_BYTES = 16 << 10, GL_QUERY_AT_ONCE_STEPS = 64 };
 
 /* One query in flight. What it has read stays in its arena until the answer is written. */
@@ -26,7 +30,7 @@ struct gl_query {
     gl_query_resolved *resolved;
     void *owner;
     uint32_t limit;           /* maximal rows of the answer */
-    gl_str tenant, name, job; /* context; the name as given; the job id it means */
+    gl_str tenant, name, job; /* context; the name as given; the job id it refers to */
     struct gl_key key;
     struct gl_key *keys;
     struct gl_listing listing;

@@ -1,8 +1,8 @@
 /* reason.c - the sentences of `why`.
  *
- * What is said about a step is a predicate ("waits for ..."): it is shown by itself, and after
- * "step 'x' " when it explains the job. A job that is running is explained by the step that tells
- * most about it (under_way()).
+ * The sentence about a step is a predicate ("waits for ..."): it is shown by itself, and after
+ * "step 'x' " when it explains the job. A running job is explained by its most informative step
+ * (under_way()).
  *
  * Every branch sets a code; tests and programs match on codes, not on sentences. A sentence names
  * what is missing and, where a person can act, the command. */
@@ -51,7 +51,7 @@ static gl_str name_of(gl_str id)
     return id.n > 0 && id.p[0] == '@' ? (gl_str){.p = id.p + 1, .n = id.n - 1} : id;
 }
 
-/* The pool's name as its author wrote it: only internally do pools of bundles begin with
+/* The pool's name as its author wrote it: internally, the names of bundles' pools begin with
  * "executor.". */
 static gl_str pool_of(const struct gl_step_spec *spec)
 {
@@ -408,7 +408,8 @@ static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
     return (gl_str){0};
 }
 
-/* The attempt is decided but cannot be started, because of a full disk for example; "": not so. */
+/* The attempt was decided but cannot be started, for example because the disk is full; "": no start
+ * has failed. */
 static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, const struct gl_reason_live *live,
                       struct gl_because *b)
@@ -568,7 +569,7 @@ static void count_step(struct gl_arena *a, const struct gl_view *v, uint32_t num
           item);
 }
 
-/* Agents come last. One whose step already speaks for it is left out. */
+/* Agents come last. An agent whose step is already counted for it is left out. */
 static void take_census(struct gl_arena *a, const struct gl_view *v, struct census *ret)
 {
     uint32_t agents_n = gl_flow_agents_n(v->flow);
@@ -634,7 +635,7 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
     return idle(a, v, b);
 }
 
-/* The sink has completed the run before all steps have ended. */
+/* The sink has completed the run, but not all steps have ended. */
 static gl_str deferred(const struct gl_view *v, struct gl_because *b)
 {
     if (v->job.completion.n == 0 || v->job.verdict != GL_VERDICT_NONE ||

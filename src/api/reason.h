@@ -1,9 +1,12 @@
-/* reason.h - why is a job or step in its state? One sentence for every state.
+/* reason.h - explains the state of a job or step in one sentence, with a stable code for programs
+ * (reasons.def).
  *
- * The sentence names what is waited for: steps, a pool and who holds its slots, a limit, a due
+ * The sentence names what is waited for: steps, a pool and the holders of its slots, a limit, a due
  * time, a person. What only a running node knows (queues, holders of slots) comes from `live`;
- * without a node the sentence says that none is running. Programs use the stable code beside it
- * (reasons.def). */
+ * without a node the sentence says that none is running.
+ *
+ * Order of calls: read the job into a view (view.h, scan.h), then gl_reason_job() for the job or
+ * gl_reason_step() for one step. */
 #ifndef GL_API_REASON_H
 #define GL_API_REASON_H
 
@@ -18,13 +21,13 @@ struct gl_because {
 
 struct gl_reason_live {
     void *owner;
-    /* What does this step wait for on this node? Begins with a verb; if empty, the code is
-     * meaningless. `number`: of the step or, after the flow's steps, of an instance. */
+    /* Writes what this step waits for on this node, beginning with a verb. If nothing is written,
+     * the code is meaningless. `number`: of the step or, after the flow's steps, of an instance. */
     enum gl_why_code (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
     /* Why this step could not be started the last time; "": it could. May be NULL. */
     gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
-    /* When the attempt last gave a sign of life, and when the next is due; false: not known here.
-     * May be NULL. */
+    /* When the attempt last gave a sign of life, and when the next one is due; false: not known
+     * here. May be NULL. */
     bool (*beacon)(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
                    gl_ms *ret_heartbeat_at);
     bool (*is_quarantined)(void *owner, gl_str job);
@@ -47,8 +50,8 @@ struct gl_because gl_reason_job(struct gl_arena *a, const struct gl_view *v,
  * in "waits for ...". */
 struct gl_because gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number,
                                  int64_t item, const struct gl_reason_live *live);
-/* Does the job have no owner, and is no node of its stack and env scope running that could take it
- * over? */
+/* Is the job without an owner, and without a running node of its stack and env scope that could
+ * take it over? */
 bool gl_reason_is_stranded(const struct gl_view *v);
 gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v);
 /* Is this an agent of a bundle (model/bundle/agent.h) with nothing to do? */

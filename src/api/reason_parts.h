@@ -1,6 +1,6 @@
 /* reason_parts.h - what reason.c and reason_nodes.c share.
  *
- * Everybody else uses api/reason.h. */
+ * Other code uses api/reason.h. */
 #ifndef GL_API_REASON_PARTS_H
 #define GL_API_REASON_PARTS_H
 

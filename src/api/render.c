@@ -106,7 +106,7 @@ static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t numb
     write_because(&b, w);
 }
 
-/* Whoever is about to rerun a step must know whether running it twice does harm. */
+/* A person who is about to rerun a step must know whether running it twice does harm. */
 static void write_safety(const struct gl_step_spec *spec, struct gl_jw *w)
 {
     if (spec->safety == GL_SAFETY_UNSAFE) {

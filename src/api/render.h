@@ -1,6 +1,10 @@
 /* render.h - renders records of the store as the JSON of the API.
  *
- * Field names are those of docs/api.md. Nothing here reads the store. */
+ * Field names are those of docs/api.md. Nothing here reads the store. Each function writes into the
+ * object or list that its caller has opened.
+ *
+ * A page of events takes three: gl_render_events_begin(), gl_render_events_add() for each entry of
+ * the log, gl_render_events_end(). Every other function is complete by itself. */
 #ifndef GL_API_RENDER_H
 #define GL_API_RENDER_H
 
@@ -30,14 +34,14 @@ void gl_render_brief(struct gl_arena *a, const struct gl_view *v, gl_str owner,
 void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw *w);
 void gl_render_bundle_step(const struct gl_step_spec *spec, struct gl_jw *w);
 
-/* Why they are in their states: the job and its open steps, or one step. GL_E_NOT_FOUND: no such
- * step. */
+/* Explains the states of the job and its open steps, or of one step. GL_E_NOT_FOUND: no such step.
+ */
 int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
                   const struct gl_reason_live *live, struct gl_jw *w, struct gl_why *reterr_why);
 
 /* A page of events. `last`, `status` and whether the job has ended come from the job's record,
- * which is read before the log. Later events are left to the next page, so that no page contains
- * the end and calls the job running. */
+ * which is read before the log. Later events are left to the next page, so that a page never
+ * contains the end of a job that it reports as running. */
 struct gl_events {
     int64_t from, last;
     uint32_t limit;

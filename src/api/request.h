@@ -31,7 +31,7 @@ enum gl_verb {
 };
 
 enum gl_verb_kind {
-    GL_KIND_LOCAL,      /* answered by whoever receives the request */
+    GL_KIND_LOCAL,      /* answered by the server that receives the request */
     GL_KIND_NODE,       /* about the node itself */
     GL_KIND_QUERY,      /* reads the store */
     GL_KIND_SUBMISSION, /* creates a job */
@@ -126,7 +126,7 @@ struct gl_request {
     /* The answer, valid inside `done` only. */
     int code; /* 0 or GL_E_* */
     struct gl_why why;
-    gl_str body;     /* JSON; on failure "", or the claim in the way */
+    gl_str body;     /* JSON; on failure "", or the conflicting claim */
     char job_id[27]; /* the id of the job that `job` named; "": not found */
     uint32_t count;  /* EVENTS: number of events */
     bool ended;      /* EVENTS: the job has ended, and these are the last */

@@ -205,8 +205,8 @@ static void keep(struct gl_scan *s, const struct kept *which, const struct gl_st
     gl_heap_push(h, &k->place);
 }
 
-/* Of an unreadable record only the name is left. The step is blocked on nothing, so that nobody is
- * asked for a decision; damage.h says what can be done. */
+/* Only the name of an unreadable record is known. Its step is blocked on nothing, so that no
+ * decision is requested; damage.h says how to recover. */
 static struct gl_step_record damaged(const struct gl_record *step, gl_str job)
 {
     struct gl_step_record r = {.status = GL_STEP_BLOCKED,
@@ -261,7 +261,7 @@ static void add(struct gl_scan *s, const struct gl_record *record)
     int64_t number;
     bool is_damaged = record->damaged ||
                       gl_view_record(&scratch, &gl_step_schema, record->value, &r, NULL) != 0 ||
-                      r.items_n > GL_JOB_ITEMS_MAX; /* its output is a list of so many */
+                      r.items_n > GL_JOB_ITEMS_MAX; /* its output is a list of that length */
 
     if (is_damaged) {
         r = damaged(record, v->job.job_id);
@@ -300,7 +300,7 @@ static const struct gl_step_record *read_kept(const struct kept *k, struct gl_ar
     gl_str text = gl_str_dup(a, (gl_str){.p = k->text, .n = k->text_n});
     int rc = gl_view_record(a, &gl_step_schema, text, r, NULL);
 
-    GL_ASSERT(rc == 0); /* we wrote it ourselves */
+    GL_ASSERT(rc == 0); /* kept_new() wrote this text */
     return r;
 }
 

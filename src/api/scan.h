@@ -6,11 +6,11 @@
  *   gl_scan_done()    frees everything except the view
  *
  * Memory is bounded by `limit` plus a few bytes per step: outputs above `inline_max` are dropped,
- * and of a step that is not kept only the status is remembered. If there are more steps than
+ * and for a step that is not kept only the status is remembered. If there are more steps than
  * `limit`, failed steps are kept first, then running ones, then those waiting for something
  * specific, then the rest in the order of the flow.
  *
- * Pure. A scan may be filled on another thread than the one that began it. */
+ * Pure. A scan may be filled on a different thread from the one that began it. */
 #ifndef GL_API_SCAN_H
 #define GL_API_SCAN_H
 

@@ -1,6 +1,7 @@
-/* view.h - a job, parsed from its records, for everything that renders or explains it.
+/* view.h - a job parsed from its records, for the code that renders or explains it.
  *
- * Made by gl_view_read() from all records at once, or by scan.h from pages. */
+ * gl_view_read() makes a view from all records at once, scan.h from pages. The caller then sets
+ * `owner`, `nodes` and `asks`, if it knows them. */
 #ifndef GL_API_VIEW_H
 #define GL_API_VIEW_H
 
@@ -31,7 +32,7 @@ struct gl_view {
     const struct gl_nodes *nodes;        /* of a shared store, with `owner`; else NULL */
     const struct gl_questions_run *asks; /* questions of its workers; NULL: none */
 
-    /* If the job has more steps than one answer holds: the steps to list, in order. Of all others
+    /* If the job has more steps than one answer holds: the steps to list, in order. Of the others
      * only the status is known, and on a page (`is_page`) not even that. */
     struct gl_view_pick *picks;
     size_t picks_n;

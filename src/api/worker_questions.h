@@ -1,8 +1,12 @@
 /* worker_questions.h - questions that workers of bundles ask people (port/questions.h), as
  * sentences and as JSON.
  *
- * The file does not say which worker asked. What can be told is whether anyone may still be waiting
- * for the answer: a worker of the job that was running when the question was written. */
+ * The file does not say which worker asked. All that can be determined is whether a worker
+ * may still be waiting for the answer: one of the job's workers that was running when the question
+ * was written.
+ *
+ * Order of calls: gl_worker_question_of() finds the questions of a job, which the view then holds;
+ * the other functions show them. */
 #ifndef GL_API_WORKER_QUESTIONS_H
 #define GL_API_WORKER_QUESTIONS_H
 
@@ -41,6 +45,6 @@ gl_str gl_worker_question_command(struct gl_arena *a, gl_str job, gl_str request
 gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions);
 
 #define GL_WORKER_QUESTION_NO_READER \
-    "no worker that may have asked is running; the answer is kept for the next attempt"
+    "the worker that asked is no longer running; the answer is kept for the next attempt"
 
 #endif
