@@ -5,12 +5,12 @@
  * before a step starts they are copied into the folder of the node that starts it. model/gc_state.h
  * describes how they are stored and what keeps them from being collected.
  *
- *   blobs.c         what is known to be where; turns
+ *   blobs.c         caches of what is known to be where; turns
  *   blobs_keep.c    from the folder into the store
  *   blobs_fetch.c   from the store into the folder
  *
  * Content moves one piece at a time, and few blobs move at once. What is known is only a cache that
- * saves reads: if it was wrong, a guard refuses the submission and the entry is forgotten.
+ * saves reads: if it is wrong, a guard refuses the submission and the entry is forgotten.
  *
  * Order of calls: gl_blobs_keep() before a submission, gl_blobs_fetch() before a start,
  * gl_blobs_forget() when a guard refused, gl_blobs_on_ended() for every attempt that ends. */

@@ -3,8 +3,8 @@
  *
  * First it reads which of the files are in the store already. The others are written one after the
  * other: the record as PARTIAL, the pieces, the record as WHOLE. Another node may be writing the
- * same blob: then we continue under the token of whoever came first, and it does not matter who
- * finishes. Or retention may be removing it: then a guard refuses, the record is read again, and
+ * same blob: then we continue under the token of the first writer, and it does not matter which of
+ * us finishes. Or retention may be removing it: then a guard refuses, the record is read again, and
  * its state decides what to do. These transactions carry no id, because each is safe to repeat.
  *
  * If the process dies here, the record stays PARTIAL, and the next writer continues. */
@@ -287,7 +287,7 @@ static void claim(struct keep *k)
     commit(k, on_claimed);
 }
 
-/* Verify our copy now; otherwise everyone who fetches it finds the damage. */
+/* Verify our copy now; otherwise every node that fetches it finds the damage. */
 static void on_looked(struct gl_blob_req *req)
 {
     struct keep *k = req->owner;

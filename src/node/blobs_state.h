@@ -1,6 +1,7 @@
 /* blobs_state.h - the memory that blobs.c, blobs_keep.c and blobs_fetch.c share.
  *
- * Private to these three files; everybody else uses node/blobs.h. */
+ * Private to these three files; other code uses node/blobs.h. A copy waits for its turn with
+ * gl_blobs_wait_turn() before it moves content, and ends it with gl_blobs_end_turn(). */
 #ifndef GL_NODE_BLOBS_STATE_H
 #define GL_NODE_BLOBS_STATE_H
 
@@ -18,8 +19,8 @@ enum {
     /* How long a hash counts as present, here or in the store. Retention keeps files that were used
      * within the last hour, and every use makes them fresh again. */
     GL_BLOBS_TRUST_MS = 10 * 60 * 1000,
-    GL_BLOBS_REFETCH_MS =
-        60 * 1000, /* if files are damaged more often than this, the disk needs a person */
+    /* If files are damaged more often than this, the disk is failing and a person must look. */
+    GL_BLOBS_REFETCH_MS = 60 * 1000,
 };
 
 /* A cache of hashes known to be present; the least recently used are evicted. */

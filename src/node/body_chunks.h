@@ -1,7 +1,7 @@
 /* body_chunks.h - reads large message bodies from the store, where core/agents/bodies.c put them.
  *
- * Bodies are stored in pieces. For a worker they go straight into a blob, one piece at a time; for
- * anything else they are assembled in memory. */
+ * Bodies are stored in chunks. gl_body_chunks_to_blob() writes a worker's body straight into a
+ * blob, one chunk at a time; gl_body_chunks_read() assembles a body in memory. */
 #ifndef GL_NODE_BODY_CHUNKS_H
 #define GL_NODE_BODY_CHUNKS_H
 

@@ -300,7 +300,7 @@ static void begin_expiry(struct gl_node *n, struct component_call *x)
 {
     struct gl_ask_writer *w = n->ports.ask_writer;
 
-    GL_ASSERT(w != NULL); /* only who writes them reports their times */
+    GL_ASSERT(w != NULL); /* their times are reported only if there is a writer */
     x->expiry = (struct gl_ask_expiry){
         .job = x->asked->job, .now = x->asked->at, .done = on_expired, .owner = x};
     w->expire(w, &x->expiry);

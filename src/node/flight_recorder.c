@@ -1,3 +1,7 @@
+/* flight_recorder.c - writes segments: when one begins, what it contains, when it ends.
+ *
+ * The event is written before the core handles it and its digest afterwards, so the last event of a
+ * node that crashed has no digest. */
 #include "node/flight_recorder.h"
 
 #include "base/check.h"
@@ -5,7 +9,7 @@
 
 enum {
     RETRY_MS = 1000,     /* after the port refused */
-    TOO_LARGE_MS = 5000, /* after the core had too much in memory */
+    TOO_LARGE_MS = 5000, /* after the core's memory was too large */
     JOB_BYTES = 300,     /* at least, in a snapshot */
     WAIT_BYTES = 80,
 };
@@ -149,7 +153,8 @@ static void write_flow(struct gl_flight_recorder *f, const struct gl_core *c, gl
     gl_buf_char(&f->text, '\n');
 }
 
-/* The context is the core's, which does not look at it; the flow stands apart. */
+/* Leaves out the context, which is that of the core and which the core never reads, and the flow,
+ * which has a line of its own. */
 static void write_event(struct gl_flight_recorder *f, const struct gl_core *c,
                         const struct gl_event *ev)
 {

@@ -10,7 +10,8 @@
  *     {"flow":{...}}               the text of a flow that a later event names by its hash
  *     {"event":{...}}              core/event.h
  *     {"decided":"0123..."}        the digest of the event before it
- *     {"check":"0123..."}          a hash over everything since the last one; from the adapter
+ *     {"check":"0123..."}          a hash over everything since the last one; written by the
+ * adapter
  *     {"gap":"..."}                why the segment ends early, or why nothing was recorded before
  *                                  it
  *

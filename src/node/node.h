@@ -15,7 +15,7 @@
  *    gl_node_request()      requests of clients
  *    gl_node_drain()        optional: start nothing more
  *    gl_node_stop()         finish what is in flight; then `stopped` runs
- *    gl_node_free()         without gl_node_stop() before it: a crash */
+ *    gl_node_free()         free it; without gl_node_stop() before, this is a crash */
 #ifndef GL_NODE_NODE_H
 #define GL_NODE_NODE_H
 
@@ -61,7 +61,7 @@ struct gl_node_config {
     struct gl_worker_place worker; /* what workers of bundles are given; all empty: nothing */
     struct gl_keep keep;           /* which ended jobs to keep; all zero: all of them */
     struct gl_trace *trace;        /* never NULL; borrowed */
-    bool passive;                  /* carry out commands, but start nothing and look for no work */
+    bool passive;                  /* execute commands, but start nothing and look for no work */
     bool guest; /* on a shared store: take no work except what earlier runs of this node left (`glia
                    run` without a node) */
     bool may_be_half; /* first check for an interrupted migration into the store; off in the
@@ -99,7 +99,7 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_blob *blob;             /* NULL: flows and messages have no files */
     struct gl_recording_port *record; /* NULL: nothing is recorded */
     const struct gl_questions *asks;  /* NULL: questions of workers cannot be read */
-    struct gl_ask_writer *ask_writer; /* NULL: nobody writes default decisions */
+    struct gl_ask_writer *ask_writer; /* NULL: default decisions are not written */
     struct gl_work *work;             /* NULL: answers are rendered on the control thread */
 };
 
@@ -111,8 +111,8 @@ struct gl_exec_events gl_node_exec_events(struct gl_node *n);
 /* Required before gl_node_start(), unless the ports name an executor. */
 void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec);
 
-/* What the node must be told about its store. A store has one listener but may serve several nodes
- * in turn, so whoever created both listens and forwards `woken` and `changed`. */
+/* The callbacks for events of the store. A store has one listener but may serve several nodes in
+ * turn, so the code that created both listens, and forwards `woken` and `changed`. */
 struct gl_store_events gl_node_store_events(struct gl_node *n);
 
 void gl_node_start(struct gl_node *n);
@@ -120,7 +120,7 @@ void gl_node_start(struct gl_node *n);
 /* Publish the node's state (`ready`) at once instead of with the next renewal. */
 void gl_node_publish(struct gl_node *n);
 
-/* A file of requests to people has been read: until when its job's workers wait (event ASKED).
+/* A file of requests to people has been read; the job's workers wait until `due` (event ASKED).
  * False: the node has no session; report it again later. */
 bool gl_node_on_asked(struct gl_node *n, gl_str job, gl_ms due);
 
@@ -146,8 +146,8 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner);
  * must not change what happens next. */
 void gl_node_restore_core(struct gl_node *n);
 
-/* Free the node. Without gl_node_stop() before this is a crash: the ports must not call back
- * afterwards. */
+/* Free the node. Unless gl_node_stop() has finished, this is a crash: nothing in flight is waited
+ * for. The ports must not call back afterwards. */
 void gl_node_free(struct gl_node *n);
 
 #endif

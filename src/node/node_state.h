@@ -78,8 +78,8 @@ void gl_sessions_on_renewed(struct gl_node *n,
                             const struct gl_store_req *req); /* the outcome of a renewal */
 /* The store answered, and refused this request because it is full. */
 bool gl_sessions_is_store_full(const struct gl_store_req *req);
-/* Reports such a refusal of a call that the core did not make. (It learns of its own from their
- * outcome.) */
+/* Reports such a refusal of a call that the core did not make. (The core learns about its own calls
+ * from their outcome.) */
 void gl_sessions_on_refused(struct gl_node *n, const struct gl_store_req *req);
 void gl_sessions_start(struct gl_node *n);
 gl_ms gl_sessions_ttl(const struct gl_node *n);

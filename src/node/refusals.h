@@ -1,8 +1,10 @@
 /* refusals.h - remembers why steps could not be started.
  *
- * A disk is full, say, or a file could not be put in place. Such starts are retried
+ * For example, the disk is full or a file could not be put in place. Such starts are retried
  * (core/recovery/attempts.c); meanwhile the log and `why` report the cause. Only the most recent
- * ones are remembered. */
+ * failures are remembered, and only for a while.
+ *
+ * Order of calls: gl_refusals_note() after every start, then gl_refusals_find(). */
 #ifndef GL_NODE_REFUSALS_H
 #define GL_NODE_REFUSALS_H
 

@@ -32,7 +32,7 @@ struct sessions {
     struct gl_session_info opened; /* as the store opened it; ours once the rates have been read */
     gl_ms valid_until;
     gl_ms renewed_at;    /* when the store last accepted a write of ours for the session */
-    struct gl_buf about; /* what other nodes are told about us */
+    struct gl_buf about; /* what we publish about ourselves */
     bool is_unreachable; /* the store has not accepted the last renewal ... */
     struct gl_why unreachable_why; /* ... and why */
     enum gl_store_health health;   /* as last reported */
@@ -147,7 +147,7 @@ void gl_sessions_read_rate(struct gl_node *n, gl_str key)
     gl_chain_get(c, GL_S("rate"), gl_str_dup(&c->arena, key), on_rate);
 }
 
-/* ---- what other nodes are told about us ---- */
+/* ---- what the node publishes about itself ---- */
 
 static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 {

@@ -1,7 +1,8 @@
 /* views.h - reduces records to what a component of the core asked for (enum gl_core_view_type).
  *
- * Records may be large, and the core must not depend on members it does not use. This file selects;
- * it decides nothing. */
+ * Records may be large, and the core must not depend on members it does not use. This file selects
+ * members and decides nothing. It has one function, which component_calls.c calls with each answer
+ * of the store. */
 #ifndef GL_NODE_VIEWS_H
 #define GL_NODE_VIEWS_H
 

@@ -5,8 +5,9 @@
  * (port/exec.h).
  *
  * The environment, in order of increasing precedence: the node's own; the names of the runtime
- * (MN_*); the agent's `environment` and what the job adds to it; `pass_env`; and, which nothing can
- * override, MN_WORKFLOW_STEP_ID and the core's own GLIA_*. docs/bundles.md lists them all. */
+ * (MN_*); the agent's `environment` and what the job adds to it; `pass_env`; and last, so that
+ * nothing can override them, MN_WORKFLOW_STEP_ID and the core's own GLIA_*. docs/bundles.md lists
+ * them all. */
 #ifndef GL_NODE_WORKERS_H
 #define GL_NODE_WORKERS_H
 

@@ -1,6 +1,6 @@
 /* workers_env.h - builds the environment of a bundle's worker.
  *
- * Shared by workers.c, workers_env.c and workers_place.c; everybody else uses node/workers.h. */
+ * Shared by workers.c, workers_env.c and workers_place.c; other code uses node/workers.h. */
 #ifndef GL_NODE_WORKERS_ENV_H
 #define GL_NODE_WORKERS_ENV_H
 
