@@ -67,7 +67,6 @@ static const struct gl_manifest_field manifest_fields[] = {
     {"description", TYPE("text"), "Informational."},
     {"job_name", TYPE("text"), "Name of its jobs; required in the other forms.", "`id`"},
     {"graph_id", TYPE("text"),
-
      "Name of the graph; in the catalog form `workflow.workflow_id` is required instead.",
      "required"},
     {"workflow", TYPE("table"), "The ledger in the catalog form: steps, edges, dynamic changes.",
@@ -117,7 +116,6 @@ static const struct gl_manifest_field manifest_fields[] = {
 static const struct gl_manifest_field workflow_fields[] = {
     {"workflow_id", TYPE("text"), "Name of the graph, in the catalog form.", "required"},
     {"mode", TYPE("word"),
-
      "`static_dag` or `dynamic_dag`; `dynamic_dag` needs `dynamic.enabled`. `dynamic.enabled` "
      "decides: if it is true and `mode` is `static_dag`, a note reports it.",
      "static_dag"},
@@ -126,11 +124,9 @@ static const struct gl_manifest_field workflow_fields[] = {
      "`entrypoint`"},
     {"sink", TYPE("step"), "The last step."},
     {"steps", TYPE("list"),
-
      "The steps of the ledger. Without steps there is no ledger, only messages."},
     {"edges", TYPE("list"), "In the catalog form: which step waits for which."},
     {"graph", TABLE(GRAPH),
-
      "In the submitted form: `edges`, as above, and `join_default`, the default trigger rule."},
     {"nodes", TYPE("list"), "In the submitted form: the agents.", "-"},
     {"dynamic", TYPE("table"), "How the steps may change while the job runs."},
@@ -143,7 +139,6 @@ static const struct gl_manifest_field workflow_fields[] = {
 static const struct gl_manifest_field graph_fields[] = {
     {"edges", TYPE("list"), "Which step waits for which."},
     {"join_default", TYPE("word"),
-
      "The trigger rule of steps that have a step before them and no rule of their own.",
      "all_success"},
 };
@@ -158,7 +153,6 @@ static const struct gl_manifest_field agents_fields[] = {
 
 static const struct gl_manifest_field runtime_fields[] = {
     {"bindings", TYPE("map"),
-
      "The workers that run each step; without nodes, the agents themselves."},
     {"initial_inputs", TYPE("map or list"),
      "The first messages: by agent, or a list that each entrypoint gets.", "`{}` for each"},
@@ -170,11 +164,9 @@ static const struct gl_manifest_field runtime_fields[] = {
 
 static const struct gl_manifest_field binding_fields[] = {
     {"workers", TYPE("list"),
-
      "Its workers: `node_id`, `node` or `id`; `role`; without nodes also `uses`, `kind`, `with` "
      "or `config`."},
     {"routes", TYPE("list"),
-
      "Without nodes: edges between workers, in the form of edges between agents (also "
      "`worker_edges`).",
      .alias = "worker_edges"},
@@ -182,7 +174,6 @@ static const struct gl_manifest_field binding_fields[] = {
      "Without nodes: the entrypoints, in the binding of `flow.entrypoint` (also `entrypoints`).",
      .alias = "entrypoints"},
     {"seed_inputs", TYPE("map or list"),
-
      "First messages of its workers, or by agent; used for agents that have none in "
      "`initial_inputs` (also `initial_inputs`).",
      .alias = "initial_inputs"},
@@ -193,7 +184,6 @@ static const struct gl_manifest_field binding_fields[] = {
 static const struct gl_manifest_field node_fields[] = {
     {"node_id", TYPE("id"), "Name of the agent (also `id`).", "required"},
     {"agent_type", TYPE("word"),
-
      "`executor`, `aggregator`, `router`, `sensor` or `module`; `sandbox_worker`, `collector` "
      "and `relay` are aliases of the first three (also `agentType`).",
      "required"},
@@ -202,7 +192,6 @@ static const struct gl_manifest_field node_fields[] = {
      "An aggregator is generic or reduce, a router generic or map, a sensor generic.",
      "generic"},
     {"role", TEXT("text", gl_agent_spec, role),
-
      "Informational, but if the manifest names no entrypoints, agents with the role `root` or "
      "`root_coordinator` are."},
     {"alias", TEXT("text", gl_agent_spec, alias), "Informational (also `display_name`).",
@@ -249,12 +238,10 @@ static const struct gl_manifest_field resources_fields[] = {
 
 static const struct gl_manifest_field executor_fields[] = {
     {"runner_module", TEXT("text", CONFIG, runner),
-
      "The last part of the name selects the runner: `HostLocal`. `DockerWorker` and `OpenShell` "
      "are refused.",
      "a process, with a note"},
     {"command", BY_HAND("list or text", gl_manifest_command),
-
      "A program and its arguments; text is run by `bash -lc`. `{input_file}`, `{context_file}`, "
      "`{message_file}`, `{body_file}`, `{workdir}`, `{job_id}` and `{agent_id}` are replaced.",
      "prints a notice"},
@@ -265,7 +252,6 @@ static const struct gl_manifest_field executor_fields[] = {
      "Several uploads: `{source, target}`. Takes precedence over `upload_path`."},
     {"uploads", TYPE("list"), "The same as `upload_paths`, which takes precedence."},
     {"workdir", TEXT("path", CONFIG, workdir),
-
      "The working folder. `sandbox_upload_path` means the workspace, a path below it the same "
      "path in the workspace; any other absolute path is taken literally.",
      "the workspace"},
@@ -277,7 +263,6 @@ static const struct gl_manifest_field executor_fields[] = {
      "The pool its slots come from: the node's pool `executor.<pool>`.", "default"},
     {"pool_slots", U32(CONFIG, slots, 1, GL_SLOTS_MAX), "How many slots it takes.", "1"},
     {"safe_to_retry", MARK(CONFIG, marks, GL_MARKED_SAFE, GL_MARKED_UNSAFE),
-
      "What happens when its outcome is unknown. true: it may run again; false: a person decides."},
     {"idempotent", MARK(CONFIG, marks, GL_MARKED_SAFE, GL_MARKED_UNSAFE),
      "The same as `safe_to_retry`."},
@@ -286,7 +271,6 @@ static const struct gl_manifest_field executor_fields[] = {
     {"recovery_idempotency_key", TEXT("text", CONFIG, idempotency_key),
      "If its outcome is unknown, it may run again."},
     {"manual_review_on_recovery", MARK(CONFIG, marks, GL_MARKED_UNSAFE, 0),
-
      "true: if its outcome is unknown, a person decides. Such a mark wins over marks that allow "
      "another run; a person also decides if there are no marks.",
      "false"},
@@ -295,7 +279,6 @@ static const struct gl_manifest_field executor_fields[] = {
     {"unsafe", MARK(CONFIG, marks, GL_MARKED_UNSAFE, 0),
      "true: if its outcome is unknown, a person decides.", "false"},
     {"side_effects", BY_HAND("word, list or table", gl_manifest_side_effects),
-
      "If its outcome is unknown, a person decides if these are external writes (also "
      "`side_effect`)."},
     {"side_effect", BY_HAND("word, list or table", gl_manifest_side_effects),
@@ -306,7 +289,6 @@ static const struct gl_manifest_field config_fields[] = {
     {"pass_env", TEXTS(CONFIG, agent.pass_env),
      "Variables copied from the node; they override `environment`."},
     {"output_message_type", BY_HAND("text or null", gl_manifest_output),
-
      "Type of the message that is sent after one was handled successfully; null: none is sent. "
      "The default of a sensor is `sensor_ready`; an aggregator sends none by default.",
      "executor_result"},
@@ -315,30 +297,23 @@ static const struct gl_manifest_field config_fields[] = {
     {"failure_message_type", TEXT("text", CONFIG, agent.failure_type),
      "Type of a message that is sent when the agent would fail for good, instead of failing."},
     {"workflow_complete_step", UNLESS(CONFIG, agent.leaves_step),
-
      "false: handling a message successfully does not complete the step.", "true"},
     {"terminal_sink", BOOL(CONFIG, agent.terminal_sink),
-
      "This agent is the end of the graph and has no outgoing edges.", "false"},
     {"complete_run", BOOL(CONFIG, agent.complete_run),
-
      "With `terminal_sink`: it completes the job. Not allowed for the agent of a step.", "false"},
     {"complete_on_message", BOOL(CONFIG, agent.complete_on_message),
-
      "For an aggregator: complete with the first message. Needs `output_message_type`, or "
      "`terminal_sink` and `complete_run`.",
      "false"},
     {"complete_after", U32(CONFIG, agent.complete_after, 1, GL_JOB_LETTERS_MAX),
-
      "For an aggregator: complete after this many messages. Needs the same as "
      "`complete_on_message`."},
     {"timeout_seconds", SECONDS(CONFIG, timeout_ms, 1), "How long the process may run."},
     {"max_attempts", U32(CONFIG, agent.tries, 1, GL_ATTEMPTS_MAX),
-
      "How often a message is tried in a row if failures look transient, the first try included.",
      "1"},
     {"retry_backoff_ms", MS(CONFIG, agent.try_backoff_ms, 0),
-
      "The wait before the second of these tries; it doubles with each further one.", "500"},
     {"lease_queue_timeout_ms", MS(CONFIG, agent.lease_timeout_ms, 1), "The longest wait for slots.",
      "30000"},
@@ -355,7 +330,6 @@ static const struct gl_manifest_field config_fields[] = {
      "What happens when beacons stop: `fail_attempt`.", "fail_attempt"},
     {"backpressure", TABLE(BACKPRESSURE), "The limits of its inbox."},
     {"python_environment", BY_HAND("table", gl_manifest_python),
-
      "A virtual environment for the worker: `packages`, `requirements`, `path`."},
     {"max_output_bytes", U32(CONFIG, agent.stdout_max, 1, GL_STDOUT_BYTES_MAX),
      "How much of stdout is kept; at most 8388608.", "1048576"},
@@ -370,7 +344,6 @@ static const struct gl_manifest_field backpressure_fields[] = {
     {"max_queue_depth", U32(gl_agent_spec, depth_max, 1, GL_INBOX_MAX),
      "Its inbox is full at this many messages.", "100"},
     {"high_watermark", U32(gl_agent_spec, high_mark, 1, GL_INBOX_MAX),
-
      "Backpressure begins at this many messages; by default at most `max_queue_depth` - 1.", "75"},
     {"low_watermark", U32(gl_agent_spec, low_mark, 0, GL_INBOX_MAX),
      "Backpressure ends at this many messages.", "25"},
@@ -388,7 +361,6 @@ static const struct gl_manifest_field edge_fields[] = {
     {"to_node", AGENT(gl_route, to_node), "The recipient (also `to`).", "required",
      .missing = an_agent, .alias = "to"},
     {"message_type", TEXT("text", gl_route, type),
-
      "Type of the messages that take this edge; `*` for all (also `event`).", "required",
      .alias = "event", .missing = "the type of messages on this edge, `*` for all"},
     {"routing_mode", WORD(gl_route, mode, gl_route_mode_words),
@@ -401,10 +373,8 @@ static const struct gl_manifest_field step_fields[] = {
     {"id", TYPE("id"), "Name of the step; may contain `:`.", "required"},
     {"run", TYPE("text"), "Name of its binding; the agent of that name runs the step.", "`id`"},
     {"agent_id", TYPE("agent"),
-
      "The agent that runs the step: the first of `agent_id`, `run` and `id` that names an agent."},
     {"agent_ids", TYPE("list of agents"),
-
      "Further agents that run the step, or all of them if none of `agent_id`, `run` and `id` "
      "names an agent. Without it: the workers of its binding."},
     {"trigger_rule", TYPE("word or table"),
@@ -412,7 +382,6 @@ static const struct gl_manifest_field step_fields[] = {
      "(`count`, `minimum`). Also in `control` and in `join`.",
      "all_success"},
     {"join", TYPE("word or table"),
-
      "Another place for the trigger rule, as `trigger_rule`, `rule` or `mode`."},
     {"control", TABLE(CONTROL), "Timeouts, attempts, failure policy."},
     {"label", TEXT("text", gl_step_spec, label), "Informational."},
@@ -424,10 +393,8 @@ static const struct gl_manifest_field step_fields[] = {
 
 static const struct gl_manifest_field control_fields[] = {
     {"required", UNLESS(CONTROL, is_optional),
-
      "false: its failure does not fail the job; the step ends as partial.", "true"},
     {"failure_policy", WORD(CONTROL, failure_policy, failure_policies),
-
      "`fail_workflow`: the job fails; `continue_partial` or `continue`: the step ends as "
      "partial; `skip`: it ends as skipped.",
      "fail_workflow"},
@@ -446,7 +413,6 @@ static const struct gl_manifest_field control_fields[] = {
 static const struct gl_manifest_field retry_fields[] = {
     {"max_attempts", U32(gl_retry, attempts, 1, GL_ATTEMPTS_MAX), "Attempts in all.", "1"},
     {"backoff_seconds", SECONDS(gl_retry, backoff_ms, 0),
-
      "The wait before the second attempt. A `retry_backoff_ms` of the agent takes precedence.",
      "1"},
     {"backoff_multiplier", BY_HAND("number", gl_manifest_multiplier),
@@ -458,7 +424,6 @@ static const struct gl_manifest_field step_edge_fields[] = {
     {"from", TYPE("step"), "The earlier step.", "required"},
     {"to", TYPE("step"), "The later step.", "required"},
     {"accepts", BY_HAND("list", gl_manifest_accepts),
-
      "Which outcomes of the earlier step `all_success` accepts: `done`, `partial`, `skipped`, "
      "`failed`.",
      "`[\"done\"]`"},
@@ -493,7 +458,6 @@ static const struct gl_manifest_field region_fields[] = {
      .alias = "exit_step"},
     {"templates", TEXTS(gl_region, templates), "The templates that can be used.", "all"},
     {"mutable_edges", TEXTS(gl_region, mutable_edges),
-
      "Edges from controller to exit that may be removed. Required for `replace_path`, not "
      "allowed otherwise. An edge belongs to one region.",
      "-"},
@@ -512,7 +476,6 @@ static const struct gl_manifest_field policies_fields[] = {
     {"job_type", BY_HAND("word", gl_manifest_job_type),
      "`batch` or `service`; `system` and `sysbatch` are refused.", "batch"},
     {"recovery_mode", WORD(gl_policies, recovery_mode, gl_recovery_words),
-
      "`auto`, `local_restart` and `cluster_recover` do the same (except for the default of "
      "`restart.mode`); with `manual_recover` everything that was lost or failed waits for a "
      "person. See below.",
@@ -520,11 +483,9 @@ static const struct gl_manifest_field policies_fields[] = {
     {"restart", TABLE(RESTART), "How often a failed agent is started again.",
      "depends on type and mode"},
     {"reschedule", TABLE(RESTART),
-
      "Checked, but has no effect, because a job moves as a whole when its node is lost; a note "
      "reports it. See below."},
     {"strategy", CHECKED(placements),
-
      "`binpack` or `spread`. Checked, but has no effect, because nodes with free slots take "
      "jobs; a note reports it.",
      .note = "has no effect: nodes with free slots take jobs"},
@@ -543,7 +504,6 @@ static const struct gl_manifest_field restart_fields[] = {
      "`constant`, `exponential` or `fibonacci`.", "exponential"},
     {"max_delay_ms", MS(gl_restart, max_delay_ms, 0), "The longest wait.", "30000"},
     {"mode", CHOICE(gl_restart, waits, restart_modes),
-
      "What happens when all restarts are used up: `fail`, or `delay` until the window has moved "
      "on.",
      "fail; delay for a service, except with `cluster_recover`"},
