@@ -91,6 +91,7 @@ void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, str
 void gl_calls_done(struct gl_calls *s)
 {
     GL_ASSERT(s->pending_n == 0);
+    GL_ASSERT(s->pool.used_bytes == 0); /* every call was freed when it was completed */
     gl_pool_done(&s->pool);
 }
 
@@ -100,7 +101,8 @@ void gl_calls_complete(struct gl_calls *s, struct gl_call *call)
 
     GL_ASSERT(s->pending_n > 0);
     GL_ASSERT(gl_list_empty(&call->link));
-    /* The call is freed before `done` runs, so an engine must not touch it afterwards. */
+    /* Freed before `done` runs, so an engine must not touch the call afterwards. */
+    gl_pool_free(&s->pool, call, s->engine->call_bytes);
     s->pending_n--;
     req->done(req); /* Last: `done` may issue the next request, or free this one. */
 }
