@@ -1,3 +1,4 @@
+/* backoff.c - the arithmetic of retry pauses: no overflow, whatever the factor and the limit. */
 #include "core/flow/backoff.h"
 
 #include "base/check.h"

@@ -1,3 +1,8 @@
+/* command.c - applies commands to a job.
+ *
+ * A command is first checked against the status of its job and step; one that does not fit is
+ * refused and changes nothing. To pause, resume or cancel a job again is not an error: the command
+ * succeeds and changes nothing. */
 #include "core/flow/command.h"
 
 #include "base/check.h"
@@ -244,7 +249,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (ev->command.inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
         consume_inbox_entry(c, j, ev);
     }
-    /* A job with a damaged record must not progress, but can be got rid of. */
+    /* A job with a damaged record must not progress, but may be cancelled. */
     if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,
                      "%.*s; cancel the job, or repair that record and resume the job",

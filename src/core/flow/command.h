@@ -2,7 +2,7 @@
  *
  * A command loads its job first, if need be, and is answered once its transaction has committed.
  * One that came through the inbox of a shared store removes its inbox entry in that same
- * transaction, so it is carried out once however often it is found. */
+ * transaction, so it is executed once, however often it is found. */
 #ifndef GL_CORE_FLOW_COMMAND_H
 #define GL_CORE_FLOW_COMMAND_H
 

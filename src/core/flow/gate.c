@@ -1,3 +1,7 @@
+/* gate.c - the waits of steps that run no program, and the gate of every other step.
+ *
+ * GL_GATE_OPEN is written in the transaction of what the gate decided, so a crash leaves the gate
+ * either undecided or decided with its consequences. */
 #include "core/flow/gate.h"
 
 #include "base/check.h"
@@ -63,7 +67,7 @@ gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
     return all;
 }
 
-/* Truncates a long question, and says so: whoever decides must know that there is more. */
+/* Truncates a long question and marks it, so that the person who decides knows there is more. */
 static gl_str truncate_question(struct gl_core *c, gl_str question)
 {
     size_t n = question.n, room = GL_REASON_BYTES_MAX - sizeof(" [... 131071 bytes in total]");

@@ -1,3 +1,5 @@
+/* items.c - counts the instances of a step with `foreach`: how many exist, how many have ended, how
+ * many have failed. The counts are in the step's record, so a load continues where the step was. */
 #include "core/flow/items.h"
 
 #include "base/check.h"

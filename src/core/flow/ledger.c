@@ -1,3 +1,7 @@
+/* ledger.c - the moves of steps and jobs, how steps end, and reconciling.
+ *
+ * Attempts are begun and stopped in ledger_attempts.c. Reconciling spends a budget of steps: when
+ * it is used up, the job stays in core->busy and the next step of the core continues. */
 #include "core/flow/ledger.h"
 
 #include "base/check.h"
@@ -73,7 +77,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
     /* A seat is freed in the transaction that records the end of the attempt; unless the attempt
-     * may still run on a machine that nobody can ask. */
+     * may still run on a machine that cannot be asked. */
     if (st->r.seat > 0 && next != GL_STEP_RUNNING && !gl_safety_keeps_seat(c, st, next)) {
         gl_seats_release(c, st);
     }
@@ -516,7 +520,7 @@ static void finish(struct gl_core *c, struct gl_job *j)
     gl_txn_log(c, j, NULL, events[status], j->r.reason, (gl_str){0});
 }
 
-/* Is the job ending, with no attempt that runs, or may run on a machine that nobody can ask? */
+/* Is the job ending, with no attempt that runs, or may run on a machine that cannot be asked? */
 static bool is_wound_down(const struct gl_job *j)
 {
     if (j->r.verdict == GL_VERDICT_NONE || gl_job_running(j) > 0) {
@@ -530,7 +534,7 @@ static bool is_wound_down(const struct gl_job *j)
     return true;
 }
 
-/* Will the job progress without anybody's help? */
+/* Will the job progress without a person's help? */
 static bool has_runnable(const struct gl_job *j)
 {
     return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) +

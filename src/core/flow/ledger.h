@@ -8,8 +8,8 @@
  *   - gl_ledger_reconcile() compares what should be with what is. It is idempotent: a second call
  *     changes nothing.
  *   - Its cost follows what has changed, not the size of the job. An ended step updates counters of
- *     its children, and one transaction touches at most GL_SPREAD_MAX steps; the rest follows in
- * the next one.
+ *     its children, and one transaction touches at most GL_SPREAD_MAX steps; the rest is left to
+ *     the next transaction.
  *   - Nothing here acts: a START or STOP is an effect that waits for the transaction of the move.
  *
  * Order of calls: a handler changes steps with the verbs below; at the end of the core's step

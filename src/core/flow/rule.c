@@ -1,3 +1,4 @@
+/* rule.c - each trigger rule as a condition on the counters of a step's parents. */
 #include "core/flow/rule.h"
 
 #include "base/check.h"

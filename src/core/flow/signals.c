@@ -1,3 +1,5 @@
+/* signals.c - kept signals: a list in job->signals, in the order of arrival, and a record for each.
+ */
 #include "core/flow/signals.h"
 
 #include "base/check.h"
@@ -104,7 +106,7 @@ static void store_signal(struct gl_core *c, struct gl_job *j, const struct gl_ev
     (void)signal_new(c, j, id, ev->command.step, ev->command.output);
 }
 
-/* Does any step wait for a signal of this name? A misspelled one would be kept for ever. */
+/* Does any step wait for a signal of this name? A misspelled one would never be consumed. */
 static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_suggest *near)
 {
     gl_suggest_init(near, name);

@@ -6,7 +6,7 @@
  * step of the flow waits for is refused, so that a typing error is noticed.
  *
  * Order of calls: gl_signals_on_command() completes a step or keeps the signal; gl_signals_take()
- * uses up a kept one when a step begins to wait. */
+ * consumes a kept one when a step begins to wait. */
 #ifndef GL_CORE_FLOW_SIGNALS_H
 #define GL_CORE_FLOW_SIGNALS_H
 
@@ -14,7 +14,7 @@
 
 /* The command `signal`: delivers or keeps it, and answers. */
 void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
-/* A step begins to wait. True: its signal was kept, is used up, and the step has completed. */
+/* A step begins to wait. True: its signal had been kept; it is consumed, and the step completes. */
 bool gl_signals_take(struct gl_core *c, struct gl_step *st);
 
 int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);

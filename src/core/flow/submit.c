@@ -1,3 +1,7 @@
+/* submit.c - checks a submission and creates its job in memory.
+ *
+ * Everything that can refuse a submission is checked before the job is created. After that only the
+ * guards of the job's first transaction can. */
 #include "core/flow/submit.h"
 
 #include "base/check.h"

@@ -2,7 +2,10 @@
  * steps that can start, so a crash leaves either no job or one that is under way.
  *
  * Also the cache of compiled flows: jobs of the same flow share one, and a number of unused ones is
- * kept for the next submission. */
+ * kept for the next submission.
+ *
+ * Order of calls: gl_submit_on_request() for each SUBMIT. A load gets its flow from
+ * gl_submit_spec() as well, and retention calls gl_submit_forget() before it deletes a flow. */
 #ifndef GL_CORE_FLOW_SUBMIT_H
 #define GL_CORE_FLOW_SUBMIT_H
 

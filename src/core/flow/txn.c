@@ -1,3 +1,5 @@
+/* txn.c - builds the transaction of a job: its guards, its place in the index "wake", its log, the
+ * records of its changed steps, its names, and last its own record. */
 #include "core/flow/txn.h"
 
 #include "base/check.h"

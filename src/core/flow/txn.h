@@ -46,7 +46,7 @@ struct gl_guard *gl_txn_guard(struct gl_core *c, struct gl_job *j, enum gl_guard
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type);
 /* Adds a START, ATTACH or STOP of the step's current attempt. */
 struct gl_effect *gl_txn_attempt(struct gl_core *c, struct gl_step *st, enum gl_effect_type type);
-/* Answers a request about a job; `fmt` may be NULL on success. Request 0: nobody waits for one. */
+/* Answers a request about a job; `fmt` may be NULL on success. Request 0: no answer is expected. */
 void gl_txn_reply(struct gl_core *c, struct gl_job *j, uint64_t request, int code, const char *fmt,
                   ...) __attribute__((format(printf, 5, 6)));
 /* Refuses a request that concerns no job in memory: the answer leaves at once. */
