@@ -1,3 +1,7 @@
+/* quotas.c - keys, groups, and calling waits back.
+ *
+ * Whatever frees a unit of a key, or raises its limit, must call waits of that key back (refill,
+ * refill_group): a wait that is held back has no timer of its own. */
 #include "core/scheduling/quotas.h"
 
 #include "base/check.h"
@@ -182,7 +186,7 @@ bool gl_quotas_lacks_keys(const struct gl_core *c, const struct gl_quota_group *
     return more > 0 && c->quotas->active_n + more > GL_LIMITS_MAX;
 }
 
-/* If the group cannot start for want of keys, lists it to be looked at when a key becomes free. */
+/* If the group cannot start because it lacks keys, lists it, so that a freed key calls it. */
 static void note_short(struct gl_core *c, struct gl_quota_group *g)
 {
     GL_ASSERT(g->called_n <= g->waits_n);

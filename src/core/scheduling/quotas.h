@@ -17,7 +17,7 @@
  *   gl_quotas_reserve()   it is granted: takes a unit of its keys
  *   gl_quotas_on_start()  its attempt begins: the slot hold owns the unit from here on
  *   gl_quotas_return()    the attempt has ended
- *   gl_quotas_leave()     the step waits no more
+ *   gl_quotas_leave()     the step no longer waits
  *
  * Rules:
  *   - Use of a concurrency key is counted from the attempts that run, also after a restart. It is

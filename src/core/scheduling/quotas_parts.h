@@ -1,4 +1,4 @@
-/* quotas_parts.h - internals of quotas.c that quotas_why.c and quotas_snapshot.c use. Nobody else
+/* quotas_parts.h - internals of quotas.c that quotas_why.c and quotas_snapshot.c use. No other file
  * includes it. */
 #ifndef GL_CORE_SCHEDULING_QUOTAS_PARTS_H
 #define GL_CORE_SCHEDULING_QUOTAS_PARTS_H

@@ -1,4 +1,4 @@
-/* quotas_why.c - explains to people why a limit holds a step back. */
+/* quotas_why.c - the sentence that explains why a limit holds a step back. */
 #include "base/check.h"
 #include "core/scheduling/quotas_parts.h"
 

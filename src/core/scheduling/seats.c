@@ -1,3 +1,5 @@
+/* seats.c - a node's picture of the seats of each key, one byte for each seat, and the writes that
+ * take and free them. The picture may be wrong; the guard on the seat's record decides. */
 #include "core/scheduling/seats.h"
 
 #include "base/check.h"
@@ -32,7 +34,7 @@ void gl_seats_grow(struct gl_core *c, struct gl_quota *l, uint32_t n)
     GL_ASSERT(l->seats_n == n);
 }
 
-/* A seat that looks free. Each node begins at another one, so that they seldom try the same. */
+/* A seat that looks free. Each node begins at a different one, so that they seldom try the same. */
 static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
 {
     size_t from = (size_t)(gl_str_hash(c->session) ^ gl_str_hash(l->key));

@@ -1,3 +1,7 @@
+/* slots.c - the queues of the pools, and the slots that attempts hold.
+ *
+ * A pool's `in_use` is the slots of its granted waits and of its holds. Slots pass from the wait to
+ * the hold when the attempt starts, so they are never counted twice and never uncounted between. */
 #include "core/scheduling/slots.h"
 
 #include "base/check.h"

@@ -9,7 +9,7 @@
  *
  * Rules:
  *   - A waiting step costs one small entry (struct gl_wait) and no process. Its job may leave
- * memory meanwhile; the entry stays and the job is loaded again when the slots are granted.
+ *     memory meanwhile; the entry stays, and the job is loaded again when the slots are granted.
  *   - Slots belong to an attempt (struct gl_slot_hold) and outlive the rest of the job's memory: a
  *     failed transaction says nothing about processes that are really running.
  *   - The head of a queue blocks the entries after it, so a request for many slots never starves.

@@ -1,4 +1,5 @@
-/* slots_why.c - explains why a step waits for slots, and who holds them. */
+/* slots_why.c - the sentence that explains why a step waits for slots, and which steps hold them.
+ */
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/scheduling/quotas.h"
