@@ -257,7 +257,7 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
         return;
     }
     acknowledge(c, j, attempt);
-    /* Once the executor has been told to forget it, only the store knows that it ran. */
+    /* Once the executor has forgotten it, only the store knows that it ran. */
     j->confirms |= c->shared && gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE;
     st->r.exit_code = how->end == GL_EXEC_SIGNALED       ? 128 + how->signal
                       : how->end == GL_EXEC_NOT_EXECUTED ? 0

@@ -4,9 +4,9 @@
  *   - A result counts only for the current attempt of a step that is running. Any other result is
  *     acknowledged and forgotten.
  *   - Nothing is acknowledged while a transaction of the job is in flight: if that transaction
- * fails, the result is needed again.
+ *     fails, the result is needed again.
  *   - The acknowledgement of a result leaves only after the result has been committed. Until then
- * the executor repeats it, so a crash in between loses nothing.
+ *     the executor repeats it, so a crash in between loses nothing.
  *
  * Called: gl_attempts_on_up() first; gl_attempts_adopt() for every running step of a job that was
  * loaded; the gl_attempts_on_*() handlers for the executor's events. */

@@ -85,8 +85,9 @@ static bool release_quarantine(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* May the memory of this job be outdated? If the job is not ours, another node may have taken it
- * over and died since, and nobody would report that; so no request is answered from such a memory.
- * The same holds for a job that is being returned to the store: it has left the queues already. */
+ * over and died since, and no event would report that; so no request is answered from such a
+ * memory. The same holds for a job that is being returned to the store: it has left the queues
+ * already. */
 static bool may_be_outdated(const struct gl_core *c, const struct gl_job *j)
 {
     return c->shared && c->just_loaded != j && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&

@@ -31,7 +31,7 @@ void gl_load_on_changed(struct gl_core *c);
  * job is loaded again. */
 void gl_load_distrust(struct gl_core *c, struct gl_job *j);
 /* The same, because the executor has seen this token, which is not below ours. If the job turns out
- * to be ours all the same, the store has lost the write that raised its token, and the token must
+ * to be ours still, the store has lost the write that raised its token, and the token must
  * rise above the one the executor knows. */
 void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token);
 /* Drop the memory of a hot job now, and load it again. */

@@ -2,7 +2,10 @@
  *
  * The records were written by a node, but disks decay and other programs may write to the store. So
  * every record is checked, by itself and against the others; one that makes no sense is refused as
- * damaged (GL_E_DAMAGED), never used. */
+ * damaged (GL_E_DAMAGED), never used.
+ *
+ * Called by load.c with each LOADED: gl_restore_job(), or gl_restore_head() if the job's own record
+ * is all that is needed. */
 #ifndef GL_CORE_RECOVERY_RESTORE_H
 #define GL_CORE_RECOVERY_RESTORE_H
 

@@ -1,4 +1,4 @@
-/* safety.c - what becomes of a step whose attempt was lost: see the table in safety.h. */
+/* safety.c - applies the table in safety.h to steps whose attempts were lost. */
 #include "core/recovery/safety.h"
 
 #include "base/check.h"

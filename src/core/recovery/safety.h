@@ -1,8 +1,8 @@
 /* safety.h - decides whether a step whose attempt was lost may run again.
  *
- * Lost means: nobody knows whether the attempt did its work. Two questions follow. Does it still
- * run somewhere? And does it harm to run it twice? The marks `idempotent` and `unsafe` of a step
- * answer the second one:
+ * An attempt is lost if it is not known whether it did its work. Two questions follow. Is it still
+ * running somewhere? And does running it twice do harm? The marks `idempotent` and `unsafe` of a
+ * step answer the second one:
  *
  *                lost with our executor         its node is dead
  *   idempotent   runs again                     runs again at once, unless it holds a seat
@@ -11,7 +11,11 @@
  *
  * In a bundle with recovery_mode manual_recover a person decides about all of them. A step that has
  * been lost too often in a short time fails. A concurrency seat stays taken for as long as the
- * attempt may still run. */
+ * attempt may still run.
+ *
+ * Order of calls: gl_safety_lost() or gl_safety_node_died() when an attempt is lost. If the step
+ * then waits for the keeper to end the attempt: gl_safety_restart_wait() if another node takes over
+ * the job, and gl_safety_on_timer() at the end of the wait. */
 #ifndef GL_CORE_RECOVERY_SAFETY_H
 #define GL_CORE_RECOVERY_SAFETY_H
 

@@ -285,7 +285,7 @@ static void page_ends(struct gl_core *c, bool more)
 }
 
 /* Load one job of the index. It may be loading already, because the executor listed an attempt of
- * it; the adoption waits for it all the same. */
+ * it; the adoption waits for it in that case, too. */
 static void load_entry(struct gl_core *c, const struct gl_event_entry *e)
 {
     struct gl_job *j = gl_job_find(c, e->id);
@@ -320,7 +320,7 @@ static bool is_regular_ready_scan(const struct gl_core *c)
 
 /* May one more job be loaded? From a shared store a node takes no more than it can start at once,
  * to leave a share to others. But jobs that wait for slots may also have timers, which cannot wait
- * until some node has free slots; so the regular scan takes some all the same. */
+ * until some node has free slots; so the regular scan takes some anyway. */
 static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
 {
     if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {

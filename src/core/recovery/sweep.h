@@ -7,7 +7,7 @@
  *   - every ten seconds one part of it is read in turn, in case something was missed, since a node
  *     that was declared dead may have committed something later than we thought;
  *   - on a shared store, the parts named in c->sweep.orphan_parts are read soon after a node has
- * died or returned jobs (an orphan scan).
+ *     died or returned jobs (an orphan scan).
  *
  * Called: gl_sweep_begin() once, with the session; gl_sweep_on_tick(), gl_sweep_on_found() and, at
  * the end of every step of the core, gl_sweep_continue(). */
