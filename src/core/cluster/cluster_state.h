@@ -20,7 +20,7 @@ struct gl_renewal_state {
     gl_ms sent_at;      /* when the last renewal was sent */
     gl_ms steady_since; /* every renewal since then has succeeded, over one connection; INT64_MAX:
                            the last one failed */
-    gl_ms valid_until;  /* after this others may declare us dead; INT64_MAX: nobody does */
+    gl_ms valid_until;  /* after this others may declare us dead; INT64_MAX: never */
     bool is_lost;       /* our session has been declared dead */
 };
 

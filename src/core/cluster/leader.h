@@ -2,7 +2,10 @@
  *
  * c->leader.leads is the result. On a store that is not shared it is always true. Leadership only
  * saves duplicate work: there may be no leader for a while, and for a moment there may be two, so
- * whatever a leader writes must carry its own guards. */
+ * whatever a leader writes must carry its own guards.
+ *
+ * Called: gl_leader_on_changed(). The election runs by itself, as a component (core/component.h).
+ */
 #ifndef GL_CORE_CLUSTER_LEADER_H
 #define GL_CORE_CLUSTER_LEADER_H
 

@@ -9,8 +9,9 @@
  * nodes is forgotten when the connection to the store changes, since the store may be a different
  * one or have lost its latest writes.
  *
- * Called: gl_membership_init() once; then the component lists sessions by itself. Whoever decides
- * about a job asks gl_membership_owned_elsewhere() or gl_membership_must_not_take() first. */
+ * Called: gl_membership_init() once; then the component lists sessions by itself. Code
+ * that decides about a job asks gl_membership_owned_elsewhere() or gl_membership_must_not_take()
+ * first. */
 #ifndef GL_CORE_CLUSTER_MEMBERSHIP_H
 #define GL_CORE_CLUSTER_MEMBERSHIP_H
 

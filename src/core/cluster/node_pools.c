@@ -1,3 +1,5 @@
+/* node_pools.c - compares sets of pools: what jobs need, what this node offers, what others offer.
+ */
 #include "core/cluster/node_pools.h"
 
 #include "base/check.h"
@@ -16,7 +18,7 @@ enum {
 /* ---- sets of pools ---- */
 
 /* "gpu:2,default:1" -> "gpu", 2; the rest stays in *text. The text may come from another node: a
- * number that makes no sense counts as the maximum, so that nobody believes to have it. */
+ * number that makes no sense counts as the maximum, a need that hardly any node satisfies. */
 static bool next_pool(gl_str *text, gl_str *ret_name, uint32_t *ret_slots)
 {
     gl_str one, slots;

@@ -7,8 +7,11 @@
  * The entry is written with the guard that the job exists. If the outcome of that write is unknown,
  * it is not repeated: an answer will show that the entry arrived. After 30 s without an answer the
  * entry is withdrawn, which succeeds only if no node has executed the command. If the entry is gone
- * already, the answer gets a little more time; after that the client is told that the outcome is
- * unknown. See inbox.h for the owner's side. */
+ * already, the answer gets a little more time; after that the client gets the reply that the
+ * outcome is unknown. See inbox.h for the owner's side.
+ *
+ * Called: gl_outbox_init(); gl_outbox_send() for each command; gl_outbox_on_woken() when an answer
+ * may have come; gl_outbox_done(). */
 #ifndef GL_CORE_CLUSTER_OUTBOX_H
 #define GL_CORE_CLUSTER_OUTBOX_H
 

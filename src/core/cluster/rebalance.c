@@ -1,3 +1,5 @@
+/* rebalance.c - counts the free slots that other nodes report, and returns the newest waiting jobs
+ * for them. The oldest stay, because they are the next to get slots here. */
 #include "core/cluster/rebalance.h"
 
 #include "base/check.h"

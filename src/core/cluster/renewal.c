@@ -1,3 +1,5 @@
+/* renewal.c - sends renewals, and derives from their answers how long the session is valid and
+ * whether this node may judge others. Only a renewal that succeeded moves `valid_until` later. */
 #include "core/cluster/renewal.h"
 
 #include "base/check.h"

@@ -1,9 +1,9 @@
 /* renewal.h - renews our session every third of its TTL, and says how long it can be relied on.
  *
- * Nobody knows when exactly a renewal reached the store, so the TTL counts from the moment it was
- * sent. That, less a margin, is `valid_until`. The effect VALID passes it to the node, which starts
- * no attempt later than that and tells the executor. Once the store says that the session is gone,
- * it is lost: nothing starts any more, and the node shuts down.
+ * It is not known exactly when a renewal reached the store, so the TTL counts from the moment it
+ * was sent. That, less a margin, is `valid_until`. The effect VALID passes it to the node, which
+ * starts no attempt later than that and passes it on to the executor. Once the store says that the
+ * session is gone, it is lost: nothing starts any more, and the node shuts down.
  *
  * Called: gl_renewal_begin() when the session has been opened; after that the component runs by
  * itself. */

@@ -1,3 +1,4 @@
+/* session.c - takes over the session that the node has opened, and starts what needs one. */
 #include "core/cluster/session.h"
 
 #include "base/check.h"

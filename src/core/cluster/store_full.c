@@ -1,3 +1,4 @@
+/* store_full.c - the state "full", and the test write that ends it. */
 #include "core/cluster/store_full.h"
 
 #include "base/check.h"

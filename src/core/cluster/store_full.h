@@ -7,7 +7,10 @@
  * counts as writable again, and the record is deleted.
  *
  * An idle node learns from the other nodes' published state that the store is full
- * (gl_store_full_suspect), and tests it. */
+ * (gl_store_full_suspect), and tests it.
+ *
+ * Called: gl_store_full_on_refused() for every write refused for lack of space. The tests run by
+ * themselves, as a component (core/component.h). */
 #ifndef GL_CORE_CLUSTER_STORE_FULL_H
 #define GL_CORE_CLUSTER_STORE_FULL_H
 
