@@ -1,3 +1,4 @@
+/* claim.c - the limits of a request, the decision, and a claim as text. */
 #include "core/claims/claim.h"
 
 #include "base/check.h"
@@ -263,7 +264,7 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_args *ar
         ret->finished_at = now;
         return 0;
     }
-    /* A holder may be late: while the fence is still its own, nobody has acquired the claim since.
+    /* A holder may be late: while the fence is still its own, no one has acquired the claim since.
      */
     if (found == NULL || found->fence != args->fence || !gl_str_eq(found->owner, args->owner)) {
         return not_owner(found, args, reterr_why);

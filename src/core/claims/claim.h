@@ -2,7 +2,7 @@
  *
  * A claim is the record "claim"/<key>. No session owns the record: every change is decided here,
  * from the record that was read and the store's time, and committed under the guard that the record
- * is still the same. So of many that want one key at the same time exactly one gets it.
+ * is still the same. So of many requests for one key at the same time, exactly one succeeds.
  *
  *   found                          acquire                                  renew, complete, fail
  *   none                           attempt 1, fence 1                       not_owner
@@ -19,8 +19,8 @@
  * has completed succeeds. An acquisition carries a nonce: if the claim is held with that nonce, the
  * holder gets it again, with a new lease.
  *
- * Order: gl_claim_check() on what a client asks for, then gl_claim_decide() on the decoded record,
- * then gl_claim_encode(). Nothing here reads a clock or talks to the store. */
+ * Order of calls: gl_claim_check() on a client's request, then gl_claim_decide() on the decoded
+ * record, then gl_claim_encode(). Nothing here reads a clock or talks to the store. */
 #ifndef GL_CORE_CLAIMS_CLAIM_H
 #define GL_CORE_CLAIMS_CLAIM_H
 
@@ -45,7 +45,7 @@ struct gl_claim {
     uint8_t state;
     gl_str owner;      /* who holds it, or held it last */
     gl_ms lease_until; /* by the store's clock; also its score in the index while it is claimed */
-    gl_ms lease_ms;    /* the length asked for: the default of the next renewal */
+    gl_ms lease_ms;    /* the length requested: the default of the next renewal */
     uint32_t attempt;  /* from 1; 1 again after a claim was completed */
     uint64_t fence;    /* from 1; only rises */
     gl_ms claimed_at, last_heartbeat_at, finished_at;
@@ -76,7 +76,7 @@ struct gl_claim_args {
     enum gl_claim_act act;
     gl_str key, owner;
     uint64_t fence; /* not of an acquisition */
-    gl_ms lease_ms; /* ACQUIRE, RENEW; 0: the default, or as before */
+    gl_ms lease_ms; /* 0: the default of ACQUIRE; of RENEW the length of the current lease */
     bool once;      /* ACQUIRE: refuse a key that is done */
     gl_str work_type, error_detail, nonce;
 };

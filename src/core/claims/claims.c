@@ -1,3 +1,4 @@
+/* claims.c - requests for one claim: read, decide, write, answer; and their lines in a snapshot. */
 #include "core/claims/claims_parts.h"
 
 #include "base/limits.h"
@@ -178,7 +179,8 @@ static void refuse(struct gl_core *c, struct gl_claim_op *r, const struct gl_cla
     GL_ASSERT(r->phase == GL_CLAIM_READING);
     GL_ASSERT(gl_why_whole(why) != 0);
     if (r->was_unknown && (r->act == GL_CLAIM_COMPLETE || r->act == GL_CLAIM_FAIL)) {
-        /* Our commit may have ended the claim as asked, and someone may have acquired it since. */
+        /* Our commit may have ended the claim as requested, and another owner may have acquired it
+         * since. */
         gl_claims_fail(c, r, gl_why_whole(why), text);
         return;
     }

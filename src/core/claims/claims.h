@@ -25,7 +25,7 @@ void gl_claims_init(struct gl_core *c);
 void gl_claims_done(struct gl_core *c);
 
 /* The event CLAIM, which the node has checked with gl_claim_check(). One REPLY follows. With code 0
- * its body is the claim, or what was reclaimed; with an error, the claim that is in the way, or
+ * its body is the claim, or what was reclaimed; with an error, the conflicting claim, or
  * empty. */
 void gl_claims_on_request(struct gl_core *c, const struct gl_event *ev);
 

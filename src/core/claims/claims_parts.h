@@ -68,7 +68,7 @@ uint64_t gl_claims_commit(struct gl_core *c, gl_str key, uint64_t rev, const str
 gl_str gl_claims_format(struct gl_core *c, gl_str key, const struct gl_claim *claim, gl_ms now);
 /* Answer the request and free it. */
 void gl_claims_finish(struct gl_core *c, struct gl_claim_op *r, int code, gl_str why, gl_str body);
-/* The same, with an error: nothing was changed, or nobody knows whether it was. */
+/* The same, with an error: nothing was changed, or the outcome is unknown. */
 void gl_claims_fail(struct gl_core *c, struct gl_claim_op *r, int code, gl_str why);
 
 /* ---- reclaim.c ---- */
