@@ -193,7 +193,7 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
     gl_agents_log(c, st, "message_acked", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
                              (unsigned long long)l->r.number));
-    /* The attempt goes on, and a retry of it would need this letter. */
+    /* The attempt continues, and a retry of it would need this letter. */
     if (is_its && l->r.status != GL_LETTER_COUNTED && !gl_step_status_is_terminal(step->r.status)) {
         gl_mailbox_set_status(c, j, l, GL_LETTER_KEPT);
         gl_agent_unit_clear(c, st);

@@ -73,7 +73,7 @@ void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_e
 void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
                              const struct gl_event_result *how, gl_str why);
 /* A file of the bundle, or the letter, is missing or damaged, so nothing has run. The job is paused
- * until somebody resumes it; then the turn is attempted again. */
+ * until a person resumes it; then the turn is attempted again. */
 void gl_agent_unit_on_missing_files(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str why);
 /* The turn fails for a reason outside the worker: a person decided so, or its start was refused. */

@@ -65,7 +65,7 @@ void gl_body_delete(struct gl_core *c, struct gl_body *b)
         b != NULL && (b->refs == 1 || GL_PLANT(51)); /* planted: other references are ignored */
 
     GL_ASSERT(b == NULL || b->refs > 0);
-    if (is_last && !b->is_kept && !GL_PLANT(52)) { /* planted: the pieces stay for ever */
+    if (is_last && !b->is_kept && !GL_PLANT(52)) { /* planted: the pieces stay */
         for (uint64_t i = 0; i < gl_message_pieces(b->bytes); i++) {
             (void)gl_txn_write(c, b->job, GL_WRITE_DELETE, GL_S("body"), piece_id(c, b, i));
         }
