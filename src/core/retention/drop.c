@@ -1,11 +1,11 @@
 /* drop.c - removes the jobs that ended.c has chosen: first their records, then their files.
  *
- * To everyone else a job disappears in one transaction. Small jobs share a transaction. Of a large
- * job the first transaction removes its record and its names; its steps and its log follow page by
- * page, so that no transaction blocks others for long. The same first transaction moves the job to
- * the very front of the index "ended", to GL_ENDED_BEGUN, and the last one removes it from there.
- * So whatever interrupts the removal, what is left can be found: by the next pass, by the first
- * pass of a new node, or when a client removes the job again.
+ * To clients and other nodes, a job disappears in one transaction. Small jobs share a transaction.
+ * Of a large job the first transaction removes its record and its names; its steps and its log
+ * follow page by page, so that no transaction blocks others for long. The same first transaction
+ * moves the job to the very front of the index "ended", to GL_ENDED_BEGUN, and the last one removes
+ * it from there. So whatever interrupts the removal, what is left can be found: by the next pass,
+ * by the first pass of a new node, or when a client removes the job again.
  *
  * Files come last. If the process dies in between, the files are orphans, which the next pass finds
  * because their job has no record.

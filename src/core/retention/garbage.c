@@ -12,10 +12,10 @@
  * the guard on its session.
  *
  * On a shared store other nodes accept jobs, too, and we do not see them. So unnamed things are
- * first condemned: from then on nobody can submit a job that relies on one without writing it again
- * (model/gc_state.h). Then all roots are marked once more. What is still unnamed is removed, under
- * the guard that it is still condemned by us: that fails if someone has written it since. The rest
- * is spared.
+ * first condemned: from then on no node can submit a job that relies on one without writing it
+ * again (model/gc_state.h). Then all roots are marked once more. What is still unnamed is removed,
+ * under the guard that it is still condemned by us: that fails if someone has written it since. The
+ * rest is spared.
  *
  * A blob is written, or requested, shortly before its flow is submitted. So blobs younger than
  * BLOB_AGE_MS are kept, named or not. */

@@ -362,6 +362,6 @@ void gl_leftovers_on_removed(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(p->stage == GL_STAGE_LEFT_REMOVE);
     GL_ASSERT(GL_IMPLIES(p->is_full, p->chore == GL_CHORE_WORK));
     p->work_n += p->chore == GL_CHORE_WORK ? ev->answer.n : 0;
-    p->is_full = p->is_full && ev->answer.n > 0; /* or the same list would come for ever */
+    p->is_full = p->is_full && ev->answer.n > 0; /* or the same list would come back endlessly */
     next_page(c);
 }

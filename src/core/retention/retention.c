@@ -1,4 +1,4 @@
-/* retention.c - passes: when one starts, how much it removes, and whom it answers.
+/* retention.c - passes: when one starts, how much it removes, and which client it answers.
  *
  * Jobs are removed from the front of the index "ended", the oldest first. Those that are partly
  * removed come before all others there (GL_ENDED_BEGUN), so every pass finishes them first. */
@@ -683,7 +683,7 @@ void gl_retention_on_clean(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->clean.request, (int)ev->clean.code, "%.*s", GL_STR_ARG(ev->clean.why));
         return;
     }
-    gl_retention_enqueue(c, &ask); /* a pass that nobody asked for ends after its batch */
+    gl_retention_enqueue(c, &ask); /* a pass without a request ends after its batch */
     if (gl_pass(c)->stage == GL_STAGE_IDLE) {
         begin(c);
     }
