@@ -5,7 +5,7 @@
  * on files. A call leaves as the effect CALL, and its outcome comes back as the event ANSWER with
  * the call's number. Rules:
  *   - The component remembers the numbers of its calls. An answer with any other number belongs to
- * a call it has given up, and is ignored.
+ *     a call it has given up, and is ignored.
  *   - Answers may arrive in any order, but never within the step that made the call.
  *   - An answer may never come if the node ends.
  *
@@ -85,8 +85,8 @@ uint64_t gl_component_files(struct gl_core *c, enum gl_component_id by,
  */
 uint64_t gl_component_restamp(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
 
-/* A transaction without a number: if its outcome is unknown nobody can ask the store for it, so its
- * guards must make it safe to repeat. Names are copied; values must live in c->out->arena or
+/* A transaction without a number: if its outcome is unknown, the store cannot be asked for it, so
+ * its guards must make it safe to repeat. Names are copied; values must live in c->out->arena or
  * outlive it. */
 struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,
                               const struct gl_write *writes, size_t writes_n);

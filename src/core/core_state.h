@@ -9,7 +9,7 @@
  * So changes that become possible together share a transaction, and between two steps no job is
  * half changed.
  *
- * Who owns what: strings in a record belong to the core's pool (gl_core_set, gl_core_adopt) unless
+ * Ownership: strings in a record belong to the core's pool (gl_core_set, gl_core_adopt) unless
  * a comment says otherwise; pointers between jobs, steps, waits and holds are borrowed. */
 #ifndef GL_CORE_CORE_STATE_H
 #define GL_CORE_CORE_STATE_H
@@ -98,7 +98,7 @@ struct gl_job {
     struct gl_job_record r; /* strings belong to the core's pool */
     struct gl_spec *spec;
     uint64_t rev; /* of the last transaction sent; 0: not yet created */
-    gl_str owner; /* a session; "" : nobody */
+    gl_str owner; /* a session; "": none */
     uint64_t token;
     struct gl_step ***pages; /* [number / GL_STEP_PAGE][number % GL_STEP_PAGE] */
     size_t pages_n;

@@ -1,3 +1,5 @@
+/* digest.c - mixes 64-bit numbers, in the order in which the core traces and decides. Changing what
+ * is mixed makes every older recording diverge. */
 #include "core/digest.h"
 
 #include "base/check.h"

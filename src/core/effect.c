@@ -1,3 +1,4 @@
+/* effect.c - appends effects, and asserts the rule that a transaction waits for nothing. */
 #include "core/effect.h"
 
 #include "base/check.h"

@@ -20,7 +20,7 @@
 #define GL_EVENTS(X)                                                                           \
     X(SESSION, "session", session)       /* we may own jobs */                                 \
     X(TICK, "tick", nothing)             /* nothing but the time */                            \
-    X(SUBMIT, "submit", submit)          /* a client brings a job */                           \
+    X(SUBMIT, "submit", submit)          /* a client submits a job */                          \
     X(COMMAND, "command", command)       /* pause, resume, cancel, ... a job */                \
     X(CLAIM, "claim", claim)             /* acquire, renew, release, ... a claim */            \
     X(DONE, "done", done)                /* the final outcome of a transaction */              \
@@ -197,7 +197,7 @@ struct gl_event_resolved {
     gl_str why;
     uint64_t number; /* of a unit: the number of the RESOLVE */
     uint32_t step_number;
-    gl_str facts; /* see model/text/ref.h; with "earlier", see node/resolve.c */
+    gl_str facts; /* see model/text/ref.h; with "earlier", see node/lookup.c */
 };
 
 struct gl_event_rates {
