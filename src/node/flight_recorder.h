@@ -10,15 +10,14 @@
  *     {"flow":{...}}               the text of a flow that a later event names by its hash
  *     {"event":{...}}              core/event.h
  *     {"decided":"0123..."}        the digest of the event before it
- *     {"check":"0123..."}          a hash over everything since the last one; written by the
- * adapter
+ *     {"check":"0123..."}          a hash over everything since the last one, from the adapter
  *     {"gap":"..."}                why the segment ends early, or why nothing was recorded before
  *                                  it
  *
  * Recording never slows the node: what the port does not accept at once is not recorded.
  *
- * Order of calls: _init(), then _event() and _decided() around each step of the core, then _done().
- */
+ * Order of calls: gl_flight_recorder_init(); gl_flight_recorder_event() before and
+ * gl_flight_recorder_decided() after each step of the core; gl_flight_recorder_done(). */
 #ifndef GL_NODE_FLIGHT_RECORDER_H
 #define GL_NODE_FLIGHT_RECORDER_H
 

@@ -131,7 +131,7 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq);
 /* Is the node idle: no unfinished job in memory, no transaction in flight? */
 bool gl_node_idle(const struct gl_node *n);
 
-/* Is this one of config.quarantined that nobody has resumed or cancelled? */
+/* Is this one of config.quarantined that has not been resumed or cancelled? */
 bool gl_node_is_quarantined(const struct gl_node *n, gl_str job);
 
 /* Refuse new jobs and start nothing more; running attempts may end and are processed. Returns how
