@@ -1,8 +1,8 @@
-/* sim_bundles.h - random bundles for the swarm: agents of every kind, routes between them, steps of
- * a ledger with every rule, in the compiled form that a submission carries.
+/* sim_bundles.h - random bundles for the swarm: agents of every kind, routes between them, and
+ * ledger steps with every rule, in the compiled form that a submission contains.
  *
- * Routes lead from one agent to a later one, and what agents send by themselves ends with the
- * message's number (sim_workers.h), so that every job comes to its end. */
+ * Routes lead from one agent to a later one, and messages with high numbers cause no others
+ * (sim_workers.h), so every job ends. */
 #ifndef GL_SIM_SIM_BUNDLES_H
 #define GL_SIM_SIM_BUNDLES_H
 

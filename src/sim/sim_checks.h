@@ -1,8 +1,8 @@
-/* sim_checks.h - the checkers: what must never happen, one file each.
+/* sim_checks.h - the checkers of the invariants, one file each.
  *
- * A checker is a table of functions over a state of its own. It hears of every committed write
- * before it is made, of every real start and end of a process, of every answer a caller got, and of
- * the end of the history. It judges; it never changes anything, and it fails the world with a
+ * A checker is a table of functions over its own state. It is called for every committed write
+ * before it is applied, for every real start and end of a process, for every answer to a client,
+ * and at the end of the history. It only judges: it changes nothing, and fails the world with a
  * sentence that names the job. */
 #ifndef GL_SIM_SIM_CHECKS_H
 #define GL_SIM_SIM_CHECKS_H
@@ -21,7 +21,7 @@ enum { SIM_MACHINES_MAX = 20 };
 struct sim_check {
     const char *name;
     size_t state_bytes; /* zeroed at the start */
-    bool sees_torn;     /* also judges jobs of which a change of primary has undone something */
+    bool sees_torn;     /* also judges jobs of which a failover has undone writes */
     /* Each may be NULL. `me` is the checker's own state. */
     void (*on_change)(struct sim_checks *c, void *me, const struct sim_change *ch);
     void (*on_log)(struct sim_checks *c, void *me, const struct sim_change *ch,
@@ -33,25 +33,25 @@ struct sim_check {
     /* Another record of the job is written, or (after->rev is 0) deleted. */
     void (*on_record)(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after);
-    /* Somebody asks for something concerning this job. */
+    /* A client requests something concerning this job. */
     void (*on_ask)(struct sim_checks *c, void *me, const struct gl_request *rq,
                    struct sim_fact_job *j);
-    /* A caller was told that its request has succeeded. `job` is the job's id. */
+    /* A client's request has succeeded. `job` is the job's id. */
     void (*on_answer)(struct sim_checks *c, void *me, const struct gl_request *rq,
                       struct sim_fact_job *j);
-    /* A caller was told that it has not, and why. */
+    /* A client's request has failed, and rq has the reason. */
     void (*on_refused)(struct sim_checks *c, void *me, const struct gl_request *rq,
                        struct sim_fact_job *j);
-    /* An ended job is being taken away. */
+    /* An ended job is being removed. */
     void (*on_removed)(struct sim_checks *c, void *me, struct sim_fact_job *j);
     /* Any write to any record. */
     void (*on_any)(struct sim_checks *c, void *me, const struct gl_tx *tx,
                    const struct gl_record *before, const struct gl_record *after);
-    /* This node's session was past its deadline, and somebody has declared it dead. */
+    /* This node's session was past its deadline and has been declared dead. */
     void (*on_declared)(struct sim_checks *c, void *me, gl_str node);
-    /* A change of primary has undone something of this job; the facts are as the disk is now. */
+    /* A failover has undone writes of this job; the facts show the disk as it is now. */
     void (*on_torn)(struct sim_checks *c, void *me, struct sim_fact_job *j);
-    /* Everything has had its time to come to rest. */
+    /* The history is over; everything should be idle. */
     void (*at_end)(struct sim_checks *c, void *me);
     void (*done)(void *me);
 };
@@ -122,24 +122,24 @@ struct sim_checks {
     struct gl_job_record job_now;
 };
 
-/* Watches the disk and the keeper from now on. */
+/* Observes the disk and the keeper from now on. */
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools);
 void sim_checks_done(struct sim_checks *c);
-/* A further machine. */
+/* Adds another machine. */
 void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper,
                            const struct sim_pools *pools);
 /* Slots of that pool on the machine that runs this process. */
 uint32_t sim_checks_slots(const struct sim_checks *c, const struct sim_process *p, gl_str pool);
 /* The keeper that runs this process. */
 struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct sim_process *p);
-/* A caller asks this about a job that is known. */
+/* A client sends this request about a known job. */
 void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
-/* A caller got this answer, and job_id is the job it is about. */
+/* A client got this answer, about the job job_id. */
 void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
 /* A record is being deleted. */
 void sim_checks_removed(struct sim_checks *c, const struct gl_record *before);
-/* The same, for the rule that says what may be (check_promises.c). */
+/* The same, for the rule about which records may be deleted (check_promises.c). */
 void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *before);
 void sim_checks_end(struct sim_checks *c);
 

@@ -1,8 +1,8 @@
-/* sim_damage.h - records that are damaged for a while: somebody has written into the store, or a
- * piece of it is missing, and later it is put back as it was.
+/* sim_damage.h - records that are damaged for a while: their value has been changed, or a record is
+ * missing, and later they are restored.
  *
- * Who reads such a record is told that its checksum is wrong, and gets another text; the checkers
- * still see the true one. Whoever has its job in memory may write it anew: then it is mended. */
+ * A reader gets such a record with a wrong checksum and another text; the checkers still see the
+ * true one. A node that has its job in memory may rewrite the record, which repairs it. */
 #ifndef GL_SIM_SIM_DAMAGE_H
 #define GL_SIM_SIM_DAMAGE_H
 
@@ -23,13 +23,13 @@ struct sim_damage {
         char id[96];
         uint64_t rev;
         gl_ms mend_at;
-        struct sim_fact_job *job; /* NULL: this place is free */
+        struct sim_fact_job *job; /* NULL: unused */
     } items[SIM_DAMAGES_MAX];
 };
 
-/* As often as the options say, from now on until `span_ms` is over. */
+/* Damages records as often as the options say, until `span_ms` from now. */
 void sim_damage_init(struct sim_damage *x, struct sim_checks *checks, gl_ms span_ms);
-/* Everything is mended, and nothing is damaged any more. */
+/* Restores everything; nothing is damaged any more. */
 void sim_damage_heal(struct sim_damage *x);
 
 #endif

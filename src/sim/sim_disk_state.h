@@ -1,4 +1,4 @@
-/* sim_disk_state.h - the memory of a simulated disk, shared by its files and by nobody else. */
+/* sim_disk_state.h - the memory of a simulated disk. Private to its files. */
 #ifndef GL_SIM_SIM_DISK_STATE_H
 #define GL_SIM_SIM_DISK_STATE_H
 
@@ -22,10 +22,10 @@ struct sim_entry { /* of an index or a log */
 
 struct sim_decided { /* the committed transactions of one session */
     gl_str session;
-    uint64_t *ids; /* rising */
+    uint64_t *ids; /* ascending */
     size_t n, cap;
-    uint64_t
-        floor; /* numbers up to this that have not come will never be taken: somebody was told */
+    uint64_t floor; /* numbers up to this that have not arrived will never be accepted: a caller
+                       relies on it */
 };
 
 struct sim_disk_context {
@@ -34,19 +34,19 @@ struct sim_disk_context {
     struct gl_map decided; /* session -> struct sim_decided */
 };
 
-gl_str sim_disk_text(char **at, gl_str s); /* copied to *at, which moves behind it */
+gl_str sim_disk_text(char **at, gl_str s); /* copies to *at, and advances it */
 struct sim_disk_context *sim_disk_context_make(struct sim_disk *d, gl_str name);
 struct sim_table *sim_disk_table(const struct sim_disk *d, gl_str context, enum sim_shape shape,
                                  gl_str kind); /* NULL: there is none */
 struct sim_table *sim_disk_table_make(struct sim_disk_context *c, enum sim_shape shape,
                                       gl_str kind);
-/* Put `fresh` where `old` is: either may be NULL. Takes both; the tail keeps what it may need. */
+/* Replaces `old` by `fresh`; either may be NULL. Takes both; the tail keeps what it may need. */
 void sim_disk_swap(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
                    struct sim_row *fresh);
-bool sim_disk_is_dead(const struct sim_disk *d, gl_str session); /* or not known */
+bool sim_disk_is_dead(const struct sim_disk *d, gl_str session); /* or unknown */
 bool sim_disk_is_alive(const struct sim_disk *d, gl_str session);
 
-/* ---- the tail (sim_disk_tail.c): what a change of primary may undo ---- */
+/* ---- the tail (sim_disk_tail.c): what a failover may undo ---- */
 void sim_disk_tail_begin(struct sim_disk *d, gl_str session, uint64_t tx_id, bool confirm);
 void sim_disk_tail_row(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
                        struct sim_row *fresh);

@@ -1,9 +1,8 @@
-/* sim_fuse.h - death between two calls of one step.
+/* sim_fuse.h - crashes between two calls of one step.
  *
- * A node dies at any instant, also in the middle of handling one event: some of its calls to the
- * outside have been made and the rest never are. All ports of a node share one fuse; once it is
- * blown they do not hear the node any more, and the simulator frees what is left of it when the
- * step returns. */
+ * A node may die at any instant, also while it handles an event: some of its calls to ports have
+ * been made and the rest never are. All ports of a node share one fuse. Once it has blown they
+ * ignore the node, and the simulator frees the rest of it when the step returns. */
 #ifndef GL_SIM_SIM_FUSE_H
 #define GL_SIM_SIM_FUSE_H
 
@@ -14,7 +13,7 @@ struct sim_fuse {
     bool blown;
 };
 
-/* Count one call; true if it is not heard any more. */
+/* Counts one call; true: the call is ignored. */
 static inline bool sim_fuse_call(struct sim_fuse *f)
 {
     if (!f->blown && f->calls_left >= 0 && f->calls_left-- == 0) {

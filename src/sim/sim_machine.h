@@ -1,5 +1,5 @@
-/* sim_machine.h - one of several machines: its keeper, its wall clock, and its nodes one after
- * another (and beside each other, when one of them sleeps). */
+/* sim_machine.h - one of several machines: its keeper, its wall clock, and its nodes, one after
+ * another (or at the same time, if one of them sleeps). */
 #ifndef GL_SIM_SIM_MACHINE_H
 #define GL_SIM_SIM_MACHINE_H
 
@@ -29,36 +29,36 @@ enum sim_trouble {
 
 struct sim_machine {
     struct sim_cluster *cluster;
-    uint32_t number;   /* from 1 on */
+    uint32_t number;   /* from 1 */
     gl_ms wall;        /* offset of its clock against true time */
-    const char *stack; /* it looks after the jobs of this one; NULL: of none ... */
-    bool is_astray;    /* ... but its node, for now, after those of the other */
-    bool is_guest;     /* it looks after no jobs but those that were begun on it */
+    const char *stack; /* whose jobs its node looks after; NULL: there are no stacks ... */
+    bool is_astray;    /* ... but for now its node is in the other stack */
+    bool is_guest;     /* looks only after jobs that began on it */
     struct sim_pools pools;
     struct sim_keeper keeper;
-    struct sim_node *current; /* NULL: it has no node at the moment */
+    struct sim_node *current; /* NULL: there is no node at the moment */
     struct sim_node *sleeper; /* an earlier one, asleep or awake again */
-    bool is_gone;             /* and it will never have one again */
+    bool is_gone;             /* and it never will have a node again */
     uint32_t incarnations;
     struct sim_call start;  /* the next incarnation */
-    struct sim_call rouse;  /* the sleeper wakes up, or the one that was paused goes on */
-    struct sim_call bury;   /* what has lost its session, or has been a sleeper, dies */
-    struct sim_call finish; /* a node that is dying is dead by now */
+    struct sim_call rouse;  /* the sleeper wakes up, or the paused node continues */
+    struct sim_call bury;   /* a node that lost its session, or was a sleeper, dies */
+    struct sim_call finish; /* a dying node is dead by now */
     bool dies;              /* `finish` waits for it */
-    bool was_idle;          /* its node, since everything has ended */
+    bool was_idle;          /* its node has been idle since everything ended */
 };
 
 void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32_t number);
 void sim_machine_done(struct sim_machine *m);
-/* False: there is nothing here that it could happen to. */
+/* False: the trouble cannot happen here. */
 bool sim_machine_trouble(struct sim_machine *m, enum sim_trouble what);
-/* Nothing goes wrong here any more: no sleepers, and a node unless it is gone. */
+/* Faults end here: no sleepers, and a node unless the machine is gone. */
 void sim_machine_heal(struct sim_machine *m, bool restart);
-/* Another machine that looks after all jobs of its stack will be there. */
+/* Will there be another machine that looks after all jobs of its stack? */
 bool sim_machine_may_go(const struct sim_machine *m);
-/* It dies for good, with everything on it. */
+/* It dies permanently, with everything on it. */
 void sim_machine_lose(struct sim_machine *m);
-/* Look whether a node that was dying is dead. */
+/* Checks whether a dying node is dead. */
 void sim_machine_after_step(struct sim_machine *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* sim_record.h - the recording of a simulated node, in memory. Each segment is replayed as soon as
- * it has ended, and must come to the same decisions. */
+/* sim_record.h - the recording of a simulated node, in memory. Each segment is replayed when it has
+ * ended, and must produce the same decisions. */
 #ifndef GL_SIM_SIM_RECORD_H
 #define GL_SIM_SIM_RECORD_H
 
@@ -10,12 +10,12 @@
 struct sim_record {
     struct gl_recording_port port;
     struct sim_world *world;
-    struct gl_rng whim; /* what is not taken */
-    struct gl_buf text; /* of the segment under way */
+    struct gl_rng whim; /* decides what is not accepted */
+    struct gl_buf text; /* of the current segment */
 };
 
 void sim_record_init(struct sim_record *r, struct sim_world *w, uint64_t seed);
-/* After its node has been freed: the last segment is replayed, too. */
+/* After its node has been freed: replays the last segment, too. */
 void sim_record_done(struct sim_record *r);
 
 #endif

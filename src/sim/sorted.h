@@ -1,7 +1,7 @@
 /* sorted.h - rows in order, for the simulated disk: a sorted array of pointers.
  *
- * Simulated stores hold thousands of rows, not millions: moving some pointers is cheaper than a
- * tree, and the order is plain to see. Every row begins with its key. */
+ * Simulated stores contain thousands of rows, not millions: moving some pointers is cheaper than a
+ * tree, and the order is easy to see. Every row begins with its key. */
 #ifndef GL_SIM_SORTED_H
 #define GL_SIM_SORTED_H
 
@@ -19,8 +19,8 @@ struct sim_sorted {
 };
 
 void sim_sorted_init(struct sim_sorted *s, bool id_first);
-void sim_sorted_done(struct sim_sorted *s); /* the rows are the caller's */
-/* The place of the first row that is not before the key: s->n if there is none. */
+void sim_sorted_done(struct sim_sorted *s); /* the rows belong to the caller */
+/* The position of the first row that is not before the key; s->n: there is none. */
 size_t sim_sorted_seek(const struct sim_sorted *s, int64_t score, gl_str id);
 struct sim_row *sim_sorted_find(const struct sim_sorted *s, int64_t score, gl_str id);
 void sim_sorted_add(struct sim_sorted *s, struct sim_row *row); /* its key must be absent */
