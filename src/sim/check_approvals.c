@@ -1,5 +1,5 @@
-/* check_approvals.c - an approval ends only by a decision that somebody has really sent and that it
- * offers, or when its time is over; and it ends as that decision says. */
+/* check_approvals.c - an approval ends only by a decision that was really sent and that it offers,
+ * or when its time is over; and its result follows from that decision. */
 #include "sim/sim_checks.h"
 
 static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
@@ -44,7 +44,7 @@ static const char *look_end(const struct sim_fact_step *st, const struct gl_step
     gl_str decision = by_hand ? now->decision : st->spec->on_timeout;
     bool yes = gl_str_eq(decision, st->spec->decisions.items[0]);
     if (by_hand && (!offers(st->spec, decision) || !was_sent(st, decision))) {
-        return "was decided in a way that nobody asked for";
+        return "ended with a decision that no client has sent";
     }
     if (!by_hand && (st->r.due_at == 0 || now->ended_at < st->r.due_at)) {
         return "ended without a decision, and before its time was over";
@@ -75,13 +75,13 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     bool ends =
         gl_step_status_is_terminal(now->status) && !gl_step_status_is_terminal(st->r.status);
     if (now->status == GL_STEP_BLOCKED) {
-        wrong = asked && now->due_at != st->r.due_at ? "has moved its due time"
+        wrong = asked && now->due_at != st->r.due_at ? "changed its due time"
                 : asked                              ? NULL
                                                      : look_begin(st, now);
     } else if (ends && asked && now->terminal_outcome != GL_OUTCOME_SKIPPED) {
         wrong = look_end(st, now);
     } else if (ends && now->terminal_outcome == GL_OUTCOME_SUCCESS) {
-        wrong = "completed without having asked";
+        wrong = "completed without asking";
     }
     if (wrong != NULL) {
         sim_world_fail(c->world, "approvals: step %.*s of job %.*s %s", GL_STR_ARG(now->step_id),

@@ -1,6 +1,6 @@
-/* check_attempts.c - attempts are counted right: numbers rise by one, counted tries never exceed
- * what the flow allows, and a retry waits for its backoff. Those of agents are numbered job by job;
- * how often they are tried says check_services.c. */
+/* check_attempts.c - attempts are counted correctly: their numbers rise by one, counted attempts
+ * never exceed the flow's limit, and a retry waits for its backoff. Attempts of agents are numbered
+ * per job; check_services.c checks how often an agent is restarted. */
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
@@ -18,8 +18,8 @@ struct attempts_state {
     bool is_resumed; /* in this transaction */
 };
 
-/* A pause or a cancel may follow the start within one transaction, but not precede it; who was
- * resumed may be held again at once, because the next decision is due. */
+/* A pause or a cancel may follow the start within one transaction, but not precede it. A job that
+ * was resumed may be paused again at once, because its next decision is due. */
 static void check_held(struct sim_checks *c, const struct attempts_state *s,
                        const struct sim_change *ch)
 {
@@ -33,7 +33,7 @@ static void check_held(struct sim_checks *c, const struct attempts_state *s,
     }
 }
 
-/* Agents share the numbers of their job. */
+/* Agents share the attempt numbers of their job. */
 static void check_turns(struct sim_checks *c, const struct sim_change *ch)
 {
     uint32_t was = ch->step->r.attempt_count, now = ch->step_now->attempt_count;
@@ -58,17 +58,16 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
     }
     bool person = now->decided_at != was->decided_at;
     if (now->counted < was->counted && !person) {
-        sim_world_fail(c->world, "attempts: step %.*s of job %.*s forgot tries: %u, then %u",
-                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), was->counted,
-                       now->counted);
+        sim_world_fail(
+            c->world, "attempts: step %.*s of job %.*s forgot counted attempts: %u, then %u",
+            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), was->counted, now->counted);
     }
     uint32_t most = spec->retry.attempts + ch->step->reruns + (person ? 1 : 0);
-    /* What ended before its first attempt (a condition that cannot be judged, say) counts as one.
-     */
+    /* A step that ended before its first attempt (its condition cannot be evaluated, say) counts
+     * one. */
     uint32_t tries = now->attempt_count > 0 ? now->attempt_count : 1;
     if (now->counted > most || now->counted > tries) {
-        sim_world_fail(c->world,
-                       "attempts: step %.*s of job %.*s counts %u tries of %u, at attempt %u",
+        sim_world_fail(c->world, "attempts: step %.*s of job %.*s counts %u of %u, at attempt %u",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), now->counted, most,
                        now->attempt_count);
     }
@@ -76,13 +75,13 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
     if (starts && was->counted >= most) {
         sim_world_fail(
             c->world,
-            "attempts: step %.*s of job %.*s starts attempt %u after %u counted tries of %u",
+            "attempts: step %.*s of job %.*s starts attempt %u after %u counted ones of %u",
             GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), now->attempt_count, was->counted,
             most);
     }
 }
 
-/* A try that ended by itself must be counted, also if it had been asked to stop. */
+/* An attempt that ended by itself must be counted, even if it had been asked to stop. */
 static void check_counted(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r;
@@ -94,11 +93,11 @@ static void check_counted(struct sim_checks *c, const struct sim_change *ch)
     }
     gl_str rest;
     if (!gl_str_eq(gl_str_cut(ch->tx->session, '#', &rest), p->node) || ch->job->r.is_strayed) {
-        return; /* decided on another machine, which cannot ask that keeper, or after one that held
-                   it: then the keeper has let go of it */
+        return; /* decided on another machine, which cannot ask that keeper, or after such a machine
+                   owned it: then the keeper has forgotten it */
     }
     if (p->end == GL_EXEC_SIGNALED && now->blocked_on == GL_BLOCK_REVIEW) {
-        return; /* a person will say what it was */
+        return; /* a person will decide what it was */
     }
     bool by_itself = p->end == GL_EXEC_EXITED || p->end == GL_EXEC_SIGNALED;
     if (by_itself && now->counted != was->counted + 1) {
@@ -113,8 +112,8 @@ static void check_backoff(struct sim_checks *c, const struct sim_change *ch)
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
     gl_ms decided_at = ch->job_now->updated_at;
-    /* What was lost with another node waits only until its keeper has ended it: see check_overlap.
-     */
+    /* An attempt lost with another node waits only until its keeper has ended it: see
+     * check_overlap. */
     bool orphaned = c->disk->shared && now->counted == was->counted;
     if (now->status == GL_STEP_RETRY_WAIT && was->status != GL_STEP_RETRY_WAIT && !orphaned) {
         gl_ms least = backoff_of(&ch->step->spec->retry, now->counted);
@@ -128,14 +127,13 @@ static void check_backoff(struct sim_checks *c, const struct sim_change *ch)
     }
     bool leaves = was->status == GL_STEP_RETRY_WAIT && now->attempt_count > was->attempt_count;
     if (leaves && decided_at < was->retry_at) {
-        sim_world_fail(c->world,
-                       "attempts: step %.*s of job %.*s tried again %lld ms before its time",
+        sim_world_fail(c->world, "attempts: step %.*s of job %.*s started again %lld ms too early",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
                        (long long)(was->retry_at - decided_at));
     }
 }
 
-/* A lost attempt is forgiven, but not for ever. */
+/* A lost attempt is not counted, but only a limited number of times. */
 static void check_losses(struct sim_checks *c, const struct sim_change *ch)
 {
     struct sim_fact_step *st = ch->step;
@@ -187,7 +185,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     check_counts(c, ch);
     check_backoff(c, ch);
-    if (!ch->step->spec->is_bound) { /* its agent is what runs */
+    if (!ch->step->spec->is_bound) { /* its agent's process is what runs */
         check_counted(c, ch);
         check_losses(c, ch);
     }

@@ -1,6 +1,6 @@
-/* check_bodies.c - a large body is there, all of it and as it was sent, in every committed state in
- * which a letter or a dead letter names it; and in a job that has never had a dead letter it is
- * gone with the last letter that does. */
+/* check_bodies.c - a large body exists, complete and as it was sent, in every committed state in
+ * which a letter or a dead letter names it. In a job that has never had a dead letter, it is
+ * removed with the last letter that names it. */
 #include <stdio.h>
 
 #include "base/limits.h"
@@ -13,12 +13,12 @@ enum { KEY_BYTES = 64 };
 
 struct body { /* "<job>/<number>" */
     struct gl_link touched;
-    gl_str job; /* the fact's */
+    gl_str job; /* owned by the fact */
     struct gl_body_ref ref;
     char sha256[72];
-    int named_n; /* by letters and dead letters */
+    int named_n; /* by how many letters and dead letters it is named */
     uint64_t pieces_n, bytes;
-    bool is_read; /* it is what its name says */
+    bool is_read; /* its content matches its name */
     char key[KEY_BYTES];
 };
 
@@ -59,7 +59,7 @@ static struct body *touch(struct bodies_state *s, const struct sim_fact_job *j, 
     return b;
 }
 
-/* A letter comes (by 1) or goes (by -1), or stays and says the same as before. */
+/* A letter is added (by 1) or removed (by -1), or stays unchanged. */
 static void name(struct sim_checks *c, struct bodies_state *s, const struct sim_change *ch,
                  const struct gl_record *r, int by)
 {
@@ -138,7 +138,7 @@ static void judge(struct sim_checks *c, struct bodies_state *s, struct body *b)
                        (unsigned long long)b->ref.bytes);
     } else if (b->named_n > 0 && !b->is_read &&
                !sim_mail_body(c->disk, b->job, &b->ref, &c->arena, &text)) {
-        sim_world_fail(c->world, "bodies: %s is not what its messages say", b->key);
+        sim_world_fail(c->world, "bodies: %s differs from what its messages name", b->key);
     } else if (b->named_n == 0 && b->pieces_n > 0 && gl_map_find(&s->had_dead, b->job) == NULL) {
         sim_world_fail(c->world, "bodies: %s is left, and no message names it", b->key);
     }
@@ -159,7 +159,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-/* Somebody has begun to remove it, and will go on. */
+/* Its removal has begun, and will continue. */
 static bool is_going(struct sim_checks *c, gl_str job)
 {
     struct gl_range begun = {.index = GL_S("ended"),
@@ -176,7 +176,7 @@ static bool is_going(struct sim_checks *c, gl_str job)
     return false;
 }
 
-/* What a job leaves goes with it. */
+/* The rest of a removed job follows it. */
 static void at_end(struct sim_checks *c, void *me)
 {
     const struct sim_sorted *all = sim_disk_kind(c->disk, SIM_CONTEXT, GL_S("body"));
@@ -185,7 +185,7 @@ static void at_end(struct sim_checks *c, void *me)
         gl_str rest, id = gl_str_cut(all->rows[i]->id, '/', &rest);
         const struct sim_fact_job *j = sim_facts_job(&c->facts, id);
         if ((j == NULL || j->removed) && !is_going(c, id)) {
-            sim_world_fail(c->world, "bodies: %.*s is left of a job that has been removed",
+            sim_world_fail(c->world, "bodies: %.*s is left of a removed job",
                            GL_STR_ARG(all->rows[i]->id));
         }
     }

@@ -1,4 +1,4 @@
-/* check_counted.c - an aggregator counts each sender once, whatever comes twice. */
+/* check_counted.c - an aggregator counts each sender once, even if a message arrives twice. */
 #include <stdio.h>
 
 #include "base/mem.h"

@@ -1,10 +1,10 @@
-/* check_damage.c - a job of which a record is damaged is held until a person resumes it, and no
- * other job is: who is held for that has, or had until a moment ago, a damaged record, and is told
- * which one. What is damaged is not taken for something else, and does not go unless it was in
- * memory: the other checkers count what there was. */
+/* check_damage.c - a job with a damaged record is held until a person resumes it, and no other job
+ * is: a job held for that reason has, or recently had, a damaged record, and its reason names the
+ * record. A damaged record is not mistaken for another state, and is not removed unless it was in
+ * memory: the other checkers use the state before the damage. */
 #include "sim/sim_checks.h"
 
-enum { LATE_MS = 60000 }; /* what was read while it was damaged may be told so much later */
+enum { LATE_MS = 60000 }; /* how much later a damaged record that was read may still be reported */
 
 static bool says(gl_str text, const char *words)
 {
@@ -27,7 +27,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     bool is_damage = says(why, "damaged") || says(why, "cannot receive message");
     if (is_damage && !is_lately(c, ch->job)) {
-        sim_world_fail(c->world, "damage: job %.*s is held, and nothing of it is damaged: %.*s",
+        sim_world_fail(c->world,
+                       "damage: job %.*s is held, and none of its records is damaged: %.*s",
                        GL_STR_ARG(ch->job->id), GL_STR_ARG(why));
     } else if (says(why, "the record ") && !says(why, ch->job->spoilt_name)) {
         sim_world_fail(c->world, "damage: job %.*s is held for another record than %s: %.*s",

@@ -1,5 +1,5 @@
 /* check_effects.c - an effect happens only after the transaction that records its decision: a
- * process starts only for an attempt that a committed record calls running, under the token that
+ * process starts only for an attempt that is running by a committed record, under the token that
  * decided it. */
 #include "sim/sim_checks.h"
 

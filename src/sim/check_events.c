@@ -1,5 +1,5 @@
-/* check_events.c - a job's event log has no gap and no entry twice: each transaction appends the
- * events since the last one, numbered by the last of them. */
+/* check_events.c - a job's event log has no gap and no duplicate: each transaction appends the
+ * events since the last one, numbered by its last event. */
 #include "sim/sim_checks.h"
 
 static void on_log(struct sim_checks *c, void *me, const struct sim_change *ch,

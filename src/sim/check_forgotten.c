@@ -1,6 +1,6 @@
-/* check_forgotten.c - no job is forgotten: while it lives it stands in the index "wake", and when
- * everything has had its time it is terminal, its steps are at rest, and the keeper holds nothing
- * of it any more. */
+/* check_forgotten.c - no job is forgotten: while it is live it has an entry in the index "wake". At
+ * the end it is terminal, its steps are idle or ended, and the keeper holds nothing of it any more.
+ */
 #include "sim/sim_checks.h"
 
 static bool writes_index(const struct gl_tx *tx, enum gl_write_type type, int64_t score, gl_str id)
@@ -15,7 +15,7 @@ static bool writes_index(const struct gl_tx *tx, enum gl_write_type type, int64_
     return false;
 }
 
-/* A job's entry in the index is where its record says, from one transaction to the next. */
+/* The score of a job's index entry is the one in its record, at every commit. */
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     (void)me;
@@ -60,12 +60,12 @@ static void check_job(struct sim_checks *c, struct sim_fact_job *j)
                        (long long)j->r.wake);
     }
     if (sim_fact_was_spoilt(j)) {
-        return; /* perhaps it ended while not all of it could be read: its steps stay as they were
-                 */
+        return; /* it may have ended while some of its records could not be read: its steps stay as
+                   they were */
     }
     pos = (struct sim_fact_pos){0};
     for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
-        /* An agent's unit rests: it never ends. */
+        /* An agent's unit becomes idle; it never ends. */
         bool rests = gl_str_starts(st->spec->id, GL_S("@")) &&
                      (st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING);
         if (st->known && !gl_step_status_is_terminal(st->r.status) && !rests) {

@@ -1,6 +1,6 @@
-/* check_gates.c - a step whose condition is false is skipped and never runs; one whose condition is
- * true is not skipped for it; and one that goes through a list has as many instances as the list
- * has items. Conditions and lists are looked at anew, over the records on the disk. */
+/* check_gates.c - a step whose condition is false is skipped and never runs; a step whose condition
+ * is true is not skipped because of it; and a step with foreach has as many instances as its list
+ * has items. Conditions and lists are evaluated again from the records on the disk. */
 #include "model/text/cond.h"
 #include "model/text/ref.h"
 #include "sim/sim_known.h"
@@ -25,7 +25,7 @@ static enum verdict judge_when(struct sim_checks *c, const struct sim_fact_step 
     return yes ? RUN : SKIP;
 }
 
-/* What must become of it, and how many items it has. */
+/* What must happen to it, and how many items it has. */
 static enum verdict judge(struct sim_checks *c, const struct sim_change *ch, uint32_t *ret_items)
 {
     struct gl_json facts, list;
@@ -47,12 +47,13 @@ static void check_items(struct sim_checks *c, const struct sim_change *ch, uint3
     bool right = n == 0 ? now->status == GL_STEP_COMPLETED && gl_str_is(now->output, "[]")
                         : now->items_n == n;
     if (ch->step->spec->foreach.n > 0 && !right) {
-        sim_world_fail(c->world, "gates: step %.*s of job %.*s goes through %u items instead of %u",
+        sim_world_fail(c->world,
+                       "gates: step %.*s of job %.*s iterates over %u items instead of %u",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), now->items_n, n);
     }
 }
 
-/* The key of its limit, with its references replaced. */
+/* The key of its limit, with its references resolved. */
 static void check_key(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct sim_fact_step *st = ch->step;

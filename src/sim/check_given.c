@@ -1,7 +1,7 @@
-/* check_given.c - a process is started with the arguments and the environment that its flow says,
- * every reference replaced by what the records say, and nothing pasted together anew. An agent's is
- * given the message that its unit's record names, as it was sent, for the step and the attempt it
- * works for, and the state that the record has. */
+/* check_given.c - a process is started with the arguments and the environment of its flow, each
+ * reference resolved from the records, and nothing else substituted. An agent's process gets the
+ * message that its unit's record names, as it was sent, for the step and the attempt it works for,
+ * and the state in that record. */
 #include <stdio.h>
 
 #include "model/bundle/agent.h"
@@ -27,8 +27,10 @@ static bool check_list(struct sim_checks *c, const struct gl_strs *list, bool ha
     for (size_t i = 0; i < list->n; i++) {
         gl_str text = list->items[i];
         if (has_refs && gl_ref_expand(text, facts, &c->arena, &text, NULL) != 0) {
-            sim_world_fail(c->world, "given: %.*s of job %.*s runs without what it refers to: %.*s",
-                           GL_STR_ARG(p->attempt), GL_STR_ARG(p->job), GL_STR_ARG(list->items[i]));
+            sim_world_fail(
+                c->world,
+                "given: %.*s of job %.*s runs, but its references cannot be resolved: %.*s",
+                GL_STR_ARG(p->attempt), GL_STR_ARG(p->job), GL_STR_ARG(list->items[i]));
             return false;
         }
         if (!has_line(p->given, text)) {
@@ -40,7 +42,7 @@ static bool check_list(struct sim_checks *c, const struct gl_strs *list, bool ha
     return true;
 }
 
-/* A letter as it lies on the disk, with its text and its body, which may be elsewhere; false: it is
+/* A letter from the disk, with its text and its body, which may be separate records; false: it is
  * gone. */
 static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint64_t number,
                         struct gl_message *ret, gl_str *ret_step)
@@ -59,13 +61,13 @@ static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint
            (!has_ref || sim_mail_body(c->disk, j->id, &ref, &c->arena, &ret->body));
 }
 
-/* An agent that has none yet is given an empty one. */
+/* An agent that has no state yet is given an empty one. */
 static bool is_none(gl_str state)
 {
     return state.n == 0 || gl_str_is(state, "null") || gl_str_is(state, "{}");
 }
 
-/* Else its worker works in vain: what it says is not heard. */
+/* Else its worker's output will be ignored. */
 static bool is_current(struct sim_fact_job *j, gl_str step, uint32_t attempt)
 {
     const struct sim_fact_step *st = step.n > 0 ? sim_facts_step(j, step) : NULL;
@@ -80,7 +82,7 @@ static void check_turn(struct sim_checks *c, struct sim_fact_job *j, const struc
     gl_str step = {0};
     char id[64];
     if (st->r.attempt_count != p->number || st->r.status != GL_STEP_RUNNING) {
-        return; /* it comes late, and nobody waits for it any more */
+        return; /* it comes late, and its result is not awaited any more */
     }
     if (!read_letter(c, j, st->r.letter, &sent, &step) ||
         gl_message_read(gl_buf_view(&p->message), &c->arena, &got, NULL) != 0) {
@@ -125,7 +127,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
         return;
     }
     if (!sim_known_facts(c, j, st, &facts)) {
-        sim_world_fail(c->world, "given: %.*s of job %.*s runs for an item that is none",
+        sim_world_fail(c->world, "given: %.*s of job %.*s runs for an item that does not exist",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id));
         return;
     }
@@ -133,7 +135,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     struct gl_strs items = {.items = &item, .n = st->group != NULL ? 1 : 0};
     (void)(check_list(c, &spec->argv, (spec->expand & GL_EXPAND_ARGV) != 0, &facts, p) &&
            check_list(c, &spec->env, (spec->expand & GL_EXPAND_ENV) != 0, &facts, p) &&
-           check_list(c, &items, true, &facts, p)); /* the first objection is enough */
+           check_list(c, &items, true, &facts, p)); /* the first failure is enough */
 }
 
 const struct sim_check sim_check_given = {.name = "given", .on_start = on_start};

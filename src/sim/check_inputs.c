@@ -1,4 +1,4 @@
-/* check_inputs.c - a job has what it was given, and the defaults for the rest. */
+/* check_inputs.c - a job has the inputs it was submitted with, and the defaults for the rest. */
 #include "sim/sim_checks.h"
 
 static gl_str member(struct sim_checks *c, gl_str object, gl_str name)
@@ -30,7 +30,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     }
 }
 
-/* Nobody changes them afterwards. */
+/* Inputs never change afterwards. */
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {

@@ -1,6 +1,6 @@
-/* check_items.c - a step that goes through a list: its instances are as many as its items, no more
- * are alive at a time than it wants, each counts once, and it ends with the last of them, or with
- * the first failure if that fails the job. Counted afresh from the records of the instances. */
+/* check_items.c - a step with foreach has as many instances as items, no more of them are alive at
+ * a time than it allows, each counts once, and the step ends with the last of them, or with the
+ * first failure if that fails the job. Recomputed from the records of the instances. */
 #include "sim/sim_checks.h"
 
 enum { TOUCHED_MAX = 64 };
@@ -39,10 +39,10 @@ static const char *look_waiting(const struct sim_fact_step *g, const struct item
         return "has more items alive than max_parallel";
     }
     if (!ending && t->ended == r->items_n) {
-        return "waits though its last item has ended";
+        return "waits although its last item has ended";
     }
     if (!ending && t->failed > 0 && g->spec->on_failure == GL_ON_FAILURE_FAIL) {
-        return "waits though an item has failed";
+        return "waits although an item has failed";
     }
     return NULL;
 }
@@ -54,15 +54,15 @@ static const char *look_ended(const struct sim_fact_step *g, const struct items_
     bool all = t->ended == r->items_n;
     switch ((enum gl_outcome)r->terminal_outcome) {
     case GL_OUTCOME_SUCCESS:
-        return !all || t->failed > 0 ? "completed though not all of its items have" : NULL;
+        return !all || t->failed > 0 ? "completed although not all of its items have" : NULL;
     case GL_OUTCOME_FAILED:
         if (t->failed == 0) {
-            return "failed though none of its items has";
+            return "failed although none of its items has";
         }
         return !all && g->spec->on_failure != GL_ON_FAILURE_FAIL ? "failed before its last item"
                                                                  : NULL;
     default:
-        return ending ? NULL : "was skipped though it had items";
+        return ending ? NULL : "was skipped although it had items";
     }
 }
 
@@ -80,7 +80,7 @@ static void judge(struct sim_checks *c, const struct sim_change *ch, const struc
     } else if (gl_step_status_is_terminal(g->r.status)) {
         wrong = look_ended(g, &t, ending);
     } else {
-        wrong = "has items and neither waits for them nor has ended";
+        wrong = "has items, but neither waits for them nor has ended";
     }
     if (wrong != NULL) {
         sim_world_fail(c->world, "items: step %.*s of job %.*s %s: %u of %u made, %u ended",
@@ -100,7 +100,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         return;
     }
     struct sim_fact_step *g = ch->step->group != NULL ? ch->step->group : ch->step;
-    /* What is left when the job ends has no step to report to; how it ended has been judged. */
+    /* When the job ends, remaining instances have no step to report to; its own end was checked
+     * already. */
     bool over = ch->step->group != NULL && gl_step_status_is_terminal(g->r.status);
     for (size_t i = 0; i < s->touched_n; i++) {
         over = over || s->touched[i] == g;

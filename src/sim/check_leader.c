@@ -1,6 +1,5 @@
-/* check_leader.c - what only one node of a shared store should do only one does: the lease changes
- * hands when its owner is dead, with a higher token, and ended jobs are removed by its owner alone.
- */
+/* check_leader.c - on a shared store only the leader does the leader's work: leadership changes
+ * hands only when its owner is dead, with a higher token, and only its owner removes ended jobs. */
 #include "sim/sim_checks.h"
 
 static void check_lease(struct sim_checks *c, const struct gl_tx *tx,
@@ -11,12 +10,12 @@ static void check_lease(struct sim_checks *c, const struct gl_tx *tx,
         return;
     }
     if (!gl_str_eq(before->owner, after->owner) && s != NULL && !s->dead) {
-        sim_world_fail(c->world, "leader: the lead was taken from %.*s, which is alive, by %.*s",
+        sim_world_fail(c->world, "leader: the lease was taken from %.*s, which is alive, by %.*s",
                        GL_STR_ARG(before->owner), GL_STR_ARG(tx->session));
     }
     if (after->token < before->token ||
         (after->token == before->token && !gl_str_eq(before->owner, after->owner))) {
-        sim_world_fail(c->world, "leader: the token of the lead went from %llu to %llu",
+        sim_world_fail(c->world, "leader: the token of the lease went from %llu to %llu",
                        (unsigned long long)before->token, (unsigned long long)after->token);
     }
 }

@@ -1,6 +1,6 @@
-/* check_ledger.c - a step of a bundle's ledger ends well only by what its current attempt has done:
- * in the transaction in which the agent that works for that attempt has handled its message. Its
- * attempts rise by one, and no more are counted than it may have. */
+/* check_ledger.c - a step of a bundle's ledger completes only through its current attempt: in the
+ * transaction in which the agent that works for that attempt has handled its message. Its attempt
+ * numbers rise by one, and it counts no more of them than allowed. */
 #include "model/bundle/agent.h"
 #include "sim/sim_bundles.h"
 #include "sim/sim_checks.h"
@@ -8,7 +8,7 @@
 enum { ENDS_MAX = 64 };
 
 struct ledger_state {
-    const struct sim_fact_step *ends[ENDS_MAX]; /* that ended well in this transaction */
+    const struct sim_fact_step *ends[ENDS_MAX]; /* that completed in this transaction */
     size_t ends_n;
     uint32_t worked_for[SIM_AGENTS_MAX]; /* by agent: the attempt it has worked for; 0: none */
 };
@@ -74,7 +74,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         const struct sim_fact_step *st = s->ends[i];
         if (!may_end(s, ch->job, st)) {
             sim_world_fail(c->world,
-                           "ledger: step %.*s of job %.*s is %s, and nobody has worked for its "
+                           "ledger: step %.*s of job %.*s is %s, and no agent has worked for its "
                            "attempt %u",
                            GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id),
                            gl_step_status_words[st->r.status], st->r.attempt_count);

@@ -1,7 +1,7 @@
-/* check_letters.c - no message is lost: one that is gone was handled by its receiver, or its step
- * has ended, or it is a dead letter. None is held back for a step that may run. An agent handles
- * one at a time, and those of one sender for one step in the order in which they were sent. One
- * whose time to live is over is not handled any more, and none dies of that before its time. */
+/* check_letters.c - no message is lost: a message that is gone was handled by its receiver, or its
+ * step has ended, or it is a dead letter. None is held for a step that may run. An agent handles
+ * one at a time, and those of one sender for one step in the order in which they were sent. A
+ * message whose time to live is over is not handled any more, and none expires early. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ enum status { QUEUED, HELD, HANDLING, KEPT, COUNTED, GONE };
 
 struct letter {
     char key[64]; /* "<job>/<number>" */
-    gl_str job;   /* in it */
+    gl_str job;   /* in the job's arena */
     uint64_t number;
     uint32_t to;
     enum status status;
@@ -23,7 +23,7 @@ struct letter {
     gl_ms expires_at;  /* by its node's clock; 0: never */
 };
 
-struct last { /* handled of one sender for one step */
+struct last { /* handled, of one sender for one step */
     uint64_t number;
     char key[];
 };
@@ -35,7 +35,7 @@ struct letters_state {
         struct letter *l;
         enum status was;
         bool begins;  /* its handling has begun; else it is gone */
-    } acts[GONE_MAX]; /* of this transaction, in their order */
+    } acts[GONE_MAX]; /* of this transaction, in order */
     size_t acts_n;
     uint64_t dead[GONE_MAX];
     size_t dead_n;
@@ -77,7 +77,7 @@ static void check_order(struct sim_checks *c, struct letters_state *s, const str
     }
     if (l->number < last->number) {
         sim_world_fail(c->world,
-                       "letters: message %s from %.*s is handled behind number %llu of the same",
+                       "letters: message %s from %.*s is handled after number %llu of the same",
                        l->key, GL_STR_ARG(l->from), (unsigned long long)last->number);
     }
     last->number = l->number;
@@ -89,7 +89,7 @@ static void check_begin(struct sim_checks *c, struct letters_state *s, const str
 {
     check_order(c, s, l);
     if (l->expires_at != 0 && l->expires_at <= now) {
-        sim_world_fail(c->world, "letters: message %s is handled %lld ms behind its time to live",
+        sim_world_fail(c->world, "letters: message %s is handled %lld ms after its time to live",
                        l->key, (long long)(now - l->expires_at));
     }
 }
@@ -106,7 +106,7 @@ static void check_death(struct sim_checks *c, struct letters_state *s, const str
     gl_str why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), &c->arena);
     if (gl_str_is(why, "its time to live has expired") &&
         (l->expires_at == 0 || l->expires_at > now)) {
-        sim_world_fail(c->world, "letters: message %s is dead %lld ms before its time", l->key,
+        sim_world_fail(c->world, "letters: message %s expired %lld ms too early", l->key,
                        (long long)(l->expires_at - now));
     }
 }
@@ -148,7 +148,7 @@ static void on_put(struct sim_checks *c, struct letters_state *s, const struct s
     gl_jnode root = gl_json_root(&j);
     enum status now = status_of(gl_json_str(&j, gl_json_get(&j, root, "status"), &c->arena));
     if (before->rev == 0 && l->to != 0) {
-        sim_world_fail(c->world, "letters: %s was there before", l->key);
+        sim_world_fail(c->world, "letters: %s existed before", l->key);
     }
     if (before->rev == 0) {
         int64_t to = gl_flow_find_agent(ch->job->flow,
@@ -224,15 +224,14 @@ static void judge_gone(struct sim_checks *c, struct letters_state *s, const stru
             continue;
         }
         if (was == COUNTED && ends) {
-            continue; /* its aggregator needs it no more */
+            continue; /* its aggregator no longer needs it */
         }
         if (was != HANDLING && is_over(j, l->step)) {
             continue; /* too late, or a relay has ended its step with it */
         }
         if (s->handled[to] == 0 && !is_over(j, l->step)) {
-            sim_world_fail(c->world,
-                           "letters: message %s to a%u is gone, and nobody has handled it", l->key,
-                           to);
+            sim_world_fail(c->world, "letters: message %s to a%u is gone, and was not handled",
+                           l->key, to);
         } else if (s->handled[to] > 0) {
             s->handled[to]--;
         }
@@ -256,8 +255,8 @@ static void judge_rest(struct sim_checks *c, const struct letters_state *s, stru
                        (st->r.status == GL_STEP_READY || st->r.status == GL_STEP_RUNNING ||
                         gl_step_status_is_terminal(st->r.status));
         if (l->status == HELD && may_run) {
-            sim_world_fail(c->world, "letters: message %s is held back, and its step %.*s is %s",
-                           l->key, GL_STR_ARG(l->step), gl_step_status_words[st->r.status]);
+            sim_world_fail(c->world, "letters: message %s is held, and its step %.*s is %s", l->key,
+                           GL_STR_ARG(l->step), gl_step_status_words[st->r.status]);
         }
         handling[to] += l->status == HANDLING;
         if (handling[to] > 1 || (l->status == HANDLING && j->steps[to].r.letter != l->number)) {
@@ -267,7 +266,7 @@ static void judge_rest(struct sim_checks *c, const struct letters_state *s, stru
     }
 }
 
-/* The unit's record says what it handles. That is the last thing it did in this transaction. */
+/* The unit's record names the letter it handles: the last one it took in this transaction. */
 static void judge_begun(struct sim_checks *c, struct letters_state *s, const struct sim_fact_job *j,
                         gl_ms now)
 {
@@ -294,7 +293,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     if (ch->step == NULL) {
         judge_gone(c, s, ch->job, ch->job_now);
         judge_begun(c, s, ch->job, ch->job_now->updated_at);
-        if (ch->job_now->verdict == GL_VERDICT_NONE) { /* what is left then stays as it is */
+        if (ch->job_now->verdict == GL_VERDICT_NONE) { /* the rest then stays as it is */
             judge_rest(c, s, ch->job);
         }
         s->acts_n = s->dead_n = 0;
@@ -307,7 +306,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-/* A job that has completed without anybody's word has nothing on its way. */
+/* No message is on its way in a job that completed by itself. */
 static void at_end(struct sim_checks *c, void *me)
 {
     const struct letters_state *s = me;

@@ -1,11 +1,11 @@
 /* check_limits.c - the processes that really run never exceed their concurrency key, and two starts
- * with one rate key are decided no closer together than the rate allows, whoever died in between.
+ * with one rate key are decided no closer together than the rate allows, across crashes.
  *
- * The keys of simulated flows always come with the same numbers, so that it does not matter whose
- * word holds. On a shared store a key is counted over all machines, also those that are cut off. On
- * one machine, as with slots, a sleeper beside its successor is a node of its own with memory of
- * its own; and where the wall clock jumps, or machines have clocks of their own, only what one node
- * has decided about a rate can be compared. */
+ * The keys of simulated flows always have the same numbers, so it does not matter which step sets
+ * them. On a shared store a key is counted over all machines, including those that are cut off. On
+ * one machine, as with slots, a sleeper beside its successor counts as a separate node with its own
+ * memory; and if the wall clock jumps, or machines have different clocks, only the decisions of one
+ * node about a rate can be compared. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/sim_checks.h"
@@ -21,7 +21,7 @@ struct limits_state {
 
 /* ---- concurrency ---- */
 
-/* On one machine: a sleeper counts what it has started itself. */
+/* On one machine: a sleeper counts the attempts it has started itself. */
 static bool counts_here(const struct sim_checks *c, const struct sim_fact_job *j,
                         const struct sim_process *p, const struct sim_fact_job *its,
                         const struct sim_process *other)
@@ -30,13 +30,13 @@ static bool counts_here(const struct sim_checks *c, const struct sim_fact_job *j
            (c->world->options.zombies == 0 || gl_str_eq(other->by, p->by));
 }
 
-/* On a shared store seats are records: whatever runs has one, wherever it runs. Its seat may be
- * gone if a person has spoken about unsafe work whose node cannot be asked, or with the newest
- * transactions of a primary. */
+/* On a shared store seats are records: every running attempt has one, wherever it runs. Its seat
+ * may be gone if a person has decided about unsafe work whose node cannot be asked, or if a
+ * failover has undone the newest transactions. */
 static bool counts_anywhere(const struct sim_fact_job *its, const struct sim_process *other)
 {
     const struct sim_fact_step *st =
-        sim_facts_step((struct sim_fact_job *)its, other->step); /* it is known */
+        sim_facts_step((struct sim_fact_job *)its, other->step); /* its key and seat are known */
     bool is_decided = other != st->last || st->r.decided_at != st->decided_at_last ||
                       its->r.verdict == GL_VERDICT_CANCELLED;
     bool by_a_person = other->spec->safety == GL_SAFETY_UNSAFE && is_decided;
@@ -69,7 +69,8 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
 {
     (void)me;
     if (st->spec->limit_key.n == 0 || p->token != j->token) {
-        return; /* decided in time, but taken from the node that decided it: it counts nothing */
+        return; /* decided in time, but its job was taken from the node that decided it: it does not
+                   count */
     }
     uint32_t used = in_use(c, j, p);
     if (used > st->spec->limit_max) {
@@ -107,7 +108,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     if (r->session.n > 0 && alike && apart < spec->rate_ms) {
         sim_world_fail(c->world,
                        "limits: step %.*s of job %.*s starts %lld ms after another one with the "
-                       "rate key %.*s, which wants %lld",
+                       "rate key %.*s, whose interval is %lld",
                        GL_STR_ARG(spec->id), GL_STR_ARG(ch->job->id), (long long)apart,
                        GL_STR_ARG(spec->rate_key), (long long)spec->rate_ms);
     }

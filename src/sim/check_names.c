@@ -1,4 +1,4 @@
-/* check_names.c - one job per run id and per request key, as long as it is there, and at most one
+/* check_names.c - one job per run id and per request key, as long as it is kept, and at most one
  * live job per dedupe key. */
 #include "base/mem.h"
 #include "sim/sim_checks.h"

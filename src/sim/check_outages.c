@@ -1,5 +1,5 @@
-/* check_outages.c - an outage of the store kills nobody: when it is back, every node gets a whole
- * TTL to renew its session before anybody may be declared dead. */
+/* check_outages.c - an outage of the store kills no node: when it is over, every node gets a whole
+ * TTL to renew its session before any session may be declared dead. */
 #include "sim/sim_checks.h"
 
 static void on_declared(struct sim_checks *c, void *me, gl_str node)
@@ -11,7 +11,7 @@ static void on_declared(struct sim_checks *c, void *me, gl_str node)
         sim_world_fail(
             c->world,
             "outages: %.*s was declared dead %lld ms after the store was back, before the "
-            "%lld ms everybody has",
+            "%lld ms that every node has",
             GL_STR_ARG(node), (long long)(c->world->now - back_at), (long long)ttl);
     }
 }

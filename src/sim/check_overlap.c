@@ -1,6 +1,6 @@
-/* check_overlap.c - one step runs once at a time: a new try starts only when the one before it has
- * ended, wherever it ran and whatever its node could reach. Idempotent work alone may be started
- * again at once; idempotent work under a concurrency key is check_limits.c's business. */
+/* check_overlap.c - a step runs once at a time: a new attempt starts only when the previous one has
+ * ended, wherever it ran and whatever its node could reach. Only idempotent work may start again at
+ * once; for idempotent work under a concurrency key see check_limits.c. */
 #include "sim/sim_checks.h"
 
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
@@ -8,7 +8,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
 {
     (void)me;
     const struct sim_process *last = st->last;
-    /* A cut-off node leaves unsafe work alone, and cannot hear what a person has decided. */
+    /* A node that is cut off does not start unsafe work, and cannot receive a person's decision. */
     bool by_a_person = last != NULL && st->spec->safety == GL_SAFETY_UNSAFE &&
                        st->reruns > st->reruns_at_last && !gl_str_eq(last->node, p->node);
     if (last == NULL || last->ended_at != 0 || st->spec->safety == GL_SAFETY_IDEMPOTENT ||

@@ -1,4 +1,4 @@
-/* check_owner.c - a record has one writer; tokens and revisions never go back; a job changes hands
+/* check_owner.c - a record has one writer; tokens and revisions never decrease; a job changes hands
  * only when its owner is dead, and with a higher token. */
 #include "sim/sim_checks.h"
 
@@ -7,17 +7,17 @@ static void check_handover(struct sim_checks *c, const struct sim_change *ch)
     const struct sim_fact_job *j = ch->job;
     gl_str before = gl_buf_view(&j->owner);
     bool same = gl_str_eq(before, ch->owner_now);
-    /* On a shared store an owner may outbid what its keeper believes. */
+    /* On a shared store an owner may raise its token above the one its keeper knows. */
     if (same && (c->disk->shared ? ch->token_now < j->token : ch->token_now != j->token)) {
         sim_world_fail(
-            c->world, "owner: the token of job %.*s changed from %llu to %llu in the same hands",
+            c->world, "owner: the token of job %.*s changed from %llu to %llu with the same owner",
             GL_STR_ARG(j->id), (unsigned long long)j->token, (unsigned long long)ch->token_now);
     }
     if (same) {
         return;
     }
     if (ch->owner_now.n == 0 && ch->token_now >= j->token) {
-        return; /* given back, for whoever has room */
+        return; /* returned to the store, for any node with free slots */
     }
     const struct sim_disk_session *s = sim_disk_session_find(c->disk, before);
     if (s != NULL && !s->dead) {
@@ -31,7 +31,7 @@ static void check_handover(struct sim_checks *c, const struct sim_change *ch)
     }
 }
 
-/* Its transaction demands that the job still is whose it was, under the same token. */
+/* Its transaction guards on the job's owner and token being unchanged. */
 static bool is_guarded(const struct sim_change *ch)
 {
     for (size_t i = 0; i < ch->tx->guards_n; i++) {
@@ -49,7 +49,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 {
     (void)me;
     const struct sim_fact_job *j = ch->job;
-    /* Its owner gives it up, or it is created for a node that offers the pools it needs. */
+    /* Its owner returns it, or it is created for a node that offers the pools it needs. */
     bool released = c->disk->shared && ch->owner_now.n == 0 &&
                     (!j->known || gl_str_eq(ch->tx->session, gl_buf_view(&j->owner)));
     if (!released && !gl_str_eq(ch->tx->session, ch->owner_now)) {

@@ -1,7 +1,7 @@
-/* check_patches.c - a flow that grows while its job runs: each change was said by the worker of a
- * controller, raises the revision by one, and is made once, whatever dies over it; what has started
- * keeps what it waited for, steps keep their names and numbers, and nothing outside of the region
- * changes. A change that is refused changes nothing. */
+/* check_patches.c - a flow that changes while its job runs: each change was requested by the worker
+ * of a controller, raises the revision by one, and is applied once, across crashes. What has
+ * started keeps its dependencies, steps keep their names and numbers, and nothing outside of the
+ * region changes. A refused change has no effect. */
 #include <stdio.h>
 
 #include "model/bundle/agent.h"
@@ -20,7 +20,7 @@ static bool same_needs(const struct gl_step_spec *a, const struct gl_step_spec *
     return same;
 }
 
-/* NULL: the step is as it was, or may be changed so. */
+/* NULL: the step is unchanged, or its change is allowed. */
 static const char *judge_old(const struct gl_region *region, const struct sim_fact_step *st,
                              const struct gl_step_spec *was, const struct gl_step_spec *now)
 {
@@ -28,17 +28,17 @@ static const char *judge_old(const struct gl_region *region, const struct sim_fa
     if (!gl_str_eq(was->id, now->id) || was->is_bound != now->is_bound ||
         was->agent_ids.n != now->agent_ids.n ||
         (was->agent_ids.n > 0 && !gl_str_eq(was->agent_ids.items[0], now->agent_ids.items[0]))) {
-        return "is another one";
+        return "is a different one";
     }
     if (was->is_removed && !now->is_removed) {
-        return "is there again";
+        return "exists again";
     }
     bool is_changed = !same_needs(was, now) || was->is_removed != now->is_removed;
     if (is_changed && st->had_started) {
         return "has started and is changed";
     }
     return is_changed && !is_instance && !gl_str_eq(was->id, region->exit)
-               ? "is not in the region and is changed"
+               ? "is outside of the region and is changed"
                : NULL;
 }
 
@@ -47,7 +47,7 @@ static const char *judge_new(const struct gl_region *region, const struct gl_ste
 {
     return !gl_str_eq(now->region_id, region->id) || !gl_str_is(now->template_id, "more") ||
                    !gl_str_eq(now->patch_id, patch)
-               ? "is new and of no template"
+               ? "is new and has no template"
                : NULL;
 }
 
@@ -56,7 +56,7 @@ static bool names_patch(gl_str text, const char *quoted)
     return text.n > 0 && memmem(text.p, text.n, quoted, strlen(quoted)) != NULL;
 }
 
-/* How often the worker has asked for this under this name; 0: nobody has said it. */
+/* How often the worker has requested this under this name; 0: never. */
 static uint32_t said_steps(const struct sim_fact_job *j, gl_str patch, const char *op)
 {
     char worker[192], module[192];
@@ -97,7 +97,7 @@ static void judge_flow(struct sim_checks *c, const struct sim_change *ch, gl_str
         removed != said_steps(ch->job, patch, "remove_step")) {
         sim_world_fail(c->world,
                        "patches: %.*s adds %u steps to job %.*s and removes %u, and %u and %u were "
-                       "asked for",
+                       "requested",
                        GL_STR_ARG(patch), added, GL_STR_ARG(ch->job->id), removed,
                        said_steps(ch->job, patch, "add_step"),
                        said_steps(ch->job, patch, "remove_step"));
@@ -135,14 +135,14 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     for (gl_jnode e = was != NULL ? gl_json_first(&old, was) : NULL; e != NULL;
          e = gl_json_after(&old, was, e)) {
         if (gl_str_eq(gl_json_str(&old, gl_json_get(&old, e, "id"), &c->arena), last)) {
-            sim_world_fail(c->world, "patches: %.*s of job %.*s is made twice", GL_STR_ARG(last),
+            sim_world_fail(c->world, "patches: %.*s of job %.*s is applied twice", GL_STR_ARG(last),
                            GL_STR_ARG(ch->job->id));
         }
     }
     judge_flow(c, ch, last);
 }
 
-/* What has been taken away is nothing any more. */
+/* A removed step does nothing any more. */
 static void judge_step(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct gl_step_record *now = ch->step_now;

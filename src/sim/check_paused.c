@@ -1,5 +1,4 @@
-/* check_paused.c - a paused job stays paused, whoever takes it over: it goes on only when somebody
- * has asked for that. */
+/* check_paused.c - a paused job stays paused, also after a takeover, until a client resumes it. */
 #include "sim/sim_checks.h"
 
 static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
@@ -22,7 +21,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     j->freed_n++;
     if (j->freed_n > j->free_asks_n) {
-        sim_world_fail(c->world, "paused: job %.*s goes on, and nobody has asked for that",
+        sim_world_fail(c->world, "paused: job %.*s continues, and no client has resumed it",
                        GL_STR_ARG(j->id));
     }
 }

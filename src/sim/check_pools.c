@@ -1,7 +1,6 @@
 /* check_pools.c - a node never fails a step because it lacks the step's pool: on a shared store
- * another machine has that pool, or will have it again. That such a job also gets done is the
- * business of check_forgotten.c, and that nothing starts where its pool is not that of
- * check_slots.c. */
+ * another machine has that pool, or will have it again. check_forgotten.c checks that such a job
+ * ends, and check_slots.c that nothing starts on a machine without its pool. */
 #include "sim/sim_checks.h"
 
 static bool says(gl_str text, const char *words)
@@ -22,7 +21,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         return;
     }
     if (blames_a_pool(now->last_error) || blames_a_pool(now->terminal_reason)) {
-        sim_world_fail(c->world, "pools: step %.*s of job %.*s is failed for its pool: %.*s",
+        sim_world_fail(c->world, "pools: step %.*s of job %.*s failed because of its pool: %.*s",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
                        GL_STR_ARG(now->last_error));
     }

@@ -1,7 +1,7 @@
-/* check_posts.c - what is sent from outside is delivered once: a message that somebody was told to
- * be sent is a letter, or a dead one; nobody's is there twice, however often a node died over it.
- * A dead letter that is sent again is a letter in the same transaction, as it was, and no dead one
- * any more; a job counts its dead letters right. */
+/* check_posts.c - a message from outside is delivered once: a message whose sending was
+ * acknowledged is a letter, or a dead letter, and none exists twice, however often a node died
+ * meanwhile. A redriven dead letter becomes a letter in the same transaction, unchanged, and is no
+ * longer dead. A job counts its dead letters correctly. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -21,7 +21,7 @@ struct dead_job { /* the dead letters of a job */
     char id[GL_ULID_BYTES + 1];
 };
 
-struct post_move { /* a letter or dead letter that comes or goes in this transaction */
+struct post_move { /* a letter or dead letter that is added or removed in this transaction */
     gl_str type, from, to, body;
     uint64_t number;
     bool is_dead, comes;
@@ -33,7 +33,7 @@ struct posts_state {
     struct post_move moves[MOVES_MAX];
     size_t moves_n;
     gl_str texts[MOVES_MAX];          /* records "message" written in this transaction, ... */
-    uint64_t text_numbers[MOVES_MAX]; /* ... and whose */
+    uint64_t text_numbers[MOVES_MAX]; /* ... and the letters they belong to */
     size_t texts_n;
 };
 
@@ -110,7 +110,8 @@ static void note(struct sim_checks *c, struct posts_state *s, const struct gl_re
     if (gl_message_read(gl_str_dup(&c->arena, text_of(c, s, r, x->number, &j)), &c->arena, &m,
                         NULL) == 0) {
         bool is_elsewhere = m.body.n == 0 && gl_message_body_ref(m.artifacts, &c->arena, &ref);
-        x->body = is_elsewhere ? ref.sha256 : m.body; /* check_bodies.c looks whether it is there */
+        x->body =
+            is_elsewhere ? ref.sha256 : m.body; /* check_bodies.c checks that the body exists */
     }
     s->moves_n++;
 }
@@ -140,7 +141,7 @@ static bool is_post(const struct post_move *x)
     return gl_str_is(x->from, "sim") && gl_str_starts(x->type, GL_S("post-"));
 }
 
-/* One that goes: has it turned into what has come? */
+/* One is removed: has it become the one that was added? */
 static bool becomes(const struct post_move *gone, const struct post_move *come)
 {
     bool kin = gone->is_dead || gone->number == come->number; /* else: handled, and sent on */
@@ -167,22 +168,22 @@ static void judge(struct sim_checks *c, struct posts_state *s, const struct sim_
         d->n += x->is_dead ? (x->comes ? 1 : -1u) : 0;
         if (x->is_dead && !x->comes && other_end(s, x) == NULL) {
             sim_world_fail(c->world,
-                           "posts: dead letter %llu of job %.*s is gone and not sent again",
+                           "posts: dead letter %llu of job %.*s is gone and was not redriven",
                            (unsigned long long)x->number, GL_STR_ARG(ch->job->id));
         }
         if (!is_post(x) || !x->comes || other_end(s, x) != NULL) {
             continue;
         }
         if (++post_of(s, ch->job->id, x->type)->births > 1) {
-            sim_world_fail(c->world, "posts: message %.*s of job %.*s is there for the second time",
+            sim_world_fail(c->world, "posts: message %.*s of job %.*s exists twice",
                            GL_STR_ARG(x->type), GL_STR_ARG(ch->job->id));
         }
     }
     if (s->moves_n < MOVES_MAX && ch->job_now->dead_n != d->n) {
-        sim_world_fail(c->world, "posts: job %.*s has %u dead letters, and says %u",
+        sim_world_fail(c->world, "posts: job %.*s has %u dead letters, and counts %u",
                        GL_STR_ARG(ch->job->id), d->n, ch->job_now->dead_n);
     }
-    d->n = ch->job_now->dead_n; /* more than fit: believe it */
+    d->n = ch->job_now->dead_n; /* more than fit: not checked */
 }
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
@@ -213,7 +214,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     gl_str type = type_of(c, rq);
     make(s);
     if (type.n > 0 && post_of(s, j->id, type)->births == 0) {
-        sim_world_fail(c->world, "posts: message %.*s was sent to job %.*s, and nobody has it",
+        sim_world_fail(c->world, "posts: message %.*s was sent to job %.*s, and is lost",
                        GL_STR_ARG(type), GL_STR_ARG(j->id));
     }
 }

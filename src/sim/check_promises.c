@@ -1,4 +1,4 @@
-/* check_promises.c - a committed decision is never lost: what a caller was told to have happened is
+/* check_promises.c - a committed decision is never lost: whatever was acknowledged to a client is
  * on the disk at that moment, and stays. */
 #include "sim/sim_checks.h"
 
@@ -26,13 +26,14 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
         return;
     case GL_VERB_RESPOND:
         if (sim_facts_step(j, rq->command.about)->r.decided_at == 0) {
-            sim_world_fail(c->world, "promises: step %.*s of job %.*s was decided and is not",
+            sim_world_fail(c->world,
+                           "promises: step %.*s of job %.*s was acknowledged as decided and is not",
                            GL_STR_ARG(rq->command.about), GL_STR_ARG(j->id));
         }
         return;
     case GL_VERB_CANCEL:
         if (!ended && j->r.verdict == GL_VERDICT_NONE) {
-            sim_world_fail(c->world, "promises: job %.*s was said to be cancelled and is %s",
+            sim_world_fail(c->world, "promises: job %.*s was acknowledged as cancelled and is %s",
                            GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);
         }
         return;
@@ -41,14 +42,14 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     }
 }
 
-/* Only what has ended may go, the job itself last; and no flow that a job still names. */
+/* Only ended jobs may be removed, and no flow that a job still names. */
 void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *before)
 {
     gl_str rest;
     struct sim_fact_job *j = sim_facts_job(&c->facts, gl_str_cut(before->id, '/', &rest));
     bool is_job = gl_str_is(before->kind, "job");
     if (is_job || gl_str_is(before->kind, "step")) {
-        /* What a large job has left follows it, also when a change of primary came between. */
+        /* The rest of a large job follows it, also if a failover came between. */
         bool had_ended = j != NULL && (j->known ? gl_job_status_is_terminal(j->r.status)
                                                 : j->removed && !is_job);
         if (!had_ended) {

@@ -1,6 +1,6 @@
-/* check_relays.c - what a router or a sensor sends on is what it has handled in the same
- * transaction, with the same body. (Whose facts were read for an earlier message does not use them
- * for this one.) */
+/* check_relays.c - a router or a sensor sends on exactly what it has handled in the same
+ * transaction, with the same body. (If its facts were read for an earlier message, it must not use
+ * them for this one.) */
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 #include "sim/sim_mail.h"
@@ -8,11 +8,11 @@
 enum { MOVES_MAX = 128 };
 
 struct relay_move {
-    gl_str from, to, cause, body; /* body: or the hash of one that is not in it */
+    gl_str from, to, cause, body; /* body: or the hash, if the body is stored apart */
     uint64_t number;
 };
 
-struct relays_state { /* of this transaction; gone: or kept, in case its step is tried again */
+struct relays_state { /* of this transaction; gone: or kept, in case of a retry of its step */
     struct relay_move gone[MOVES_MAX], come[MOVES_MAX], sent_again[MOVES_MAX];
     size_t gone_n, come_n, sent_again_n;
     bool is_full;

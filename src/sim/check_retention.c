@@ -1,7 +1,7 @@
-/* check_retention.c - what retention removes: nothing that a live job still needs, and nothing in
- * the name of a session that is dead. That no flow goes which a job names is a promise
- * (check_promises.c); here it is the files of flows, jobs that are being retried, and, on a shared
- * store, that nothing goes which was not condemned before by whoever removes it. */
+/* check_retention.c - retention removes nothing that a live job still needs, and nothing on behalf
+ * of a dead session. check_promises.c checks that no flow is removed that a job names. This file
+ * checks the files of flows, jobs that are being retried, and, on a shared store, that everything
+ * was condemned by the same session before it is removed. */
 #include "base/sha256.h"
 #include "model/gc_state.h"
 #include "sim/sim_checks.h"
@@ -35,8 +35,8 @@ static void check_unnamed(struct sim_checks *c, const struct gl_record *blob)
     }
 }
 
-/* The session of whoever removes it must be alive as the transaction is applied: another node may
- * have taken over what it relied on. */
+/* The session that removes it must be alive when the transaction is applied: another node may have
+ * taken over what it relied on. */
 static void on_any(struct sim_checks *c, void *me, const struct gl_tx *tx,
                    const struct gl_record *before, const struct gl_record *after)
 {

@@ -1,6 +1,6 @@
-/* check_reuse.c - a retry runs nothing again that was completed before it, as long as nothing above
- * it runs again; and everything else it does run. What is taken over is what was there. A bundle
- * runs anew as a whole: what its steps left is in messages and states. */
+/* check_reuse.c - a retry runs no step again that the earlier job completed, as long as nothing
+ * above it runs again; it runs every other step. What it reuses is what the earlier job had. A
+ * bundle runs again as a whole, because the results of its steps are in messages and states. */
 #include "sim/sim_known.h"
 
 struct reuse_state {
@@ -25,7 +25,7 @@ static bool are_parents_reused(const struct sim_fact_job *j, const struct sim_fa
     return true;
 }
 
-/* A step that need not wait for all of its parents decides before it knows about all. */
+/* A step that does not wait for all of its parents decides before all of them are known. */
 static bool waits_for_all(const struct gl_step_spec *spec)
 {
     return spec->needs_n < 2 || spec->rule == GL_RULE_ALL_SUCCESS ||
@@ -39,19 +39,19 @@ static void judge(struct sim_checks *c, const struct sim_fact_job *j,
     bool completed = e != NULL && e->known && e->r.status == GL_STEP_COMPLETED;
     bool may = completed && are_parents_reused(j, st) && !gl_str_eq(j->retry_from, st->spec->id);
     if (is_reused && !may) {
-        sim_world_fail(c->world, "reuse: step %.*s of job %.*s was taken over from %.*s, wrongly",
+        sim_world_fail(c->world, "reuse: step %.*s of job %.*s was reused from %.*s, wrongly",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), GL_STR_ARG(j->retry_of));
     } else if (is_reused && !gl_str_eq(sim_known_output(c, e), st->output)) {
-        sim_world_fail(c->world, "reuse: the output of step %.*s of job %.*s is another one",
+        sim_world_fail(c->world, "reuse: the output of step %.*s of job %.*s is a different one",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id));
     } else if (!is_reused && may && waits_for_all(st->spec)) {
         sim_world_fail(c->world,
-                       "reuse: step %.*s of job %.*s runs again, though %.*s completed it",
+                       "reuse: step %.*s of job %.*s runs again, although %.*s completed it",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), GL_STR_ARG(j->retry_of));
     }
 }
 
-/* Skipped as before: nobody runs again because of it. */
+/* Skipped as before: no step runs again because of it. */
 static void judge_same(struct sim_checks *c, const struct sim_fact_job *j,
                        const struct sim_fact_step *st)
 {
@@ -68,11 +68,11 @@ static void judge_same(struct sim_checks *c, const struct sim_fact_job *j,
             "and was %s in job %.*s",
             GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), gl_step_status_words[st->r.status],
             GL_STR_ARG(st->r.terminal_reason),
-            e != NULL ? gl_step_status_words[e->r.status] : "not there", GL_STR_ARG(j->retry_of));
+            e != NULL ? gl_step_status_words[e->r.status] : "not reached", GL_STR_ARG(j->retry_of));
     }
 }
 
-/* A retry is made of an ended job: its flow, its inputs. */
+/* A retry has the flow and the inputs of an ended job. */
 static void check_birth(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct sim_fact_job *e = sim_facts_job(&c->facts, ch->job_now->retry_of);
@@ -81,7 +81,8 @@ static void check_birth(struct sim_checks *c, const struct sim_change *ch)
                        GL_STR_ARG(ch->job->id));
     } else if (!gl_str_eq(e->flow_hash, ch->job_now->flow) ||
                !gl_str_eq(e->inputs, ch->job->inputs)) {
-        sim_world_fail(c->world, "reuse: job %.*s is a retry with another flow or other inputs",
+        sim_world_fail(c->world,
+                       "reuse: job %.*s is a retry with a different flow or different inputs",
                        GL_STR_ARG(ch->job->id));
     } else if (ch->job_now->retry_from.n > 0 &&
                gl_flow_find(ch->job->flow, ch->job_now->retry_from) < 0) {
@@ -125,13 +126,13 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     if (ch->job->flow->bundle != NULL) {
         if (reused || same) {
-            sim_world_fail(c->world, "reuse: step %.*s of job %.*s, a bundle, is taken over",
+            sim_world_fail(c->world, "reuse: step %.*s of job %.*s, a bundle, is reused",
                            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
         }
         return;
     }
     if (reused && ch->job->known && ch->job->retry_of.n == 0) {
-        sim_world_fail(c->world, "reuse: job %.*s is no retry and takes over step %.*s",
+        sim_world_fail(c->world, "reuse: job %.*s is not a retry and reuses step %.*s",
                        GL_STR_ARG(ch->job->id), GL_STR_ARG(now->step_id));
     } else if (reused && s->reused_n < GL_SPREAD_MAX) {
         s->reused[s->reused_n++] = st;
@@ -148,7 +149,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     (void)me;
     if (rq->verb == GL_VERB_RETRY &&
         (!gl_str_eq(j->retry_of, rq->job) || !gl_str_eq(j->retry_from, rq->submission.from))) {
-        sim_world_fail(c->world, "reuse: job %.*s is not the retry that was asked for",
+        sim_world_fail(c->world, "reuse: job %.*s is not the retry that was requested",
                        GL_STR_ARG(j->id));
     }
 }

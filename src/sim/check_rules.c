@@ -1,6 +1,6 @@
-/* check_rules.c - a step runs only when its trigger rule holds over how its parents really ended,
- * and is passed over only when the rule can never hold; a job's end follows from its steps'.
- * Counted afresh from the records, not from the core's counters. */
+/* check_rules.c - a step runs only when its trigger rule holds for how its parents really ended,
+ * and is skipped only when the rule can never hold; a job's end follows from its steps. Recomputed
+ * from the records, not from the core's counters. */
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
 
@@ -32,7 +32,7 @@ static void add(struct parents_tally *t, const struct sim_fact_step *parent,
     t->accepted += accepts(parent, edge);
 }
 
-/* What a scatter has made of a step of a ledger stands in its place. */
+/* The instances that a scatter has made of a ledger step replace it. */
 static void add_instances(struct parents_tally *t, const struct sim_fact_step *mapped,
                           const struct gl_step_edge *edge)
 {
@@ -92,8 +92,8 @@ static bool is_open(const struct gl_step_spec *spec, const struct parents_tally 
     return t->ended < t->all || holds(spec, t);
 }
 
-/* Steps of the transaction being applied that have started or were passed over. Their parents may
- * stand behind them in it, so they are judged when the job itself is written, which comes last. */
+/* Steps of the transaction being applied that have started or were skipped. Their parents may come
+ * after them in it, so they are checked when the job itself is written, which comes last. */
 struct rules_state {
     struct sim_fact_step *started[GL_SPREAD_MAX], *passed[GL_SPREAD_MAX];
     size_t started_n, passed_n;
@@ -128,7 +128,7 @@ static void judge(struct sim_checks *c, struct rules_state *s, const struct sim_
         struct parents_tally t = count(j, s->started[i]);
         if (!holds(spec, &t)) {
             sim_world_fail(c->world,
-                           "rules: step %.*s of job %.*s runs though its rule %s does not hold",
+                           "rules: step %.*s of job %.*s runs although its rule %s does not hold",
                            GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule]);
         }
     }
@@ -138,8 +138,8 @@ static void judge(struct sim_checks *c, struct rules_state *s, const struct sim_
         if (is_open(spec, &t)) {
             sim_world_fail(
                 c->world,
-                "rules: step %.*s of job %.*s was passed over though its rule %s could hold: "
-                "%u of %u ended, %u well, %u failed, %u accepted",
+                "rules: step %.*s of job %.*s was skipped although its rule %s could hold: "
+                "%u of %u ended, %u succeeded, %u failed, %u accepted",
                 GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule], t.ended, t.all,
                 t.success, t.failed, t.accepted);
         }
@@ -147,7 +147,7 @@ static void judge(struct sim_checks *c, struct rules_state *s, const struct sim_
     s->started_n = s->passed_n = 0;
 }
 
-/* What the job's record says of its steps, counted afresh. */
+/* What the job's record counts about its steps, recomputed. */
 static void recount(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct gl_job_record *now = ch->job_now;
@@ -156,9 +156,9 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
         const struct sim_fact_step *st = &ch->job->steps[i];
         uint8_t status = st->known ? st->r.status : GL_STEP_PENDING;
         if (st->spec->is_removed) {
-            continue; /* by a patch: it does not count any more */
+            continue; /* removed by a patch: it does not count any more */
         }
-        /* A step of a ledger has no process, but for its instances it counts as those do. */
+        /* A ledger step has no process, but for its instances it counts as if it ran. */
         n[status] += !st->spec->is_bound || status != GL_STEP_RUNNING;
         for (uint32_t k = 0; k < st->items_n; k++) {
             status = st->items[k] != NULL ? st->items[k]->r.status : GL_STEP_PENDING;
@@ -173,8 +173,9 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
             GL_STR_ARG(ch->job->id), now->completed_n, now->partial_n, now->skipped_n,
             now->failed_n);
     }
-    /* Whose records cannot all be read is held at once, and what runs of it runs on, also if a
-     * person then pauses it; one that is cancelled, or was about to end, ends as it is. */
+    /* A job whose records cannot all be read is held at once, and its running attempts continue,
+     * even if a person then pauses it. If it is cancelled, or was about to end, it ends as it is.
+     */
     bool may_run_on = sim_fact_was_spoilt(ch->job) &&
                       (now->hold != GL_HOLD_NONE || gl_job_status_is_terminal(now->status));
     if (n[GL_STEP_RUNNING] > 0 && now->status == GL_JOB_PAUSED && !may_run_on) {
@@ -199,7 +200,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-/* Every step of a job that ran to its end has ended; skipped ones for a reason that is still true.
+/* Every step of a job that ended by itself has ended; skipped ones for a reason that still holds.
  */
 static void check_end(struct sim_checks *c, struct sim_fact_job *j)
 {

@@ -1,6 +1,6 @@
-/* check_said.c - what workers say on their way: an event that is told was said, is told once, and
- * in the order in which it was said; where nothing goes wrong it is told, whichever node started
- * its worker; and who gives signs of life is not taken for dead. */
+/* check_said.c - what workers report while they run: a logged event was reported, is logged once,
+ * and in the order in which it was reported. Without faults it is logged, whichever node started
+ * its worker; and a worker that sends beacons is not treated as dead. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -9,12 +9,12 @@
 #include "sim/sim_workers.h"
 
 enum {
-    CALM_MS = 10000, /* behind the last fault */
-    SOON_MS = 5000,  /* an event is told by then */
+    CALM_MS = 10000, /* after the last fault */
+    SOON_MS = 5000,  /* by then an event has been logged */
 };
 
 struct heard {     /* "<job> <attempt>" */
-    uint64_t next; /* the least number that has not been told */
+    uint64_t next; /* the lowest number that has not been logged */
     char key[];
 };
 
@@ -54,10 +54,10 @@ static void check_line(struct sim_checks *c, struct said_state *s, gl_str job, g
         gl_map_add(&s->heard, gl_str_of(h->key), h);
     }
     if (p == NULL || number >= p->lines_n) {
-        sim_world_fail(c->world, "said: line %llu of %s is told and was never said",
+        sim_world_fail(c->world, "said: line %llu of %s is logged and was never reported",
                        (unsigned long long)number, key);
     } else if (number < h->next) {
-        sim_world_fail(c->world, "said: line %llu of %s is told behind line %llu",
+        sim_world_fail(c->world, "said: line %llu of %s is logged after line %llu",
                        (unsigned long long)number, key, (unsigned long long)h->next - 1);
     }
     h->next = number + 1;
@@ -95,7 +95,7 @@ static bool has_failed(const struct gl_step_record *r)
     return r->status == GL_STEP_RETRY_WAIT || r->terminal_outcome == GL_OUTCOME_FAILED;
 }
 
-/* Only where nothing goes wrong any more, and nothing is late because of what did: else lines are
+/* Only when there are no faults any more, and no delays because of earlier ones: else lines are
  * late, or lost with a connection. */
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
@@ -113,23 +113,22 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     if (unit->r.status == GL_STEP_RUNNING && unit->r.letter == st->r.letter && p != NULL &&
         p->number == unit->r.attempt_count && p->beat_at > p->started_at &&
         p->started_at >= c->world->calm_since && c->world->now - p->beat_at < timeout / 2) {
-        sim_world_fail(
-            c->world,
-            "said: step %.*s of job %.*s is given up, and its worker gave a sign of life "
-            "%lld ms ago",
-            GL_STR_ARG(ch->step_now->step_id), GL_STR_ARG(ch->job->id),
-            (long long)(c->world->now - p->beat_at));
+        sim_world_fail(c->world,
+                       "said: step %.*s of job %.*s is given up, and its worker sent a beacon "
+                       "%lld ms ago",
+                       GL_STR_ARG(ch->step_now->step_id), GL_STR_ARG(ch->job->id),
+                       (long long)(c->world->now - p->beat_at));
     }
 }
 
 static bool is_progress(const struct sim_checks *c, const struct sim_process *p, uint32_t number)
 {
     char line[SIM_WORKERS_LINE];
-    (void)sim_workers_line(c->world, p, number, line); /* a sign of life is none */
+    (void)sim_workers_line(c->world, p, number, line); /* a beacon is not an event */
     return strstr(line, "progress") != NULL;
 }
 
-/* It ends now, and what it said a while ago has been told. */
+/* Its process ends now, and the lines it reported a while ago must have been logged. */
 static void on_end(struct sim_checks *c, void *me, struct sim_fact_job *j, struct sim_fact_step *st,
                    const struct sim_process *p)
 {
@@ -145,8 +144,9 @@ static void on_end(struct sim_checks *c, void *me, struct sim_fact_job *j, struc
     for (uint32_t i = h != NULL ? (uint32_t)h->next : 0; i < p->lines_n; i++) {
         if (p->told_at[i] > s->calm_since + CALM_MS && p->told_at[i] < c->world->now - SOON_MS &&
             is_progress(c, p, i)) {
-            sim_world_fail(c->world, "said: line %u of %s was said %lld ms ago and is not told", i,
-                           key, (long long)(c->world->now - p->told_at[i]));
+            sim_world_fail(c->world,
+                           "said: line %u of %s was reported %lld ms ago and is not logged", i, key,
+                           (long long)(c->world->now - p->told_at[i]));
         }
     }
 }

@@ -1,9 +1,9 @@
-/* check_services.c - an agent that is no step's is started again as its policy says: at most so
- * many times within the window, each after its delay, counted when it starts; then it waits for the
- * window, or fails, or (a service's) asks a person. A service does not end because nothing is left
- * to do.
+/* check_services.c - an agent without a step is restarted as its policy prescribes: at most the
+ * allowed number of times within the window, each after its delay, counted when it starts. Then it
+ * waits for the window, or fails, or (a service) asks a person. A service does not end when nothing
+ * is left to do.
  *
- * Counted from what was committed, not from the history that the record keeps. */
+ * Counted from committed states, not from the history that the record keeps. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -44,7 +44,7 @@ static struct history *history_of(struct services_state *s, const struct sim_cha
     return h;
 }
 
-/* What has left the window does not come back, also when the clock is set back. */
+/* A restart that has left the window does not return to it, even if the clock is set back. */
 static size_t inside(struct history *h, const struct gl_restart *p, gl_ms now, gl_ms *ret_oldest)
 {
     size_t n = 0;
@@ -58,7 +58,8 @@ static size_t inside(struct history *h, const struct gl_restart *p, gl_ms now, g
     return n;
 }
 
-/* Before the restart that comes after so many others: 1, 2, 4, 8 or 1, 1, 2, 3 times the first. */
+/* The delay of the restart that follows this many others: 1, 2, 4, 8 or 1, 1, 2, 3 times the first.
+ */
 static gl_ms delay_of(const struct gl_restart *p, size_t earlier)
 {
     uint64_t times = 1, before = 0;
@@ -84,12 +85,13 @@ static void judge(struct sim_checks *c, struct history *h, const struct sim_chan
     bool is_over = ch->job_now->verdict != GL_VERDICT_NONE; /* the job ends with this transaction */
     const char *wrong = NULL;
     if (gl_str_is(action, "restart")) {
-        wrong = is_manual                              ? "is started again, and not by a person"
-                : n >= p->attempts                     ? "is started again too often"
-                : is_over                              ? NULL
-                : now->status != GL_STEP_RETRY_WAIT    ? "is to start and does not wait for it"
-                : now->retry_at != at + delay_of(p, n) ? "waits another time than its policy says"
-                                                       : NULL;
+        wrong = is_manual                           ? "is restarted, and not by a person"
+                : n >= p->attempts                  ? "is restarted too often"
+                : is_over                           ? NULL
+                : now->status != GL_STEP_RETRY_WAIT ? "is to restart and does not wait for it"
+                : now->retry_at != at + delay_of(p, n)
+                    ? "waits for a different time than its policy prescribes"
+                    : NULL;
         if (h->n < STARTS_MAX) {
             h->starts[h->n++] = at;
         }
@@ -102,10 +104,10 @@ static void judge(struct sim_checks *c, struct history *h, const struct sim_chan
         bool asks = now->status == GL_STEP_BLOCKED && now->blocked_on == GL_BLOCK_REVIEW;
         bool fails = ch->job_now->verdict == GL_VERDICT_FAILED;
         wrong = !is_manual && n < p->attempts ? "gives up with restarts left"
-                : !asks && !fails             ? "gives up, and nobody hears of it"
+                : !asks && !fails             ? "gives up, and the job does not end"
                                               : NULL;
     } else if (!gl_str_is(action, "review") || !is_manual) {
-        wrong = "does what no policy says";
+        wrong = "does what no policy allows";
     }
     if (wrong != NULL) {
         sim_world_fail(c->world,
@@ -131,7 +133,7 @@ static void check_unit(struct sim_checks *c, struct services_state *s, const str
           a->has_restart ? &a->restart : &ch->job->flow->bundle->policies.restart);
 }
 
-/* It completes by the word of an agent that may say so. */
+/* It completes because an agent that may end it reports completion. */
 static void check_end(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct gl_flow *f = ch->job->flow;

@@ -1,8 +1,8 @@
-/* check_signals.c - a signal is neither lost nor used twice: one that was acknowledged has ended
+/* check_signals.c - a signal is neither lost nor used twice: an acknowledged signal has ended
  * exactly one step that waited for its name, or is kept until one does, the oldest first.
  *
- * Every signal of the simulated client carries a number of its own in its data, by which it is
- * known again in records and outputs. */
+ * Every signal of the simulated client has a unique number in its data, which identifies it in
+ * records and outputs. */
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
@@ -13,7 +13,7 @@ struct sent {
     gl_str name; /* in the job's arena */
     enum fate fate;
     bool is_new; /* used by this transaction */
-    bool is_due; /* used, and its record must go with this transaction */
+    bool is_due; /* used, and its record must be deleted in this transaction */
 };
 
 struct signals_state {
@@ -54,7 +54,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
     s->all[n] = (struct sent){.job = j, .name = gl_str_dup(&j->arena, rq->command.about)};
 }
 
-/* One that waits already goes first; the numbers of signals say nothing about who came first. */
+/* A step that waits already gets it first; the numbers of signals say nothing about their order. */
 static bool is_any_kept(const struct signals_state *s, const struct sim_fact_job *j, gl_str name)
 {
     for (uint64_t i = 0; i < s->n; i++) {
@@ -70,11 +70,11 @@ static void use(struct sim_checks *c, struct signals_state *s, const struct sim_
     struct sent *e = find(c, s, ch->step_now->output);
     const char *wrong = NULL;
     if (e == NULL || e->job != ch->job || !gl_str_eq(e->name, ch->step->spec->signal)) {
-        wrong = "that nobody has sent";
+        wrong = "that no client has sent";
     } else if (e->fate == USED) {
         wrong = "that has been used before";
     } else if (e->fate == SENT && is_any_kept(s, e->job, e->name)) {
-        wrong = "though another one was kept";
+        wrong = "although another one was kept";
     } else {
         e->is_due = e->fate == KEPT;
         e->is_new = true;
@@ -100,12 +100,12 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     gl_jnode data = ok ? gl_json_get(&j, gl_json_root(&j), "data") : NULL;
     struct sent *e = data != NULL ? find(c, s, gl_json_raw(&j, data)) : NULL;
     if (e == NULL || e->job != ch->job) {
-        sim_world_fail(c->world, "signals: job %.*s keeps a signal that nobody has sent",
+        sim_world_fail(c->world, "signals: job %.*s keeps a signal that no client has sent",
                        GL_STR_ARG(ch->job->id));
     } else if (put && e->fate == SENT) {
         e->fate = KEPT;
     } else if (put && e->is_new && !e->is_due) {
-        e->is_due = true; /* it came and was used in one transaction */
+        e->is_due = true; /* it arrived and was used in one transaction */
     } else if (!put && e->is_due) {
         e->is_due = false;
     } else {
@@ -129,7 +129,7 @@ static void judge(struct sim_checks *c, struct signals_state *s, const struct si
         }
     }
     if (received != ch->job_now->signals_n) {
-        sim_world_fail(c->world, "signals: job %.*s counts %lld and has got %lld",
+        sim_world_fail(c->world, "signals: job %.*s counts %lld and has received %lld",
                        GL_STR_ARG(ch->job->id), (long long)ch->job_now->signals_n,
                        (long long)received);
     }
@@ -181,7 +181,7 @@ static void on_refused(struct sim_checks *c, void *me, const struct gl_request *
 {
     struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->command.value) : NULL;
     if (e != NULL && e->fate != SENT && rq->code != GL_E_UNAVAILABLE && rq->code != GL_E_UNKNOWN) {
-        sim_world_fail(c->world, "signals: one for job %.*s was refused and used all the same: %s",
+        sim_world_fail(c->world, "signals: one for job %.*s was refused and used anyway: %s",
                        GL_STR_ARG(j->id), rq->why.text);
     }
 }

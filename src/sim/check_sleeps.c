@@ -1,11 +1,11 @@
 /* check_sleeps.c - a sleep lasts as long as the flow says: it keeps its due time through every
- * restart, never ends before it, and when nothing goes wrong any more not much later either. */
+ * restart, never ends before it, and without faults ends soon after it. */
 #include "sim/sim_known.h"
 
-enum { LATE_MS = 60000 }; /* a paused job is resumed by then, too */
+enum { LATE_MS = 60000 }; /* by then a paused job has been resumed, too */
 
 struct sleeps_state {
-    gl_ms calm_since; /* by the node's clock; 0: things still go wrong */
+    gl_ms calm_since; /* by the node's clock; 0: there are still faults */
 };
 
 static void check_due(struct sim_checks *c, const struct sim_change *ch, bool is_over)
@@ -19,9 +19,9 @@ static void check_due(struct sim_checks *c, const struct sim_change *ch, bool is
     bool ok = sim_known_facts(c, ch->job, ch->step, &facts) &&
               sim_known_due(c, ch->step, &facts, now->started_at, &due);
     if (!ok) {
-        sim_world_fail(c->world,
-                       "sleeps: step %.*s of job %.*s sleeps, and nobody can say how long",
-                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
+        sim_world_fail(
+            c->world, "sleeps: step %.*s of job %.*s sleeps, but its duration cannot be determined",
+            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
     } else if (is_over ? due > now->ended_at : due != now->due_at) {
         sim_world_fail(c->world, "sleeps: step %.*s of job %.*s sleeps until %lld instead of %lld",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
@@ -62,14 +62,14 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     bool slept = st->known && st->r.status == GL_STEP_BLOCKED;
     bool completes = now->status == GL_STEP_COMPLETED;
     if (now->status == GL_STEP_BLOCKED && slept && now->due_at != st->r.due_at) {
-        sim_world_fail(c->world, "sleeps: step %.*s of job %.*s has moved its due time",
+        sim_world_fail(c->world, "sleeps: step %.*s of job %.*s has changed its due time",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
     } else if (completes && slept) {
         check_end(c, s, ch);
     } else if (now->status == GL_STEP_BLOCKED || completes) {
         check_due(c, ch, completes);
     } else if (slept && now->terminal_outcome == GL_OUTCOME_FAILED) {
-        sim_world_fail(c->world, "sleeps: step %.*s of job %.*s failed in its sleep",
+        sim_world_fail(c->world, "sleeps: step %.*s of job %.*s failed while sleeping",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
     }
 }

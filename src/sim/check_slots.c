@@ -1,17 +1,17 @@
 /* check_slots.c - the processes that really run never need more slots than their pool has, and an
- * agent's lease lasts through its tries at once.
+ * agent's lease lasts through its immediate retries.
  *
- * A lease is what the events say: acquired and released in turns, and there is one while its agent
- * runs, or keeps its slots between two tries, which no agent of a job that is held does. What it
- * keeps nobody else gets: who starts meanwhile must find room beside it. Whether it does is judged
- * when the lease goes on; one that ends may have been given up in a transaction that came later
- * than the start, or was undone by a fault.
+ * The events say when a lease exists: it is acquired and released alternately, and exists while its
+ * agent runs, or keeps its slots between two attempts; an agent of a held job keeps none. Nothing
+ * else gets the slots it keeps: an attempt that starts meanwhile must fit beside it. That is
+ * checked when the lease continues. A lease that ends may have been given up in a transaction that
+ * came later than the start, or was undone by a fault.
  *
- * A sleeper that wakes up beside its successor is a node of its own for a moment, with slots of its
- * own, and what it started may be inherited on top of what its successor runs already. So where a
- * history has sleepers, or other machines, each incarnation is held to what it started itself, of
- * the jobs that are its by the disk; and of a start that a change of primary has undone nobody
- * knows until it is found. */
+ * A sleeper that wakes up beside its successor is a separate node for a moment, with its own slots,
+ * and its attempts may be inherited in addition to what its successor runs already. So in histories
+ * with sleepers, or several machines, each incarnation is checked against the attempts it started
+ * itself, of jobs that it owns by the disk. If a failover has undone a start, no node knows of that
+ * attempt until it is found. */
 #include "base/check.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -21,11 +21,11 @@
 struct lease { /* of an agent */
     struct gl_buf key;
     const struct gl_step_spec *spec;
-    bool is_held, is_fresh; /* as the events say; in this transaction */
-    bool waits;             /* between two tries, since ... */
-    uint32_t faults;        /* ... so many faults, ... */
+    bool is_held, is_fresh; /* by the events; in this transaction */
+    bool waits;             /* between two attempts, since ... */
+    uint32_t faults;        /* ... this number of faults, ... */
     struct gl_buf session;  /* ... with this owner */
-    bool is_crowded;        /* meanwhile somebody started for whom there was no room ... */
+    bool is_crowded;        /* meanwhile an attempt started that does not fit ... */
     struct gl_buf by;       /* ... with this owner */
 };
 
@@ -97,7 +97,7 @@ static bool goes_on(const struct gl_job_record *r)
     return r->status == GL_JOB_RUNNING && r->verdict == GL_VERDICT_NONE;
 }
 
-/* From one try to the next. */
+/* From one attempt to the next. */
 static void check_try(struct sim_checks *c, struct slots_state *s, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r, *now = ch->step_now;
@@ -107,13 +107,13 @@ static void check_try(struct sim_checks *c, struct slots_state *s, const struct 
                  now->letter == was->letter && now->tries > was->tries;
     l->spec = ch->step->spec;
     if (again && goes_on(ch->job_now) && !now->keeps_slots) {
-        sim_world_fail(c->world, "slots: %.*s of job %.*s loses its slots between two tries",
+        sim_world_fail(c->world, "slots: %.*s of job %.*s loses its slots between two attempts",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
     }
     if (l->waits && l->is_crowded && !l->is_fresh && now->status == GL_STEP_RUNNING &&
         l->faults == c->world->faults_hit && gl_str_eq(gl_buf_view(&l->by), owner)) {
         sim_world_fail(c->world,
-                       "slots: what %.*s of job %.*s kept between two tries was given away",
+                       "slots: what %.*s of job %.*s kept between two attempts was given away",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
     }
     if (now->keeps_slots && !l->waits) {
@@ -124,7 +124,7 @@ static void check_try(struct sim_checks *c, struct slots_state *s, const struct 
     l->waits = now->keeps_slots;
 }
 
-/* All steps of the transaction are known. */
+/* All steps of the transaction have been applied. */
 static void check_leases(struct sim_checks *c, struct slots_state *s, const struct sim_change *ch)
 {
     const struct sim_fact_job *j = ch->job;
@@ -160,7 +160,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-/* Nobody knows what becomes of its leases. */
+/* The outcome of its leases is unknown. */
 static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
 {
     struct slots_state *s = me;
@@ -173,7 +173,7 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
     }
 }
 
-/* What a job kept that is held for a damaged record is counted by nobody. */
+/* The slots kept by a job that is held for a damaged record are not counted. */
 static bool is_spoilt(struct sim_checks *c, const struct lease *l)
 {
     gl_str rest;
@@ -182,7 +182,7 @@ static bool is_spoilt(struct sim_checks *c, const struct lease *l)
     return sim_fact_was_spoilt(j);
 }
 
-/* Beside those who run there are those who wait between two tries. */
+/* Agents between two attempts count in addition to running processes. */
 static void crowd(struct sim_checks *c, struct slots_state *s, const struct sim_fact_job *j,
                   const struct sim_process *p, uint32_t used, uint32_t have)
 {
@@ -235,8 +235,8 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
     if (p->token != j->token) {
-        return; /* decided in time, but taken from the node that decided it: it counts nothing now
-                 */
+        return; /* decided in time, but its job was taken from the node that decided it: it does not
+                   count */
     }
     uint32_t have = sim_checks_slots(c, p, st->spec->pool);
     uint32_t used = in_use(c, j, p);

@@ -1,11 +1,11 @@
 /* check_stale.c - a step that runs something completes from the result of its current attempt, or
- * by a person's word; nothing else is accepted. An agent's state becomes what its current attempt
- * has said, and nothing else. */
+ * by a person's decision; nothing else is accepted. An agent's state changes only to what its
+ * current attempt returned. */
 #include "model/bundle/agent.h"
 #include "model/bundle/worker_output.h"
 #include "sim/sim_checks.h"
 
-/* What the process leaves as its agent's state; "" : nothing. */
+/* The state that the process returns for its agent; "": none. */
 static gl_str next_state(struct sim_checks *c, const struct sim_process *p, bool is_worker)
 {
     struct gl_worker_result r = {.stdout_text = gl_buf_view(&p->said)};
@@ -34,9 +34,10 @@ static void check_unit(struct sim_checks *c, const struct sim_change *ch)
                        "exit with 0",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id), st->r.attempt_count);
     } else if (!gl_str_eq(next_state(c, p, kind == GL_AGENT_EXECUTOR), ch->step_now->output)) {
-        sim_world_fail(c->world,
-                       "stale: agent %.*s of job %.*s has a state that its attempt %u never said",
-                       GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id), p->number);
+        sim_world_fail(
+            c->world,
+            "stale: agent %.*s of job %.*s has a state that its attempt %u never returned",
+            GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id), p->number);
     }
 }
 
@@ -55,7 +56,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     bool is_group = st->spec->foreach.n > 0 && st->group == NULL;
     if (is_group || gl_flow_waits(st->spec) || (ch->step_now->gate & GL_GATE_REUSED) != 0) {
-        return; /* others look at these */
+        return; /* other checkers cover these */
     }
     const struct sim_process *p = st->last;
     gl_str id = ch->step_now->step_id;

@@ -1,6 +1,6 @@
 /* check_states.c - a message changes its agent's state exactly once: the state's own count rises by
- * one with each, no message is counted twice over all lives of all nodes, and what the agent has
- * sent with it is committed with it, all of it (sim_workers.h says what a state is). */
+ * one with each message, no message is counted twice over all lives of all nodes, and all messages
+ * that the agent sends are committed with it (sim_workers.h describes a state). */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -87,8 +87,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-/* A message of its own (type "hop") is there, or cannot be delivered. A dead letter that goes is
- * sent again by somebody else: what comes in its place is not the agent's doing. */
+/* A message of its own (type "hop") exists, or cannot be delivered. A dead letter that is removed
+ * was redriven by a client: the letter that replaces it was not sent by the agent. */
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
@@ -109,7 +109,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
                                       gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
     bool was_there = is_new && gl_str_is(reason, "its time to live has expired"); /* as a letter */
     if (gl_str_is(type, "hop") && from >= 0 && from < SIM_AGENTS_MAX && !was_there) {
-        s->posted[from] += is_redriven ? -1ull : 1; /* it is made good in this transaction */
+        s->posted[from] += is_redriven ? -1ull : 1; /* it is completed in this transaction */
     }
 }
 

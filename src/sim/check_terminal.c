@@ -1,4 +1,4 @@
-/* check_terminal.c - a step completes at most once, and a terminal state is never left. */
+/* check_terminal.c - a step completes at most once, and a terminal state never changes. */
 #include "sim/sim_checks.h"
 
 static void check_job(struct sim_checks *c, const struct sim_change *ch)
@@ -11,7 +11,7 @@ static void check_job(struct sim_checks *c, const struct sim_change *ch)
                        gl_job_status_words[ch->job_now->status]);
     }
     if (j->known && j->r.verdict != GL_VERDICT_NONE && ch->job_now->verdict != j->r.verdict) {
-        sim_world_fail(c->world, "terminal: job %.*s was sentenced and its sentence was changed",
+        sim_world_fail(c->world, "terminal: the verdict of job %.*s was set and then changed",
                        GL_STR_ARG(j->id));
     }
     bool ends = gl_job_status_is_terminal(ch->job_now->status);
