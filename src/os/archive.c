@@ -47,7 +47,7 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-/* Read `from` to its end; with `to` >= 0 write it there. */
+/* Read `from` to its end; if `to` >= 0, write the content there. */
 static int pump(int from, int to, const char *path, struct copied *ret, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf chunk = {0};
@@ -88,7 +88,7 @@ static int open_file(const char *path, struct gl_why *reterr_why)
     return fd;
 }
 
-/* Make the file, and the folders above it. */
+/* Create the file, and the folders above it. */
 static int make_file(struct gl_arena *a, const char *path, struct gl_why *reterr_why)
 {
     const char *slash = strrchr(path, '/');
@@ -136,10 +136,9 @@ static int check_empty(const char *folder, struct gl_why *reterr_why)
         is_empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
     }
     (void)closedir(d);
-    return is_empty
-               ? 0
-               : gl_why(reterr_why, GL_R_FOLDER_NOT_EMPTY,
-                        "%s is not empty: give the name of a folder that is not there yet", folder);
+    return is_empty ? 0
+                    : gl_why(reterr_why, GL_R_FOLDER_NOT_EMPTY,
+                             "%s is not empty: choose a folder that does not exist yet", folder);
 }
 
 int gl_archive_create(struct gl_archive *a, const char *folder, const char *release, gl_ms made_at,
@@ -218,7 +217,7 @@ int gl_archive_finish(struct gl_archive *a, struct gl_why *reterr_why)
 
 /* ---- reading ---- */
 
-/* Relative, and every part a plain name: what a stranger's list says must not lead elsewhere. */
+/* Relative, and every component is a plain name: a list from someone else must not lead outside. */
 static bool is_inside(gl_str name)
 {
     bool has_parts = false;
@@ -237,7 +236,7 @@ static int damaged(const char *folder, const char *what, struct gl_why *reterr_w
     return gl_why(reterr_why, GL_R_BACKUP_DAMAGED, "the backup %s is damaged: %s", folder, what);
 }
 
-/* The part of the list that its last line vouches for. */
+/* The part of the list that its last line covers. */
 static int check_list(const char *folder, gl_str text, gl_str *ret, struct gl_why *reterr_why)
 {
     char hex[GL_SHA256_HEX];
@@ -249,7 +248,7 @@ static int check_list(const char *folder, gl_str text, gl_str *ret, struct gl_wh
     gl_str body = {.p = text.p, .n = at}, last = {.p = text.p + at, .n = text.n - at}, sum;
     if (!gl_str_is(gl_str_cut(gl_str_trim(last), ' ', &sum), "end") ||
         !gl_str_eq(sum, gl_sha256_hex(body, hex))) {
-        return damaged(folder, "its list of files is not whole", reterr_why);
+        return damaged(folder, "MANIFEST is incomplete", reterr_why);
     }
     *ret = body;
     return 0;
@@ -272,13 +271,14 @@ static int extract_one(const char *folder, const char *to, const struct archive_
                        reterr_why);
     }
     if (err == 0 && (c.bytes != l->bytes || !gl_str_is(l->hex, c.hex))) {
-        return damaged(folder, gl_str_fmt(&a, "%.*s is not what it was", GL_STR_ARG(l->name)).p,
+        return damaged(folder,
+                       gl_str_fmt(&a, "%.*s does not match MANIFEST", GL_STR_ARG(l->name)).p,
                        reterr_why);
     }
     return err;
 }
 
-/* Lines that a later release of the same version adds are left alone. */
+/* Skip lines that a later release of the same version adds. */
 static int read_line(const char *folder, const char *to, gl_str line, struct gl_archive_info *ret,
                      struct gl_why *reterr_why)
 {
@@ -293,7 +293,7 @@ static int read_line(const char *folder, const char *to, gl_str line, struct gl_
         l.hex = gl_str_cut(rest, ' ', &rest);
         size = gl_str_cut(rest, ' ', &l.name);
         if (!gl_str_u64(size, &l.bytes) || !is_inside(l.name)) {
-            return damaged(folder, "its list of files makes no sense", reterr_why);
+            return damaged(folder, "MANIFEST is malformed", reterr_why);
         }
         ret->files_n++;
         ret->bytes += l.bytes;
@@ -310,7 +310,7 @@ static int read_list(const char *folder, struct gl_buf *text, gl_str *ret,
         gl_fs_read(gl_str_fmt(&a, "%s/%s", folder, list_name).p, LIST_BYTES_MAX, text, reterr_why);
     if (err == GL_E_NOT_FOUND) {
         return gl_why(reterr_why, GL_R_BACKUP_INVALID,
-                      "%s is no backup: it has no MANIFEST, which is written when a backup is "
+                      "%s is not a backup: it has no MANIFEST, which is written when a backup is "
                       "complete",
                       folder);
     }
@@ -329,11 +329,12 @@ int gl_archive_extract(const char *folder, const char *to, struct gl_archive_inf
     }
     if (!gl_str_is(gl_str_cut(gl_str_cut(rest, '\n', &rest), ' ', &version), "glia-backup") ||
         !gl_str_u64(version, &number)) {
-        return damaged(folder, "its list of files makes no sense", reterr_why);
+        return damaged(folder, "MANIFEST is malformed", reterr_why);
     }
     if (number > GL_ARCHIVE_VERSION) {
         return gl_why(reterr_why, GL_R_BACKUP_NEWER,
-                      "the backup %s was made by a newer release of glia: use that one", folder);
+                      "the backup %s was made by a newer release of glia: use that release",
+                      folder);
     }
     *ret = (struct gl_archive_info){0};
     while (rest.n > 0 && err == 0) {

@@ -16,10 +16,10 @@
 #include "os/fs.h"
 #include "os/paths.h"
 
-enum { HASH_BYTES = 256 << 10 }; /* read at a time, to be hashed */
+enum { HASH_BYTES = 256 << 10 }; /* bytes read at a time for hashing */
 
 struct blob_op {
-    struct gl_link link; /* in queue */
+    struct gl_link link; /* in the queue */
     struct gl_blob_thread *serve;
     struct gl_blob_req *req;
     void (*run)(struct blob_op *op);
@@ -37,7 +37,7 @@ struct gl_blob_thread {
     struct gl_blobfs *blobs;
     struct gl_loop *loop;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t moved;
     struct gl_link queue;
     bool is_closing;
@@ -63,7 +63,7 @@ static int fail(struct blob_op *op, int err, const char *verb, const char *path)
     return op->req->status;
 }
 
-/* As many as are there; -1 with errno. */
+/* Reads as many bytes as there are; -1 with errno. */
 static ssize_t read_at(int fd, void *buffer, size_t n, uint64_t at)
 {
     size_t done = 0;
@@ -107,8 +107,8 @@ static int check_hash(struct blob_op *op, int fd, const char *path)
         hex[2 * i + 1] = digits[sum[i] & 15];
     }
     if (!gl_str_eq((gl_str){.p = hex, .n = sizeof(hex)}, op->hex)) {
-        op->req->status = gl_why(&op->req->why, GL_E_DAMAGED,
-                                 "the content of %s is not what its name says", path);
+        op->req->status =
+            gl_why(&op->req->why, GL_E_DAMAGED, "the content of %s does not match its hash", path);
     }
     return op->req->status;
 }
@@ -119,7 +119,7 @@ static void run_look(struct blob_op *op)
     const char *path = whole_path(op);
     struct stat st;
 
-    if (!blob->has(blob, op->context, op->hex)) { /* which makes it fresh, too */
+    if (!blob->has(blob, op->context, op->hex)) { /* this also makes it fresh */
         (void)fail(op, ENOENT, "open", path);
         return;
     }
@@ -130,7 +130,7 @@ static void run_look(struct blob_op *op)
     }
     op->req->size = (uint64_t)st.st_size;
     if (op->check) {
-        (void)check_hash(op, fd, path); /* the request has what it found */
+        (void)check_hash(op, fd, path); /* the request then has the result */
     }
 }
 
@@ -173,7 +173,7 @@ static void run_write(struct blob_op *op)
         }
         if (n < 0) {
             (void)fail(op, errno, "write", path);
-            (void)unlink(path); /* a full disk gets its room back */
+            (void)unlink(path); /* free the space of a full disk */
             return;
         }
         done += (size_t)n;
@@ -214,7 +214,7 @@ static void run_seal(struct blob_op *op)
     if (fd < 0) {
         (void)fail(op, errno, "open", part);
     } else if (seal(op, fd, part) != 0) {
-        (void)unlink(part); /* perhaps it has its name already */
+        (void)unlink(part); /* it may have its final name already */
     }
 }
 
@@ -249,7 +249,7 @@ static void *run(void *owner)
 {
     struct gl_blob_thread *s = owner;
 
-    (void)pthread_setname_np(pthread_self(), "glia-blobs"); /* for people who look */
+    (void)pthread_setname_np(pthread_self(), "glia-blobs"); /* for people inspecting the threads */
     for (struct blob_op *op; (op = take(s)) != NULL;) {
         op->run(op);
         gl_loop_post(s->loop, &op->task);
@@ -321,7 +321,7 @@ static void port_seal(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
     send(begin(port, req, context, hex, run_seal));
 }
 
-/* ---- its life ---- */
+/* ---- life ---- */
 
 static void serve_free(struct gl_blob_thread *s)
 {
@@ -342,7 +342,7 @@ int gl_blob_thread_open(struct gl_blob_thread **ret, struct gl_blobfs *blobs, st
     gl_list_init(&s->queue);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->moved, NULL);
-    (void)sigfillset(&all); /* signals are the business of others */
+    (void)sigfillset(&all); /* signals are handled by other threads */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     err = pthread_create(&s->thread, NULL, run, s);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -11,10 +11,11 @@
 
 struct gl_blob_thread;
 
-/* From now on `blobs->blob` has all of its functions. It must outlive what is returned. */
+/* Start the thread. From then on `blobs->blob` has all of its functions. `blobs` must outlive the
+ * returned object. */
 int gl_blob_thread_open(struct gl_blob_thread **ret, struct gl_blobfs *blobs, struct gl_loop *loop,
                         struct gl_why *reterr_why);
-/* When no request is under way. NULL is fine. */
+/* Call it when no request is in progress. NULL is fine. */
 void gl_blob_thread_close(struct gl_blob_thread *s);
 
 #endif

@@ -14,7 +14,7 @@
 #include "os/fs.h"
 #include "os/paths.h"
 
-/* A blob that is younger need not be made fresh when it is asked for. */
+/* A blob younger than this need not be refreshed when asked for. */
 enum { FRESH_MS = 10 * 60 * 1000 };
 
 static struct gl_blobfs *of_blob(struct gl_blob *b)
@@ -68,7 +68,7 @@ static int store(struct gl_blobfs *b, gl_str context, gl_str hex, gl_str content
     return err;
 }
 
-/* Is what lies there this content? Disks forget, and people look around. */
+/* Is this the content of the file? Disks fail, and people edit files. */
 static bool is_whole(struct gl_blobfs *b, gl_str context, gl_str hex, gl_str content)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -92,11 +92,11 @@ static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
 {
     struct gl_blobfs *b = of_blob(blob);
     if (!gl_str_is_id(context)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is no name of a context",
+        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is not a valid context name",
                       GL_STR_ARG(context));
     }
     if (content.n > GL_BLOB_BYTES_MAX) {
-        return gl_why(reterr_why, GL_E_LIMIT, "a file may have at most %d bytes, this one has %zu",
+        return gl_why(reterr_why, GL_E_LIMIT, "a file may have at most %d bytes; this one has %zu",
                       GL_BLOB_BYTES_MAX, content.n);
     }
     char made[GL_SHA256_HEX];
@@ -105,8 +105,8 @@ static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
                       made, GL_STR_ARG(hex));
     }
     if (blob->has(blob, context, hex) && is_whole(b, context, hex, content)) {
-        /* Another thread may have renamed it and not yet synced the folder, and our caller will
-         * rely on it. */
+        /* Another thread may have renamed it without having synced the folder yet, and our caller
+         * relies on it. */
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
         return gl_fs_sync_folder(folder_of(&a, b->data, context, hex), reterr_why);
     }
@@ -132,7 +132,7 @@ static bool has(struct gl_blob *blob, gl_str context, gl_str hex)
     pthread_mutex_lock(&b->use);
     bool is_there = stat(path, &st) == 0 && S_ISREG(st.st_mode);
     if (is_there && age_of(&st) > FRESH_MS) {
-        is_there = utimensat(AT_FDCWD, path, NULL, 0) == 0; /* else it may be gone soon */
+        is_there = utimensat(AT_FDCWD, path, NULL, 0) == 0; /* otherwise it may soon be removed */
     }
     pthread_mutex_unlock(&b->use);
     return is_there;
@@ -148,7 +148,7 @@ static int open_blob(struct gl_blob *blob, gl_str context, gl_str hex, int *ret_
 
     if (!gl_str_is_id(context) || !is_hash(hex)) {
         return gl_why(reterr_why, GL_R_BLOB_HASH_INVALID,
-                      "a blob's name has 64 lower-case hex digits");
+                      "the name of a blob must be 64 lower-case hex digits");
     }
     path = gl_blobfs_path(&a, of_blob(blob)->data, context, hex);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -185,7 +185,7 @@ int gl_blobfs_sweep(struct gl_blobfs *b, gl_str context, struct gl_why *reterr_w
     }
     for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
         if (e->d_name[0] != '.') {
-            (void)unlinkat(dirfd(d), e->d_name, 0); /* Left for the next time if it stays. */
+            (void)unlinkat(dirfd(d), e->d_name, 0); /* on failure, the next sweep retries */
         }
     }
     (void)closedir(d);

@@ -13,24 +13,24 @@
 struct gl_blob_thread;
 
 struct gl_blobfs {
-    struct gl_blob blob;          /* give this to whoever needs the port */
+    struct gl_blob blob;          /* what callers of the port get */
     const char *data;             /* the data folder, borrowed until gl_blobfs_done */
-    pthread_mutex_t use;          /* what was just found to be there is not removed as too old */
-    struct gl_blob_thread *serve; /* of a node on a shared store: os/blob_thread.h; NULL: none */
+    pthread_mutex_t use;          /* blobs that `has` found are kept by garbage collection */
+    struct gl_blob_thread *serve; /* of a node on a shared store (os/blob_thread.h); NULL: none */
 };
 
 void gl_blobfs_init(struct gl_blobfs *b, const char *data);
 void gl_blobfs_done(struct gl_blobfs *b);
 
-/* Where the content of `hex` is or would be. `context` and `hex` must be valid. */
+/* The path where the content of `hex` is or would be. `context` and `hex` must be valid. */
 const char *gl_blobfs_path(struct gl_arena *a, const char *data, gl_str context, gl_str hex);
 
-/* Remove what writers that died left behind. By the holder of the folder's lock, before anything is
+/* Remove what crashed writers left behind. For the holder of the folder's lock, before the first
  * put. */
 int gl_blobfs_sweep(struct gl_blobfs *b, gl_str context, struct gl_why *reterr_why);
 
-/* Remove blobs that were put or asked for longer than `age_ms` ago, but those in `keep`. What was
- * removed is counted in `req`. */
+/* Remove blobs that were put or asked for longer than `age_ms` ago, except those in `keep`. `req`
+ * counts what was removed. */
 void gl_blobfs_remove(struct gl_blobfs *b, gl_str context, const gl_str *keep, size_t keep_n,
                       gl_ms age_ms, struct gl_tidy_req *req);
 

@@ -17,7 +17,7 @@ static const char magic[8] = "gliacm1";
 
 struct gl_crash_counter_page {
     char magic[8];
-    char job[GL_ULID_BYTES + 6]; /* NUL behind it; "": nothing is handled */
+    char job[GL_ULID_BYTES + 6]; /* NUL-terminated; "": nothing is handled */
 };
 
 static gl_ms system_now(void)
@@ -46,7 +46,7 @@ static struct gl_crash_counter_suspect *find(struct gl_crash_counter *m, gl_str 
     return NULL;
 }
 
-/* They stand in the order in which their last crashes were seen. */
+/* They are in the order of their last crashes. */
 static struct gl_crash_counter_suspect *add(struct gl_crash_counter *m, gl_str job)
 {
     struct gl_crash_counter_suspect *s;
@@ -89,7 +89,7 @@ static void write_counts(const struct gl_crash_counter *m)
     gl_jw_end(&w);
     gl_jw_end(&w);
     gl_buf_char(&out, '\n');
-    /* A disk that takes no counts is told of by those who need it more. */
+    /* If the disk cannot take the counts, more important writes report that. */
     (void)gl_fs_write(m->path, gl_buf_view(&out), NULL);
 }
 
@@ -120,7 +120,7 @@ static void read_counts(struct gl_crash_counter *m)
     }
 }
 
-/* The last process died with this job in its hands. */
+/* The last process died while it handled this job. */
 static void count_crash(struct gl_crash_counter *m, gl_str job)
 {
     struct gl_crash_counter_suspect *s = find(m, job);
@@ -159,8 +159,8 @@ static int map_page(struct gl_crash_counter *m, const char *path, struct gl_why 
     if (pread(fd, bytes, sizeof(bytes), 0) < 0) {
         return gl_fs_why(reterr_why, errno, "read", path);
     }
-    /* Written as a whole: what is mapped has its place on the disk, and storing into it later does
-     * not end the process when there is no room. */
+    /* The page is written in full, so that it has its space on the disk: storing into the mapping
+     * later cannot kill the process when the disk is full. */
     if (pwrite(fd, bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
         return gl_fs_why(reterr_why, errno != 0 ? errno : ENOSPC, "write", path);
     }
@@ -172,7 +172,7 @@ static int map_page(struct gl_crash_counter *m, const char *path, struct gl_why 
     return 0;
 }
 
-/* Whose mark was left; "": nobody's. */
+/* The job in the mark that was left behind; "": none. */
 static gl_str left_behind(const struct gl_crash_counter_page *p)
 {
     size_t n = strnlen(p->job, sizeof(p->job));
@@ -207,7 +207,7 @@ int gl_crash_counter_open(struct gl_crash_counter *ret, const char *data, gl_ms 
     return 0;
 }
 
-/* Forget those that were handled and did no harm since `until`. */
+/* Forget jobs that were handled without a crash since `until`. */
 static void forget_well(struct gl_crash_counter *m, gl_ms until)
 {
     size_t before = m->suspects_n;
@@ -235,7 +235,7 @@ void gl_crash_counter_close(struct gl_crash_counter *m)
     m->page = NULL;
 }
 
-/* Rare: some job has crashed the node, and we want to know whether it does so again. */
+/* Rare: a job has crashed the node, and we want to know whether it does so again. */
 static void watch_suspects(struct gl_crash_counter *m)
 {
     struct gl_crash_counter_suspect *s = m->current.n > 0 ? find(m, m->current) : NULL;
@@ -251,7 +251,7 @@ void gl_crash_counter_set(struct gl_crash_counter *m, gl_str job)
 {
     size_t n = job.n < sizeof(m->page->job) ? job.n : sizeof(m->page->job) - 1;
 
-    /* What was handled until now has ended well. */
+    /* The previous job was handled without a crash. */
     if (m->suspects_n > 0) {
         watch_suspects(m);
     }

@@ -27,7 +27,7 @@
 enum {
     GL_CRASH_COUNTER_CRASHES_MAX = 3,
     GL_CRASH_COUNTER_WELL_MS = 10000,
-    GL_CRASH_COUNTER_SUSPECTS_MAX = 64, /* jobs counted at a time; the one seen longest ago goes */
+    GL_CRASH_COUNTER_SUSPECTS_MAX = 64, /* jobs counted; the oldest is dropped */
 };
 
 struct gl_crash_counter_suspect {
@@ -41,23 +41,23 @@ struct gl_crash_counter_page;
 
 struct gl_crash_counter {
     struct gl_crash_counter_page *page; /* mapped; NULL: not open */
-    const char *path;                   /* of crash.json; borrowed from the arena */
-    gl_ms (*now)(void);                 /* any clock that never goes back */
-    /* May be set after opening: is this job held, so that handling it means nothing? */
+    const char *path;                   /* path of crash.json; borrowed from the arena */
+    gl_ms (*now)(void);                 /* any clock that never goes backwards */
+    /* May be set after opening: is this job held, so that handling it proves nothing? */
     bool (*is_held)(void *owner, gl_str job);
     void *owner;
     gl_str current;                            /* borrowed while it is handled */
     struct gl_crash_counter_suspect *suspects; /* usually empty */
     size_t suspects_n;
-    gl_str quarantined[GL_CRASH_COUNTER_SUSPECTS_MAX]; /* as found when it was opened */
+    gl_str quarantined[GL_CRASH_COUNTER_SUSPECTS_MAX]; /* as found on opening */
     size_t quarantined_n;
 };
 
-/* `a` must outlive it. `now` NULL: the system's. A file of counts that cannot be read is begun
- * anew: it is no reason not to start. */
+/* `a` must outlive it. `now` NULL: the system's clock. An unreadable file of counts is replaced by
+ * an empty one: it must not prevent a start. */
 int gl_crash_counter_open(struct gl_crash_counter *ret, const char *data, gl_ms (*now)(void),
                           struct gl_arena *a, struct gl_why *reterr_why);
-/* A normal end: not a crash. Fine when not open. */
+/* Normal end: not a crash. May be called when not open. */
 void gl_crash_counter_close(struct gl_crash_counter *m);
 
 /* From now on `job` is handled; "": nothing is. `job` is borrowed until the next call. */

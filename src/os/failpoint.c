@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 
-/* Of the process, like the crash it makes. This file is in no release. */
+/* Global to the process, like the crash it causes. This file is not part of any release build. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gl_str wanted;
 static atomic_llong left;
@@ -32,7 +32,8 @@ void gl_failpoint_hit(const char *name)
     if (atomic_fetch_sub(&left, 1) == 1) {
         (void)kill(getpid(), SIGKILL);
         for (;;) {
-            (void)pause(); /* The signal comes before any other thread could use what we return. */
+            (void)pause(); /* The signal arrives before another thread can use the result.
+                            */
         }
     }
 }

@@ -23,7 +23,7 @@ int gl_fs_why(struct gl_why *why, int err, const char *verb, const char *path)
         code = GL_E_EXISTS;
     } else if (err == ENOSPC || err == EDQUOT || err == EROFS || err == EMFILE || err == ENFILE ||
                err == ENOMEM) {
-        code = GL_E_UNAVAILABLE; /* it may work later, when somebody has made room */
+        code = GL_E_UNAVAILABLE; /* a retry may succeed once space was freed */
     }
     return gl_why(why, code, "cannot %s %s: %s", verb, path, strerror(err));
 }
@@ -31,7 +31,7 @@ int gl_fs_why(struct gl_why *why, int err, const char *verb, const char *path)
 void gl_fs_closep(int *fd)
 {
     if (*fd >= 0) {
-        (void)close(*fd); /* Whoever needs the content durable has synced it before. */
+        (void)close(*fd); /* If the content must be durable, the caller has synced it. */
         *fd = -1;
     }
 }
@@ -52,8 +52,8 @@ static gl_str folder_of(const char *path)
     return slash == path ? GL_S("/") : (gl_str){.p = path, .n = (size_t)(slash - path)};
 }
 
-/* Make one folder. The folder above learns its name durably, else a synced file inside could be
- * lost with the folder. */
+/* Create one folder. Its parent is synced: a synced file inside must not be lost with the folder
+ */
 static int make_folder(const char *path, struct gl_arena *a, struct gl_why *reterr_why)
 {
     if (mkdir(path, 0700) < 0) {
@@ -84,7 +84,8 @@ int gl_fs_mkdirs(const char *path, struct gl_why *reterr_why)
         const char *part = gl_str_c(&a, (gl_str){.p = whole.p, .n = i});
         struct stat st;
         if (stat(part, &st) == 0 && S_ISDIR(st.st_mode)) {
-            continue; /* Also where mkdir would be refused, as on a read-only file system. */
+            continue; /* Works even where mkdir is refused, as on a read-only file system.
+                       */
         }
         int err = make_folder(part, &a, reterr_why);
         if (err < 0) {
@@ -94,7 +95,7 @@ int gl_fs_mkdirs(const char *path, struct gl_why *reterr_why)
     return 0;
 }
 
-/* The kernel's own answer, in one call; false: it says no, or does not know the call. */
+/* Ask the kernel, in a single call; false: the check failed, or the kernel lacks the call. */
 static bool is_without_links(int at, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -216,7 +217,7 @@ int gl_fs_write_from(const char *temp_folder, const char *path, gl_str content,
     }
     int err = fill_and_rename(fd, temp, path, content, reterr_why);
     if (err < 0) {
-        (void)unlink(temp); /* The first failure is the one to tell. */
+        (void)unlink(temp); /* Report the first failure. */
         return err;
     }
     return gl_fs_sync_folder(gl_str_c(&a, folder_of(path)), reterr_why);
@@ -248,7 +249,7 @@ int gl_fs_read(const char *path, size_t bytes_max, struct gl_buf *out, struct gl
         if (n == 0) {
             return 0;
         }
-        /* Counted while reading: the size that stat tells may grow, or be 0 for a pipe. */
+        /* Counted while reading: the size from stat may be outdated, or 0 for a pipe. */
         if ((size_t)n > bytes_max - (out->n - before)) {
             out->n = before;
             return gl_why(reterr_why, GL_E_LIMIT, "%s is larger than %zu bytes", path, bytes_max);

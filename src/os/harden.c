@@ -43,8 +43,9 @@ static void mask_options(char *options)
     }
 }
 
-/* "--store=redis://user:PASSWORD@host". Somebody may have forgotten to escape an '@', a '/' or a
- * '?' in it, so the last '@' ends it, as in port/storeurl.h: rather too much is hidden. */
+/* "--store=redis://user:PASSWORD@host". If someone forgot to escape an '@', a '/' or a '?' in the
+ * password, the last '@' ends it, as in port/storeurl.h: rather too much is hidden.
+ */
 static void mask_password(char *argument)
 {
     char *rest = strstr(argument, "://");
@@ -90,6 +91,6 @@ void gl_harden_memory(void)
 {
     const char *core = getenv("GLIA_CORE");
     if (core == NULL || strcmp(core, "1") != 0) {
-        (void)prctl(PR_SET_DUMPABLE, 0); /* cannot be refused */
+        (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
     }
 }

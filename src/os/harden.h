@@ -11,16 +11,16 @@
 #ifndef GL_OS_HARDEN_H
 #define GL_OS_HARDEN_H
 
-/* A copy of argv for this program to work with; the passwords of URLs in the original, which
- * /proc/PID/cmdline shows to every user, become '*'. Free it with gl_mem_free(). */
+/* Returns a copy of argv for this program to use. In the original, which /proc/PID/cmdline shows to
+ * every user, the passwords of URLs are overwritten with '*'. Free it with gl_mem_free(). */
 char **gl_harden_arguments(char **argv);
 
 /* Moves the environment to the heap and wipes the place where the kernel put it, which is what
  * /proc/PID/environ shows. getenv() and environ work as before. */
 void gl_harden_environment(void);
 
-/* Closes /proc/PID/{environ,mem,maps,fd,...} to everybody but root, and turns core files off, which
- * would hold the same. The variable GLIA_CORE=1 leaves both as they are, for debugging. */
+/* Makes /proc/PID/{environ,mem,maps,fd,...} inaccessible to everyone but root, and disables core
+ * files, which would contain the same. If GLIA_CORE=1 is set, neither is changed, for debugging. */
 void gl_harden_memory(void);
 
 #endif

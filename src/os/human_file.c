@@ -15,9 +15,9 @@
 
 enum {
     SECONDS_MAX = 1000000000,
-    LOCK_WAIT_MS = 3000, /* of a command; the node comes again */
+    LOCK_WAIT_MS = 3000, /* how long a command waits; the node retries later */
     LOCK_PAUSE_MS = 20,
-    DEFAULTS_BYTES = 4 << 20, /* written at a time; the rest when one looks again */
+    DEFAULTS_BYTES = 4 << 20, /* answers written at a time; the rest by the next scan */
 };
 
 /* ---- reading ---- */
@@ -57,7 +57,7 @@ static struct gl_question *find(struct human_file_reading *r, gl_str id)
     return number != NULL ? &r->file->requests[*number] : NULL;
 }
 
-/* When nobody waits for the answer any more; 0: never, or it cannot be read. */
+/* When the request expires; 0: never, or the field is invalid. */
 static gl_ms end_of(struct human_file_reading *r, const struct gl_json *j, gl_jnode root,
                     gl_jnode payload)
 {
@@ -78,7 +78,7 @@ static gl_ms end_of(struct human_file_reading *r, const struct gl_json *j, gl_jn
     return 0;
 }
 
-/* The place of a request in the list; NULL: there is none left. */
+/* The place of a request in the list; NULL: the list is full. */
 static struct gl_question *place_of(struct human_file_reading *r, gl_str id)
 {
     struct gl_human_file *f = r->file;
@@ -114,8 +114,8 @@ static bool allows(const struct gl_question *r, gl_str decision)
     return r->decisions.n == 0 && (gl_str_is(decision, "approve") || gl_str_is(decision, "reject"));
 }
 
-/* Asked again, by another attempt: this line counts, and what was answered before it was the answer
- * to another question. */
+/* Asked again by another attempt: the new line counts, and earlier answers belong to the earlier
+ * question. */
 static void add_request(struct human_file_reading *r, const struct gl_json *j, gl_jnode root,
                         gl_jnode payload)
 {
@@ -150,7 +150,7 @@ static void add_answer(struct human_file_reading *r, const struct gl_json *j, gl
     }
 }
 
-/* Of a line that is too long to be read. */
+/* The line is too long to be read. */
 static bool asks(gl_str line)
 {
     static const char word[] = "human_input_requested";
@@ -183,7 +183,7 @@ static void take_line(struct human_file_reading *r, gl_str line)
     }
 }
 
-/* What stands at its end, without a line that is cut off in front. */
+/* The end of the file, without its first line if that is incomplete. */
 static int read_tail(int fd, off_t bytes, struct gl_buf *out, struct gl_why *reterr_why)
 {
     off_t at = bytes > GL_HUMAN_FILE_BYTES_MAX ? bytes - GL_HUMAN_FILE_BYTES_MAX : 0;
@@ -229,7 +229,7 @@ static int read_open(int fd, struct gl_arena *a, struct gl_human_file *ret,
     return 0;
 }
 
-/* What stands there and is no file; NULL: nothing does. */
+/* What the path is if it is not a regular file; NULL: there is nothing, or a file. */
 static const char *other_kind(const char *root, gl_str run_id)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -246,7 +246,8 @@ static const char *other_kind(const char *root, gl_str run_id)
                                   : "a device";
 }
 
-#define NO_FILE "human.jsonl is %s, not a file: no question in it is seen; remove it"
+#define NO_FILE \
+    "human.jsonl is %s, not a regular file: workers' questions cannot be read; remove it"
 
 int gl_human_file_read(const char *root, gl_str run_id, struct gl_arena *a,
                        struct gl_human_file *ret, struct gl_why *reterr_why)
@@ -296,7 +297,7 @@ bool gl_human_file_is_expired(const struct gl_question *r, gl_ms now)
     return r->expires_at != 0 && r->expires_at <= now;
 }
 
-/* "open are: a, b" */
+/* "open requests: a, b" */
 static gl_str open_ones(const struct gl_human_file *f, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -304,10 +305,10 @@ static gl_str open_ones(const struct gl_human_file *f, struct gl_arena *a)
     for (size_t i = 0; i < f->n && out.n < 400; i++) {
         if (!f->requests[i].is_answered) {
             gl_buf_fmt(&out, "%s%.*s",
-                       out.n > 0 ? ", " : "open are: ", GL_STR_ARG(f->requests[i].request_id));
+                       out.n > 0 ? ", " : "open requests: ", GL_STR_ARG(f->requests[i].request_id));
         }
     }
-    return out.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("none is open");
+    return out.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("no request is open");
 }
 
 static int check(const struct gl_human_file *f, const struct gl_human_file_answer *answer,
@@ -341,15 +342,14 @@ static int check(const struct gl_human_file *f, const struct gl_human_file_answe
                                                   : GL_R_REQUEST_TIMED_OUT,
                       "request '%.*s' awaited an answer until %.*s%s%.*s",
                       GL_STR_ARG(r->request_id), GL_STR_ARG(gl_times_format(r->expires_at, when)),
-                      r->is_refused               ? "; nothing counts, because it does not allow "
-                                                    "its own default, "
-                      : r->default_decision.n > 0 ? "; what counts is its default, "
-                                                  : ", and names no default",
+                      r->is_refused               ? "; it does not allow its own default: "
+                      : r->default_decision.n > 0 ? "; its default applies: "
+                                                  : "; it has no default",
                       GL_STR_ARG(r->default_decision));
     }
     if (answer->ended.n > 0) {
         return gl_why(reterr_why, GL_R_JOB_ENDED,
-                      "the job has ended (%.*s): nobody reads an answer to request '%.*s' any more",
+                      "the job has ended (%.*s): it no longer reads answers to request '%.*s'",
                       GL_STR_ARG(answer->ended), GL_STR_ARG(r->request_id));
     }
     if (!allows(r, answer->decision)) {
@@ -393,7 +393,7 @@ static void write_answer(const struct gl_human_file_answer *answer, struct gl_bu
     gl_jw_end(&w);
 }
 
-/* Who answers holds the lock until it is written. A worker may hold it as long as it likes. */
+/* The lock is held until the answer is written. A worker may hold it as long as it likes. */
 static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
                        struct gl_why *reterr_why)
 {
@@ -411,8 +411,8 @@ static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
         }
         if (wait <= 0) {
             return gl_why(reterr_why, GL_R_REQUESTS_LOCKED,
-                          "another process, maybe the worker that asks, holds a lock on "
-                          "human.jsonl: nothing can be written until it lets go; try again");
+                          "another process, perhaps the worker itself, holds a lock on "
+                          "human.jsonl: nothing can be written until it releases it; try again");
         }
         (void)nanosleep(&pause, NULL);
         wait -= LOCK_PAUSE_MS;
@@ -438,7 +438,7 @@ int gl_human_file_respond(const char *root, gl_str run_id,
     return err;
 }
 
-/* ---- when nobody answers ---- */
+/* ---- expired requests ---- */
 
 static bool has_default(const struct gl_question *r)
 {
@@ -465,7 +465,7 @@ static void write_default(const struct gl_question *r, gl_ms now, struct gl_buf 
         .request_id = r->request_id,
         .decision = r->default_decision,
         .reviewer = GL_S(GL_HUMAN_FILE_TIMEOUT),
-        .reason = gl_str_fmt(&a, "nobody answered until %.*s: its default decision",
+        .reason = gl_str_fmt(&a, "no answer until %.*s: the default applies",
                              GL_STR_ARG(gl_times_format(r->expires_at, until))),
         .at = gl_times_format(now, when),
     };
@@ -474,7 +474,8 @@ static void write_default(const struct gl_question *r, gl_ms now, struct gl_buf 
     write_answer(&answer, out);
 }
 
-/* All of a file go out together: each alone would be synced alone, while other runs wait. */
+/* All defaults of a file are written together: one sync instead of one each, during which other
+ * runs would wait. */
 int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                          struct gl_why *reterr_why)
 {
@@ -506,19 +507,18 @@ static void tell(struct gl_buf *out, gl_str sentence)
     gl_buf_str(out, sentence);
 }
 
-/* The first one stands for all. */
+/* Report only the first one. */
 static void tell_refused(const struct gl_human_file *f, struct gl_arena *a, struct gl_buf *out)
 {
     for (size_t i = 0; i < f->n; i++) {
         const struct gl_question *r = &f->requests[i];
 
         if (r->is_refused && !r->is_answered) {
-            tell(out,
-                 gl_str_fmt(a,
-                            "the default '%.100s' of request '%.100s' is none of the decisions "
-                            "it allows (%.200s), and will not be written",
-                            gl_str_c(a, r->default_decision), gl_str_c(a, r->request_id),
-                            gl_str_c(a, decisions_text(r, a))));
+            tell(out, gl_str_fmt(a,
+                                 "the default '%.100s' of request '%.100s' is not one of the "
+                                 "decisions it allows (%.200s), so it will not be applied",
+                                 gl_str_c(a, r->default_decision), gl_str_c(a, r->request_id),
+                                 gl_str_c(a, decisions_text(r, a))));
             return;
         }
     }
@@ -534,18 +534,18 @@ gl_str gl_human_file_problems(const struct gl_human_file *f, struct gl_arena *a)
     if (f->is_cut) {
         tell(&out, gl_str_fmt(a,
                               "human.jsonl has more than %d MiB: only the end of it is read, and a "
-                              "question before that is not seen",
+                              "question before that is ignored",
                               GL_HUMAN_FILE_BYTES_MAX >> 20));
     }
     if (f->dropped_n > 0) {
         tell(&out, gl_str_fmt(a,
-                              "human.jsonl has more than %d requests: those after them are not "
+                              "human.jsonl has more than %d requests: later ones are "
                               "taken",
                               GL_HUMAN_FILE_MAX));
     }
     if (f->strange_n > 0) {
         tell(&out, gl_str_fmt(a,
-                              "a question in human.jsonl is not taken, because its line has more "
+                              "a question in human.jsonl is ignored because its line has more "
                               "than 1 MiB or its request_id more than %d bytes",
                               GL_HUMAN_FILE_ID_MAX));
     }

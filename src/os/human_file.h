@@ -24,30 +24,31 @@
 #include "port/questions.h"
 
 struct gl_human_file {
-    struct gl_question *requests; /* in the order first asked, each once */
+    struct gl_question *requests; /* in the order in which they were first asked, each once */
     size_t n;
     gl_ms changed_at; /* 0: there is no file */
-    uint64_t bytes;   /* bytes that were read */
+    uint64_t bytes;   /* bytes read */
     /* What was skipped: */
     const char *is_other; /* "a folder": not a regular file; NULL: a file, or none */
     bool is_cut;          /* the file is larger than BYTES_MAX: its beginning was skipped */
     size_t dropped_n;     /* requests beyond GL_HUMAN_FILE_MAX */
-    size_t strange_n;     /* requests that are too long, or whose id is */
+    size_t strange_n;     /* requests that are too long, or whose id is too long */
 };
 
 enum {
-    GL_HUMAN_FILE_BYTES_MAX = 16 << 20, /* read of a file, from its end */
+    GL_HUMAN_FILE_BYTES_MAX = 16 << 20, /* bytes read of a file, from its end */
     GL_HUMAN_FILE_LINE_MAX = 1 << 20,
     GL_HUMAN_FILE_MAX = 10000, /* requests of one file */
     GL_HUMAN_FILE_ID_MAX = 512,
 };
 
-/* Everything lives in `a`. A missing file has no requests. */
+/* All results are allocated in `a`. A missing file has no requests. */
 int gl_human_file_read(const char *root, gl_str run_id, struct gl_arena *a,
                        struct gl_human_file *ret, struct gl_why *reterr_why);
 
-/* Another node has the run's job (its status tells since when its workers are at work, RFC 3339,
- * "" : none is): can this file, on a disk that both may see, hold what they ask? */
+/* The job of the run is on another node: can this file, if both nodes see the same disk, hold its
+ * questions? The job's status says since when its workers have been running (RFC 3339; "" : none).
+ */
 bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since);
 
 struct gl_human_file_answer {
@@ -55,24 +56,25 @@ struct gl_human_file_answer {
     gl_str output; /* JSON; "" : none */
     gl_ms now;
     gl_str at;    /* the same, RFC 3339 */
-    gl_str ended; /* how the run's job has ended; "" : it has not, or unknown */
+    gl_str ended; /* how the job of the run ended; "" : it has not, or is unknown */
 };
 
 bool gl_human_file_is_expired(const struct gl_question *r, gl_ms now);
 
-/* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
- * GL_E_STATE: it is answered, or its time or its job is over; GL_E_INVALID: not one of the
- * decisions it allows; GL_E_BUSY: somebody else holds a lock on the file for seconds. */
+/* Append an answer, durably. Of two concurrent answers one is refused. GL_E_NOT_FOUND: no such
+ * request; GL_E_STATE: it is answered or expired, or its job has ended; GL_E_INVALID: the request
+ * does not allow this decision; GL_E_BUSY: another process holds a lock on the file.
+ */
 int gl_human_file_respond(const char *root, gl_str run_id,
                           const struct gl_human_file_answer *answer, struct gl_arena *a,
                           struct gl_why *reterr_why);
 
-/* When the first open request that names a default is over; INT64_MAX: there is none. */
+/* When the first open request that has a default expires; INT64_MAX: there is none. */
 gl_ms gl_human_file_next_timeout(const struct gl_human_file *f);
 
-/* The time of these is over, and nobody has answered: their defaults become the answers, durably,
- * by GL_HUMAN_FILE_TIMEOUT, in one write. *ret_n: how many; of very many some are left for the next
- * time. Waits for no lock: GL_E_BUSY. */
+/* Answer all expired requests with their defaults, durably, as GL_HUMAN_FILE_TIMEOUT, in a single
+ * write. *ret_n: the number of answers; if there are very many, some are left for the next call.
+ * Does not wait for a lock: GL_E_BUSY. */
 #define GL_HUMAN_FILE_TIMEOUT "timeout"
 int gl_human_file_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                          struct gl_why *reterr_why);

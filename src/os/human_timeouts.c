@@ -13,25 +13,29 @@
 #include "os/run_owner.h"
 #include "os/run_questions.h"
 
-enum { SEEN_MAX = 100000, PATH_BYTES = 512, AGAIN_MS = 30000 /* has its job ended meanwhile? */ };
+enum {
+    SEEN_MAX = 100000,
+    PATH_BYTES = 512,
+    AGAIN_MS = 30000 /* ask again whether its job has ended */
+};
 
 struct watched_run {
-    gl_str run_id; /* behind it */
+    gl_str run_id; /* stored after the struct */
     struct timespec changed;
-    off_t bytes; /* -1: it has not been read */
+    off_t bytes; /* -1: not read yet */
     ino_t inode;
-    bool is_away;              /* GL_HUMAN_RUN_OTHER_FILE: read again when it is asked again */
-    bool again;                /* it is read once more, though it may be the same */
-    gl_ms due;                 /* the next deadline in it; INT64_MAX: none */
-    gl_ms reported, report_at; /* what was reported last, and when it is reported again */
+    bool is_away; /* GL_HUMAN_RUN_OTHER_FILE: read again when the owner is asked again */
+    bool again;   /* read it again even if it has not changed */
+    gl_ms due;    /* the next deadline in the file; INT64_MAX: none */
+    gl_ms reported, report_at; /* the deadline reported last, and when to report it again */
     uint64_t round;
-    gl_ms ask_at;                /* INT64_MAX: not before it changes */
-    uint64_t open_n;             /* questions in it */
-    char job[GL_ULID_BYTES + 1]; /* that has the folder; "" : it cannot be told */
-    char note[256];              /* the beginning of the trouble that stands in the log */
+    gl_ms ask_at;                /* INT64_MAX: not before the file changes */
+    uint64_t open_n;             /* open questions in the file */
+    char job[GL_ULID_BYTES + 1]; /* the job that owns the folder; "" : unknown */
+    char note[256];              /* the beginning of the problem that was logged */
 
-    struct gl_arena arena;       /* of `run`: changed with the mutex held */
-    struct gl_questions_run run; /* what is told while it is among the open ones */
+    struct gl_arena arena;       /* of `run`; changed with the mutex held */
+    struct gl_questions_run run; /* what the API returns while this run is in `open` */
 };
 
 void gl_human_timeouts_init(struct gl_human_timeouts *o)
@@ -78,7 +82,7 @@ static struct watched_run *remember(struct gl_human_timeouts *o, gl_str run_id)
     if (s != NULL) {
         return s;
     }
-    if (gl_map_count(&o->seen) >= SEEN_MAX) { /* they are read once more */
+    if (gl_map_count(&o->seen) >= SEEN_MAX) { /* read them again */
         forget_all(o);
     }
     s = gl_mem_alloc(sizeof(*s) + run_id.n);
@@ -99,19 +103,19 @@ static void say(struct gl_human_timeouts *o, gl_str run_id, const char *what)
     o->log(o->owner, line);
 }
 
-/* ---- what is told ---- */
+/* ---- open questions ---- */
 
 static void close_run(struct gl_human_timeouts *o, struct watched_run *s)
 {
     pthread_mutex_lock(&o->mutex);
-    (void)gl_map_remove(&o->open, s->run_id); /* it need not be in either */
+    (void)gl_map_remove(&o->open, s->run_id); /* it may be in neither */
     (void)gl_map_remove(&o->out, s->run_id);
     gl_arena_done(&s->arena);
     s->run = (struct gl_questions_run){0};
     pthread_mutex_unlock(&o->mutex);
 }
 
-/* Without room for it, only how many there are is known. */
+/* If there is no room for the run, only its number of questions is kept. */
 static void open_run(struct gl_human_timeouts *o, struct watched_run *s,
                      const struct gl_questions_run *run)
 {
@@ -119,7 +123,7 @@ static void open_run(struct gl_human_timeouts *o, struct watched_run *s,
     if (gl_map_find(&o->open, s->run_id) == NULL) {
         bool is_full = gl_map_count(&o->open) >= GL_QUESTIONS_RUNS_MAX;
 
-        (void)gl_map_remove(&o->out, s->run_id); /* it need not be there */
+        (void)gl_map_remove(&o->out, s->run_id); /* it may be absent */
         gl_map_add(is_full ? &o->out : &o->open, s->run_id, s);
     }
     if (gl_map_find(&o->open, s->run_id) != NULL) {
@@ -144,7 +148,7 @@ static void note(struct gl_human_timeouts *o, struct watched_run *s, gl_str trou
     memcpy(s->note, text, sizeof(text));
 }
 
-/* Ask whose run it is. Questions are reported as long as the run's job lives. */
+/* Ask who owns the run. Questions are reported as long as the run's job is live. */
 static void judge(struct gl_human_timeouts *o, struct watched_run *s,
                   const struct gl_questions_run *run, gl_ms now)
 {
@@ -166,8 +170,8 @@ static void judge(struct gl_human_timeouts *o, struct watched_run *s,
 
 /* ---- the scan ---- */
 
-/* Report the next deadline, again if that could not be heard or a while has passed: who hears it
- * may have started meanwhile, or have had no room. */
+/* Report the next deadline. Repeat the report if it was refused or some time has passed: the
+ * receiver may have started meanwhile, or have had no room. */
 static void report(struct gl_human_timeouts *o, struct watched_run *s, gl_ms now)
 {
     if (s->job[0] == '\0' || (s->due == INT64_MAX && s->reported == INT64_MAX)) {
@@ -194,7 +198,7 @@ static bool read_again(struct gl_human_timeouts *o, struct watched_run *s, gl_ms
     }
     gl_run_questions_from_file(o->root, s->run_id, &f, &a, &run);
     s->due = gl_human_file_next_timeout(&f);
-    s->reported = -1; /* the file is new, or has changed: what was decided may be over */
+    s->reported = -1; /* the file is new or has changed: an earlier decision may be outdated */
     (void)snprintf(s->job, sizeof(s->job), "%.*s", GL_STR_ARG(run.job_id));
     s->ask_at = INT64_MAX;
     if (run.open_n == 0 && run.trouble.n == 0) {
@@ -214,7 +218,7 @@ static void look_at(struct gl_human_timeouts *o, gl_str run_id, const struct sta
         s->inode != st->st_ino || s->changed.tv_sec != st->st_mtim.tv_sec ||
         s->changed.tv_nsec != st->st_mtim.tv_nsec) {
         if (!read_again(o, s, now)) {
-            return; /* next time */
+            return; /* retry in the next scan */
         }
         s->again = false;
         s->bytes = st->st_size;
@@ -226,7 +230,7 @@ static void look_at(struct gl_human_timeouts *o, gl_str run_id, const struct sta
     report(o, s, now);
 }
 
-/* Count the questions that had no room; read them again if there is room now. */
+/* Count the questions for which there was no room; read them again if there is room now. */
 static void settle_out(struct gl_human_timeouts *o)
 {
     uint64_t left_out = 0;
@@ -289,7 +293,7 @@ void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now)
     }
 }
 
-/* ---- what the core has decided ---- */
+/* ---- the core's decisions ---- */
 
 int gl_human_timeouts_expire(struct gl_human_timeouts *o, gl_str job, gl_ms now, size_t *ret_n,
                              struct gl_why *reterr_why)

@@ -37,7 +37,8 @@ struct gl_human_timeouts {
     const char *root; /* borrowed */
     enum gl_human_run (*ask)(void *owner, gl_str run_id);
     void (*log)(void *owner, const char *line);
-    /* The next deadline in the file of this job's run; INT64_MAX: none. False: report it again. */
+    /* The next deadline in the file of this job's run; INT64_MAX: none. False: report it again
+     * later. */
     bool (*report)(void *owner, gl_str job, gl_ms due);
     void *owner;
     atomic_bool stops;  /* set from any thread: a running scan ends soon */
@@ -45,19 +46,20 @@ struct gl_human_timeouts {
     uint64_t round;     /* scans so far */
 
     pthread_mutex_t mutex; /* guards what follows; held for no longer than memory is copied */
-    struct gl_map open; /* by run id: struct watched_run, of a live job, with something to tell */
-    struct gl_map out; /* such beyond GL_QUESTIONS_RUNS_MAX: only how many questions is told, ... */
-    uint64_t left_out; /* ... so many altogether; they are taken in when there is room */
+    struct gl_map open; /* by run id: struct watched_run, of a live job, with something to report */
+    struct gl_map out;  /* further ones, beyond GL_QUESTIONS_RUNS_MAX: only the number of their
+                           questions is reported, ... */
+    uint64_t left_out;  /* ... in total; they are moved to `open` when there is room */
 };
 
 void gl_human_timeouts_init(
-    struct gl_human_timeouts *o); /* the owner sets root, ask, log, report and owner */
+    struct gl_human_timeouts *o); /* the caller sets root, ask, log, report and owner */
 void gl_human_timeouts_done(struct gl_human_timeouts *o);
-/* Scan all folders of runs. A folder that cannot be read is tried again by the next scan. */
+/* Scan the folders of all runs. A folder that cannot be read is retried by the next scan. */
 void gl_human_timeouts_scan(struct gl_human_timeouts *o, gl_ms now);
 
-/* Append the default decisions of this job's requests whose time is over by `now`, if its run's
- * folder is still its own. *ret_n: how many were appended. GL_E_BUSY: the file is locked. */
+/* Append the default decisions of this job's requests that have expired by `now`, if its run's
+ * folder still belongs to it. *ret_n: the number appended. GL_E_BUSY: the file is locked. */
 int gl_human_timeouts_expire(struct gl_human_timeouts *o, gl_str job, gl_ms now, size_t *ret_n,
                              struct gl_why *reterr_why);
 

@@ -8,7 +8,7 @@
 #include "os/fs.h"
 #include "os/paths.h"
 
-/* The machine's name, made into a valid name. */
+/* The machine's name, converted to a valid name. */
 static void machine_name(char ret[static 64])
 {
     char host[64] = "";
@@ -36,7 +36,7 @@ static void make(struct gl_entropy *entropy, struct gl_identity *ret)
     gl_id_make(&ret->id, (gl_ms)now.tv_sec * 1000, chance);
 }
 
-/* Two lines: "name=..." and "id=...". Others are left for later releases. */
+/* Two lines: "name=..." and "id=...". Other lines are reserved for later releases. */
 static bool parse(gl_str text, struct gl_identity *ret)
 {
     while (text.n > 0) {
@@ -68,7 +68,7 @@ int gl_identity_load(const char *data, struct gl_entropy *entropy, struct gl_ide
         err = gl_fs_write(path, gl_buf_view(&text), reterr_why);
     } else if (err == 0 && !parse(gl_buf_view(&text), &found)) {
         err = gl_why(reterr_why, GL_E_DAMAGED,
-                     "%s does not tell a name and an id; remove it to get a new identity", path);
+                     "%s has no name and id; remove it to get a new identity", path);
     }
     if (err < 0) {
         return err;
@@ -114,7 +114,7 @@ int gl_identity_token(const char *data, struct gl_entropy *entropy, char ret[sta
     }
     gl_str token = gl_str_trim(gl_buf_view(&text));
     if (!is_token(token)) {
-        return gl_why(reterr_why, GL_E_DAMAGED, "%s holds no token; remove it to get a new one",
+        return gl_why(reterr_why, GL_E_DAMAGED, "%s has no token; remove it to get a new one",
                       path);
     }
     memcpy(ret, token.p, token.n);

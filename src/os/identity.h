@@ -8,18 +8,18 @@
 #include "base/id.h"
 #include "port/entropy.h"
 
-enum { GL_TOKEN_BYTES = 65 }; /* 32 bytes of chance in hex, and NUL */
+enum { GL_TOKEN_BYTES = 65 }; /* 32 random bytes in hex, and NUL */
 
 struct gl_identity {
-    char name[64];     /* for people; at first the machine's name */
-    struct gl_ulid id; /* for programs; never the same on two machines */
+    char name[64];     /* for people; initially the machine's name */
+    struct gl_ulid id; /* for programs; unique across machines */
 };
 
-/* Called by the holder of the folder's lock. */
+/* For the holder of the folder's lock. */
 int gl_identity_load(const char *data, struct gl_entropy *entropy, struct gl_identity *ret,
                      struct gl_why *reterr_why);
 
-/* The token that clients over TCP must present. */
+/* The token that TCP clients must present. */
 int gl_identity_token(const char *data, struct gl_entropy *entropy, char ret[static GL_TOKEN_BYTES],
                       struct gl_why *reterr_why);
 

@@ -13,8 +13,8 @@
 
 enum { TEXT_BYTES = 96 };
 
-/* Three lines: pid, since when, what for. The file may be read just before its new holder has
- * written it. */
+/* Three lines: pid, start time, purpose. It may be read before a new holder has written it.
+ */
 static struct gl_lock_holder read_holder(int fd)
 {
     struct gl_lock_holder h = {0};
@@ -51,7 +51,7 @@ static int busy(int fd, const char *data, struct gl_why *reterr_why)
                   h.since != 0 ? gl_times_format(h.since, when).p : "");
 }
 
-/* The folder is ours even if the disk is too full to say so. */
+/* The lock is held even if the disk is too full to record the holder. */
 static void sign(int fd, const char *what)
 {
     char text[TEXT_BYTES], when[GL_TIMES_BYTES];
@@ -62,10 +62,10 @@ static void sign(int fd, const char *what)
     (void)gl_times_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
     n = snprintf(text, sizeof(text), "%ld\n%s\n%s\n", (long)getpid(), when, what);
     GL_ASSERT(n > 0 && n < TEXT_BYTES);
-    /* Never empty, for whoever reads it just now. */
+    /* Never empty, for a concurrent reader. */
     if (pwrite(fd, text, (size_t)n, 0) == n) {
         int cut = ftruncate(fd, n);
-        (void)cut; /* what is left of an older text stands behind the third line */
+        (void)cut; /* the rest of an older, longer text follows the third line */
     }
 }
 
@@ -106,8 +106,8 @@ void gl_lock_drop(struct gl_lock *l)
     gl_fs_closep(&l->fd);
 }
 
-/* A shared lock is tried, so that two who look at the same time do not see each other. Somebody who
- * takes the lock in that moment is told that it is busy, and must be prepared for that anyway. */
+/* Tries a shared lock, so that two concurrent checks do not see each other. A process that takes
+ * the lock at that moment finds it busy, and must handle that anyway. */
 bool gl_lock_find(const char *data, struct gl_lock_holder *ret)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -121,8 +121,8 @@ bool gl_lock_find(const char *data, struct gl_lock_holder *ret)
     return true;
 }
 
-/* The claim is a lock of the other kind: one can look whether it is there without taking it, and
- * commands look often. */
+/* The claim is a record lock (fcntl): it can be checked without being taken, and commands check it
+ * often. */
 
 int gl_lock_claim(struct gl_lock *ret, const char *data, struct gl_why *reterr_why)
 {

@@ -18,19 +18,19 @@ struct gl_lock {
     int fd; /* negative: not held */
 };
 
-/* Take the lock of the folder `data`, which exists. GL_E_BUSY: another process has it; the sentence
- * tells who, where known. */
+/* Take the lock of the folder `data`, which exists. GL_E_BUSY: another process holds it; the
+ * sentence names that process if it is known. */
 int gl_lock_take(struct gl_lock *ret, const char *data, struct gl_why *reterr_why);
 /* The same, and record the command that takes it, like "serve". */
 int gl_lock_take_as(struct gl_lock *ret, const char *data, const char *what,
                     struct gl_why *reterr_why);
-void gl_lock_drop(struct gl_lock *l); /* fine when not held */
+void gl_lock_drop(struct gl_lock *l); /* may be called when not held */
 
-/* The holder, for messages only: the kernel's lock decides. */
+/* The holder, for messages only: what counts is the kernel's lock. */
 struct gl_lock_holder {
-    int64_t pid;   /* 0: not known */
-    gl_ms since;   /* 0: not known */
-    char what[16]; /* "serve", "run"; "" : not known */
+    int64_t pid;   /* 0: unknown */
+    gl_ms since;   /* 0: unknown */
+    char what[16]; /* "serve", "run"; "" : unknown */
 };
 /* False: the lock is free. */
 bool gl_lock_find(const char *data, struct gl_lock_holder *ret);

@@ -14,13 +14,13 @@
 
 enum {
     ATTEMPTS_LISTED_MAX = 100000,
-    MARK_PLACE_BEFORE = 66 << 10, /* more than a line */
+    MARK_PLACE_BEFORE = 66 << 10, /* more than one line */
     MARK_PLACE_BEHIND = 256,      /* more than two marks */
 };
 
 static const char *const infix = ":attempt:";
 
-/* It becomes a part of a path. */
+/* It becomes a component of a path. */
 static bool is_step(gl_str s)
 {
     gl_str name;
@@ -112,12 +112,12 @@ static ssize_t read_at(int fd, char *to, size_t n, uint64_t offset)
     return got;
 }
 
-/* Places in a log are counted in the bytes that were ever written to it, so that they stay what
- * they are when the keeper drops the middle. */
+/* Offsets in a log count every byte ever written to it, so they stay valid when the keeper drops
+ * the middle. */
 struct log_layout {
-    uint64_t head;    /* where the first part ends; all of it if nothing was dropped */
-    uint64_t mark;    /* length of the mark that stands there */
-    uint64_t dropped; /* what the mark stands for */
+    uint64_t head;    /* where the first part ends; the file size if nothing was dropped */
+    uint64_t mark;    /* length of the "dropped" line after it */
+    uint64_t dropped; /* number of bytes it stands for */
 };
 
 /* "-- N bytes dropped --" */
@@ -128,8 +128,9 @@ static bool read_mark(gl_str line, uint64_t *ret)
            gl_str_u64(gl_str_cut(rest, ' ', &rest), ret) && gl_str_is(rest, "bytes dropped --");
 }
 
-/* The first part is at most one line shorter than half of what is kept, so the mark is looked for
- * around there only. The text of a step never begins a line: the mark is not to be confused. */
+/* The first part is at most one line shorter than half of what is kept, so the "dropped" line is
+ * searched for only around there. It cannot be confused with output, because the text of a step
+ * never begins a line. */
 static struct log_layout find_layout(int fd, uint64_t size)
 {
     struct log_layout l = {.head = size};
@@ -154,8 +155,8 @@ static struct log_layout find_layout(int fd, uint64_t size)
     return l;
 }
 
-/* Where in the file the place `*offset` is. If that was dropped: where the log goes on, with a mark
- * for what this reader has missed, and *offset is moved there. */
+/* The place in the file of `*offset`. If that was dropped: the start of the last part; *offset is
+ * moved there, and a mark says how much this reader has missed. */
 static uint64_t place_of(const struct log_layout *l, uint64_t *offset, struct gl_buf *out)
 {
     uint64_t tail = l->head + l->dropped;
@@ -169,14 +170,14 @@ static uint64_t place_of(const struct log_layout *l, uint64_t *offset, struct gl
     return *offset - l->dropped + l->mark;
 }
 
-/* Without the last line if that has not ended; a line that alone fills everything is kept. */
+/* Without an incomplete last line; but a single line that fills everything is kept. */
 static size_t whole_lines(const char *p, size_t n)
 {
     const char *newline = memrchr(p, '\n', n);
     return newline == NULL ? 0 : (size_t)(newline + 1 - p);
 }
 
-/* The places we give out are; one that somebody has made up may not be. */
+/* True for the offsets that we return; false perhaps for one that a client made up. */
 static bool is_line_start(int fd, uint64_t at)
 {
     char before = '\n';
@@ -196,7 +197,7 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
     const struct gl_logfs *l = GL_CONTAINER(logs, struct gl_logfs, logs);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_ASSERT(is_step(step));
-    GL_ASSERT(bytes_max >= 128 << 10); /* a line of the keeper's fits */
+    GL_ASSERT(bytes_max >= 128 << 10); /* a line of the keeper fits */
     const char *path = gl_str_fmt(&a, "%s/%.*s%s%u/log", job_folder(l, &a, context, job),
                                   GL_STR_ARG(step), infix, attempt)
                            .p;

@@ -1,11 +1,12 @@
-/* The way in from other threads is two lists under a mutex and an eventfd. Only the poster that
- * finds its list empty writes to the eventfd: whatever is posted until the loop takes the list
- * comes along for free.
+/* loop.c - see loop.h.
  *
- * The alarm is a timerfd on CLOCK_BOOTTIME, because libevent's own timers stand still while the
- * machine sleeps. It is set only when the new time is earlier than what it is set for: a node moves
- * its alarm with every event, mostly to later, and an alarm that comes too early just sets itself
- * again. */
+ * Other threads hand in work through two lists under a mutex and an eventfd. Only the poster that
+ * finds its list empty writes to the eventfd: anything posted before the loop takes the list needs
+ * no further wake-up.
+ *
+ * The alarm is a timerfd on CLOCK_BOOTTIME, because libevent's own timers stop while the machine
+ * sleeps. It is set only when the new time is earlier than the current setting: a node moves its
+ * alarm with every event, mostly to a later time, and an early alarm just rearms itself. */
 #include "os/loop.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ struct gl_loop {
     struct event_base *base;
     bool stop;
 
-    pthread_mutex_t lock; /* guards what is posted */
+    pthread_mutex_t lock; /* guards the posted tasks */
     struct posted {
         struct gl_loop_task *first, *last;
     } ordinary, urgent;
@@ -34,9 +35,9 @@ struct gl_loop {
 
     struct gl_clock clock;
     gl_ms wall_start;   /* wall time when the loop was made ... */
-    int64_t boot_start; /* ... and CLOCK_BOOTTIME, in ns, at that moment */
+    int64_t boot_start; /* ... and CLOCK_BOOTTIME, in ns, at that time */
     gl_ms alarm_at;     /* INT64_MAX: none */
-    gl_ms timer_at;     /* what the timerfd is set for; never later than alarm_at */
+    gl_ms timer_at;     /* the setting of the timerfd; never later than alarm_at */
     int timer_fd;
     struct event *timer;
 };
@@ -44,7 +45,7 @@ struct gl_loop {
 static int64_t boot_ns(void)
 {
     struct timespec t;
-    (void)clock_gettime(CLOCK_BOOTTIME, &t); /* Cannot fail with a clock that exists. */
+    (void)clock_gettime(CLOCK_BOOTTIME, &t); /* Cannot fail for an existing clock. */
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
@@ -121,22 +122,22 @@ static struct gl_loop_task *take(struct gl_loop *l, struct posted *list)
     return t;
 }
 
-/* Run the first of a chain; gives back the rest. */
+/* Run the first task of a chain; returns the rest. */
 static struct gl_loop_task *run_first(struct gl_loop_task *t)
 {
-    struct gl_loop_task *next = t->next; /* `run` gives the task back to its owner. */
+    struct gl_loop_task *next = t->next; /* `run` returns the task to its owner. */
     t->next = NULL;
     t->run(t);
     return next;
 }
 
-/* A node under full load has some milliseconds of work in its list at any time, and a question
- * takes several rounds through it: what is urgent goes in between. */
+/* A node under full load always has some milliseconds of work in its list, and a query takes
+ * several rounds through it: urgent tasks go in between. */
 static void on_wake(evutil_socket_t fd, short what, void *owner)
 {
     (void)what;
     struct gl_loop *l = owner;
-    drain(fd); /* Before taking the lists: what is posted in between wakes us once more. */
+    drain(fd); /* Before taking the lists: anything posted in between wakes us again. */
     struct gl_loop_task *t = take(l, &l->ordinary);
     do {
         for (struct gl_loop_task *u = take(l, &l->urgent); u != NULL;) {
@@ -222,7 +223,7 @@ void gl_loop_free(struct gl_loop *l)
     if (l == NULL) {
         return;
     }
-    /* A task that never runs breaks the promise made to its owner. */
+    /* A task that never runs would break the promise to its owner. */
     GL_ASSERT(l->ordinary.first == NULL);
     GL_ASSERT(l->urgent.first == NULL);
     if (l->wake != NULL) {
@@ -260,7 +261,7 @@ void gl_loop_run(struct gl_loop *l)
 
 void gl_loop_stop(struct gl_loop *l)
 {
-    l->stop = true; /* libevent forgets a break that comes before the loop runs. */
+    l->stop = true; /* libevent forgets a break requested before the loop runs. */
     (void)event_base_loopbreak(l->base);
 }
 

@@ -48,12 +48,12 @@ int gl_notify_open(struct gl_notify *ret, const struct gl_notify_env *env,
         return 0;
     }
     if (name.n >= sizeof(to.sun_path) || name.n < 2 || (name.p[0] != '/' && name.p[0] != '@')) {
-        return gl_why(reterr_why, GL_E_INVALID, "NOTIFY_SOCKET=%s is no socket to notify",
+        return gl_why(reterr_why, GL_E_INVALID, "NOTIFY_SOCKET=%s is not the address of a socket",
                       env->socket);
     }
     memcpy(to.sun_path, name.p, name.n);
     if (name.p[0] == '@') {
-        to.sun_path[0] = '\0'; /* of an abstract name no NUL is part of the address */
+        to.sun_path[0] = '\0'; /* the NUL is not part of an abstract address */
     } else {
         n++;
     }
@@ -86,7 +86,7 @@ void gl_notify_send(const struct gl_notify *n, const char *fmt, ...)
     if (bytes > 0) {
         size_t length = (size_t)bytes < sizeof(message) ? (size_t)bytes : sizeof(message) - 1;
 
-        /* Not waiting: a manager that is busy must not hold up the node. */
+        /* Never block: a busy manager must not hold up the node. */
         (void)send(n->fd, message, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
 }

@@ -19,12 +19,12 @@ struct gl_notify {
 struct gl_notify_env {
     const char *socket;        /* NOTIFY_SOCKET */
     const char *watchdog_usec; /* WATCHDOG_USEC */
-    const char *watchdog_pid;  /* WATCHDOG_PID: only this process is meant */
+    const char *watchdog_pid;  /* WATCHDOG_PID: set only for this process */
 };
 
 struct gl_notify_env gl_notify_env(void); /* as this process sees it */
 
-/* GL_E_INVALID, GL_E_IO: the socket cannot be used; `ret` is then silent, and may be used so. */
+/* GL_E_INVALID, GL_E_IO: the socket cannot be used. `ret` is then silent and remains usable. */
 int gl_notify_open(struct gl_notify *ret, const struct gl_notify_env *env,
                    struct gl_why *reterr_why);
 void gl_notify_close(struct gl_notify *n);

@@ -24,7 +24,7 @@ static bool is_set(const char *s)
     return s != NULL && s[0] != '\0';
 }
 
-/* Absolute, because the keeper and the steps do not share our working folder. */
+/* Absolute, because the keeper and the steps have other working folders. */
 static int absolute(const char *path, struct gl_arena *a, const char **ret,
                     struct gl_why *reterr_why)
 {
@@ -49,7 +49,7 @@ int gl_paths_data(const struct gl_paths_env *env, struct gl_arena *a, const char
                   struct gl_why *reterr_why)
 {
     if (env->option != NULL && env->option[0] == '\0') {
-        return gl_why(reterr_why, GL_E_INVALID, "--data-dir needs the name of a folder");
+        return gl_why(reterr_why, GL_E_INVALID, "--data-dir needs a folder");
     }
     if (env->option != NULL) {
         return absolute(env->option, a, ret, reterr_why);
@@ -61,7 +61,7 @@ int gl_paths_data(const struct gl_paths_env *env, struct gl_arena *a, const char
         *ret = "/var/lib/glia";
         return 0;
     }
-    /* The XDG specification asks to ignore a relative path. */
+    /* The XDG specification requires relative paths to be ignored. */
     if (is_set(env->xdg_data_home) && env->xdg_data_home[0] == '/') {
         return absolute(gl_str_fmt(a, "%s/glia", env->xdg_data_home).p, a, ret, reterr_why);
     }
@@ -90,7 +90,7 @@ const char *gl_paths_in(struct gl_arena *a, const char *data, const char *name)
 
 const char *gl_paths_context(struct gl_arena *a, const char *data, gl_str context, const char *name)
 {
-    /* A name with a slash or a leading dot would leave the data folder. */
+    /* A name with a slash or a leading dot could leave the data folder. */
     GL_ASSERT(gl_str_is_id(context));
     const char *slash = name[0] == '\0' ? "" : "/";
     return gl_str_fmt(a, "%s/contexts/%.*s%s%s", data, GL_STR_ARG(context), slash, name).p;
@@ -110,7 +110,7 @@ static int check_owner(const char *data, struct gl_why *reterr_why)
     }
     if (st.st_mode & S_IWOTH) {
         return gl_why(reterr_why, GL_E_DENIED,
-                      "everybody may write to the data folder %s; run: chmod o-w %s", data, data);
+                      "the data folder %s is writable by everyone; run: chmod o-w %s", data, data);
     }
     return 0;
 }

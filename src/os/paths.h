@@ -29,7 +29,7 @@
 #define GL_PATHS_BLOBS "blobs"
 #define GL_PATHS_RUNS "runs"
 
-/* What the choice of the data folder depends on. */
+/* The inputs to the choice of the data folder. */
 struct gl_paths_env {
     const char *option;        /* --data-dir; NULL: not given */
     const char *glia_data_dir; /* GLIA_DATA_DIR */
@@ -47,7 +47,7 @@ struct gl_paths_env gl_paths_env(const char *option);
 int gl_paths_data(const struct gl_paths_env *env, struct gl_arena *a, const char **ret,
                   struct gl_why *reterr_why);
 
-/* Where the folders of bundles' runs are made: `given`, else ~/.mn/runs; without HOME below the
+/* Where the run folders of bundles are created: `given`, else ~/.mn/runs; without HOME below the
  * data folder. Absolute. */
 int gl_paths_runs_root(const struct gl_paths_env *env, const char *given, const char *data,
                        struct gl_arena *a, const char **ret, struct gl_why *reterr_why);
@@ -57,8 +57,8 @@ const char *gl_paths_in(struct gl_arena *a, const char *data, const char *name);
 const char *gl_paths_context(struct gl_arena *a, const char *data, gl_str context,
                              const char *name);
 
-/* Make the folders of `data` and of one context. Refuses a data folder that belongs to someone else
- * or that everybody may write to. */
+/* Create the folders of `data` and of one context. Refuses a data folder that belongs to another
+ * user or that everyone may write to. */
 int gl_paths_prepare(const char *data, gl_str context, struct gl_why *reterr_why);
 
 #endif

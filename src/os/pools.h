@@ -13,14 +13,14 @@ struct gl_pools_entry {
 };
 
 /* Read `text` (borrowed) into an array with room for GL_POOLS_MAX; NULL or "" gives the default:
- * "default" with four slots per core. Where "default" is not named it is added, because a step that
- * names no pool wants that one. Lives in `a`. */
+ * "default" with four slots per core. If "default" is not named it is added, because steps that
+ * name no pool use it. Allocated in `a`. */
 int gl_pools_read(const char *text, struct gl_arena *a, struct gl_pools_entry **ret, size_t *ret_n,
                   struct gl_why *reterr_why);
 
-/* Add the pools in which workers of bundles run: "executor.default" with `slots`, and those that
- * `text` names ("gpu=1,io=8"; NULL or "": none) as "executor.gpu", .... What the text says of
- * default beats `slots`; one that is among the pools already stays as it is. */
+/* Add the pools for workers of bundles: "executor.default" with `slots`, and those named in `text`
+ * ("gpu=1,io=8"; NULL or "": none) as "executor.gpu", .... A value for default in the text
+ * overrides `slots`; a pool that exists already is left unchanged. */
 int gl_pools_add_executor(const char *text, uint32_t slots, struct gl_arena *a,
                           struct gl_pools_entry *pools, size_t *pools_n, struct gl_why *reterr_why);
 

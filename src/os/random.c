@@ -14,7 +14,8 @@ static void fill(struct gl_entropy *e, void *bytes, size_t n)
     while (n > 0) {
         ssize_t got = getrandom(at, n, 0);
         if (got < 0) {
-            /* Nothing else can fail: the pointer is ours and the call exists since Linux 3.17. */
+            /* No other error is possible: the pointer is valid and the call exists since
+             * Linux 3.17. */
             GL_ASSERT(errno == EINTR);
             continue;
         }

@@ -16,15 +16,15 @@
 
 enum {
     QUEUE_BYTES_MAX = 8 << 20, /* waiting to be written */
-    GATHER_MS = 20,            /* how long lines are gathered before they are written */
+    GATHER_MS = 20,            /* how long lines are collected before they are written */
     DIGITS = 6,
-    PIECE_BYTES = 256 << 10, /* one check for about so many */
+    PIECE_BYTES = 256 << 10, /* about one check per this many bytes */
 };
 
 struct piece {
     struct piece *next;
-    size_t begins_with; /* bytes of a snapshot: a segment begins; 0: none does */
-    bool ends;          /* the segment does: the queue was full */
+    size_t begins_with; /* size of a snapshot that begins a segment; 0: none */
+    bool ends;          /* the segment ends: the queue was full */
     struct gl_buf text;
 };
 
@@ -35,17 +35,17 @@ struct gl_recorder {
     uint64_t bytes_max;
     pthread_t thread;
 
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the fields below */
     pthread_cond_t moved;
     struct piece *first, *last;
     size_t queued;
     bool closing;
 
-    /* Of the thread. */
+    /* Used by the thread only. */
     int fd;          /* -1: no segment is open */
     uint64_t number; /* of the last segment */
     struct gl_recording_chain chain;
-    bool lost; /* the disk did not take something; no segment says so yet */
+    bool lost; /* a write failed, and no segment records that yet */
 };
 
 /* ---- segments as files ---- */
@@ -111,7 +111,7 @@ static uint64_t bytes_of(const char *path)
     return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Remove the oldest until what is left leaves room for `bytes`. */
+/* Remove the oldest segments until there is room for `bytes`. */
 static void make_room(struct gl_recorder *r, uint64_t bytes)
 {
     struct gl_arena a = {0};
@@ -126,15 +126,15 @@ static void make_room(struct gl_recorder *r, uint64_t bytes)
 
             sum += bytes_of(path);
             if (sum > room || n - i >= GL_RECORDER_FILES_MAX) {
-                (void)unlink(path); /* one that stays is met again */
+                (void)unlink(path); /* one that cannot be removed is found again */
             }
         }
     }
     gl_arena_done(&a);
 }
 
-/* How long a segment that begins with so many bytes gets: node/flight_recorder.c decides about
- * that. */
+/* The target size of a segment that begins with this many bytes, as node/flight_recorder.c decides
+ * it. */
 static uint64_t expected_bytes(const struct gl_recorder *r, size_t begins_with)
 {
     uint64_t events = (uint64_t)begins_with * GL_RECORDING_EVENTS_PER_SNAPSHOT;
@@ -151,7 +151,8 @@ static void begin_segment(struct gl_recorder *r, size_t begins_with)
     make_room(r, expected_bytes(r, begins_with));
     r->fd = open(gl_recorder_path(&a, r->folder, r->number + 1),
                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    /* A number is used up only by a file: one that is missing later has been there. */
+    /* A number is used only once its file exists, so a missing number means that its file was
+     * there. */
     r->number += r->fd >= 0 || errno == EEXIST;
     gl_arena_done(&a);
 }
@@ -195,7 +196,7 @@ static void write_piece(struct gl_recorder *r, struct piece *p)
         r->chain = chain;
         r->lost = r->lost && p->begins_with == 0;
     } else {
-        gl_fs_closep(&r->fd); /* a disk that is full: on with the next segment, if it can be */
+        gl_fs_closep(&r->fd); /* the disk is full: continue with the next segment, if possible */
         r->lost = true;
     }
 }
@@ -241,7 +242,8 @@ static void *run(void *owner)
     struct gl_recorder *r = owner;
     bool closing = false;
 
-    (void)pthread_setname_np(pthread_self(), "glia-recorder"); /* for people who look */
+    (void)pthread_setname_np(pthread_self(),
+                             "glia-recorder"); /* for people inspecting the threads */
     while (!closing) {
         for (struct piece *p = take_all(r, &closing), *next; p != NULL; p = next) {
             next = p->next;
@@ -298,7 +300,7 @@ static bool add(struct gl_recording_port *port, gl_str bytes)
     fits = r->queued + bytes.n <= QUEUE_BYTES_MAX + port->begin_bytes_max;
     p = r->last != NULL && r->last->text.n < PIECE_BYTES ? r->last : piece_add(r);
     if (fits) {
-        if (p->text.n == 0) { /* once, and not again and again as it grows */
+        if (p->text.n == 0) { /* once, not again and again as it grows */
             (void)gl_buf_reserve(&p->text, PIECE_BYTES + PIECE_BYTES / 4);
         }
         gl_buf_str(&p->text, bytes);
@@ -380,6 +382,6 @@ void gl_recorder_close(struct gl_recorder *r)
     r->closing = true;
     pthread_cond_signal(&r->moved);
     pthread_mutex_unlock(&r->mutex);
-    (void)pthread_join(r->thread, NULL); /* it is ours, and has been started */
+    (void)pthread_join(r->thread, NULL); /* it exists and was started */
     recorder_free(r);
 }

@@ -15,8 +15,8 @@
 #include "port/recording.h"
 
 enum {
-    GL_RECORDER_SEGMENTS = 4,   /* of the usual size */
-    GL_RECORDER_FILES_MAX = 64, /* short segments, of nodes that ran briefly */
+    GL_RECORDER_SEGMENTS = 4,   /* usual size */
+    GL_RECORDER_FILES_MAX = 64, /* small segments, of nodes that ran only briefly */
     GL_RECORDER_BYTES_MIN = 1 << 20,
 };
 #define GL_RECORDER_FOLDER "recorder"
@@ -27,7 +27,7 @@ struct gl_recorder;
 /* Creates `folder` if it is missing; `bytes_max` limits all segments together. */
 int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t bytes_max,
                      struct gl_why *reterr_why);
-struct gl_recording_port *gl_recorder_port(struct gl_recorder *r); /* NULL of NULL */
+struct gl_recording_port *gl_recorder_port(struct gl_recorder *r); /* NULL if `r` is NULL */
 /* Writes the rest of the queue. Call it when the port is no longer used. NULL is fine. */
 void gl_recorder_close(struct gl_recorder *r);
 

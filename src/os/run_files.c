@@ -15,7 +15,7 @@ enum { DEPTH_MAX = 32, READ_BYTES = 64 << 10 };
 
 /* ---- the folder ---- */
 
-/* GL_E_NOT_FOUND without a word: it is not there. */
+/* GL_E_NOT_FOUND without a sentence: it does not exist. */
 static int open_run(const char *root, gl_str run_id, int *ret, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -121,7 +121,7 @@ static void walk(struct run_files_walk *w, int fd, gl_str prefix, unsigned depth
         one = openat(dirfd(dir), e->d_name,
                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (one < 0) {
-            continue; /* a link, or gone meanwhile, or not ours to read */
+            continue; /* a link, or removed meanwhile, or not readable */
         }
         st.st_mode = fstat(one, &st) == 0 ? st.st_mode : 0;
         if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
@@ -186,9 +186,10 @@ int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
 
         if (part.n == 0 || gl_str_is(part, ".") || gl_str_is(part, "..") ||
             memchr(part.p, 0, part.n) != NULL) {
-            return gl_why(reterr_why, GL_R_ARTIFACT_PATH_INVALID,
-                          "'%.*s' is no path below the run's folder: no '..', no empty parts",
-                          GL_STR_ARG(path));
+            return gl_why(
+                reterr_why, GL_R_ARTIFACT_PATH_INVALID,
+                "'%.*s' is not a path inside the run folder: '..' and empty components are not allowed",
+                GL_STR_ARG(path));
         }
         next = openat(at, gl_str_c(&a, part),
                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -242,7 +243,7 @@ int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_st
     return 0;
 }
 
-/* ---- telling ---- */
+/* ---- the reply ---- */
 
 static void write_file(struct gl_jw *w, const struct gl_run_file *f)
 {

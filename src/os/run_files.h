@@ -2,7 +2,7 @@
  * root>/<run id>.
  *
  * Workers may write anything there. Symbolic links are never followed, neither in the folder nor
- * on the way to a file in it, and only regular files are listed. */
+ * on the path to a file in it, and only regular files are listed. */
 #ifndef GL_OS_RUN_FILES_H
 #define GL_OS_RUN_FILES_H
 
@@ -12,7 +12,7 @@
 #include "base/times.h"
 
 struct gl_run_file {
-    gl_str path; /* below the folder */
+    gl_str path; /* relative to the folder */
     uint64_t bytes;
     gl_ms modified_at;
     char hex[GL_SHA256_HEX]; /* "" : unreadable, or too large to be hashed here */
@@ -26,8 +26,8 @@ struct gl_run_files_list {
 
 enum { GL_RUN_FILES_MAX = 10000 };
 
-/* All files; everything lives in `a`. `hash_max`: larger ones are not hashed. A folder that is not
- * there is empty. */
+/* All files, allocated in `a`. Files larger than `hash_max` are not hashed. A missing folder is
+ * empty. */
 int gl_run_files_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_arena *a,
                       struct gl_run_files_list *ret, struct gl_why *reterr_why);
 
@@ -35,8 +35,8 @@ int gl_run_files_list(const char *root, gl_str run_id, uint64_t hash_max, struct
 int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
                       uint64_t *ret_bytes, struct gl_why *reterr_why);
 
-/* Append one line or more to a file of the folder, in one write, synced. The file is made if it is
- * not there; one that ends without a newline gets one first. */
+/* Append one or more lines to a file of the folder, in one write, synced. The file is created if it
+ * does not exist; if it does not end with a newline, one is added first. */
 int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_str line,
                         struct gl_why *reterr_why);
 
@@ -44,7 +44,7 @@ int gl_run_files_append(const char *root, gl_str run_id, const char *name, gl_st
 void gl_run_files_write(const struct gl_run_files_list *l, const char *root, gl_str job,
                         gl_str run_id, struct gl_buf *out);
 
-/* The content type of a file, by the suffix of its name. */
+/* The content type of a file, by its suffix. */
 const char *gl_run_files_type(gl_str path);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 struct run_paths {
     const char *folder, *root;
     gl_str run_id;
-    const char *lists, *list; /* the folder of the lists, and this run's */
+    const char *lists, *list; /* the folder of the lists, and the list of this run */
 };
 
 static struct run_paths place_of(struct gl_arena *a, gl_str root, gl_str run_id)
@@ -62,7 +62,7 @@ static void read_list(const struct run_paths *p, struct gl_buf *out)
     }
 }
 
-/* Does it name this job? *ret_last: the last one it names; "" : none. */
+/* Does it name this job? *ret_last: the last job it names; "" : none. */
 static bool look_for(gl_str list, gl_str job, gl_str *ret_last)
 {
     bool is_there = false;
@@ -79,8 +79,8 @@ static bool look_for(gl_str list, gl_str job, gl_str *ret_last)
     return is_there;
 }
 
-/* A run without an id of its own has that of its job, and no list; neither has what was set aside,
- * "<run id>.<job>" or "<run id>.<job>.2". */
+/* A run without its own id has the id of its job, and no list. Folders set aside, "<run id>.<job>"
+ * or "<run id>.<job>.2", have none either. */
 static gl_str job_in_name(gl_str name)
 {
     size_t end = name.n;
@@ -99,7 +99,7 @@ static gl_str job_in_name(gl_str name)
     return gl_id_valid(job) && (job.p == name.p || job.p[-1] == '.') ? job : (gl_str){0};
 }
 
-/* Does the folder belong to this job? *ret_last: the last one it did; "" : none. */
+/* Does the folder belong to this job? *ret_last: the last job it belonged to; "" : none. */
 static bool is_of(const struct run_paths *p, gl_str list, gl_str job, gl_str *ret_last)
 {
     bool is_there = look_for(list, job, ret_last);
@@ -127,8 +127,8 @@ static int write_list(const struct run_paths *p, gl_str before, gl_str job,
 
 /* ---- renaming the folder of an earlier job ---- */
 
-/* 0, or an errno. Never onto something that is there; where the file system cannot promise that, a
- * folder with something in it is still not replaced. */
+/* 0, or an errno. Never replaces anything that exists; where the file system cannot guarantee that,
+ * a folder that is not empty is still not replaced. */
 static int move_to(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
@@ -147,8 +147,8 @@ static const char *aside(struct gl_arena *a, const char *folder, gl_str job, uns
                        : gl_str_fmt(a, "%s.%.*s.%u", folder, GL_STR_ARG(job), number + 1).p;
 }
 
-/* It holds what another job has left, or is a link or a file that job has put in its place.
- * *ret_gone: there is nothing any more; else look again. */
+/* The folder holds what another job left, or that job has replaced it by a link or a file.
+ * *ret_gone: there is nothing any more; otherwise check again. */
 static int set_aside(const char *folder, gl_str last, unsigned number, struct gl_arena *a,
                      bool *ret_gone, struct gl_why *reterr_why)
 {
@@ -163,7 +163,7 @@ static int set_aside(const char *folder, gl_str last, unsigned number, struct gl
                : gl_fs_why(reterr_why, err, "set aside what an earlier job has left in", folder);
 }
 
-/* ---- taking ---- */
+/* ---- taking the folder ---- */
 
 static int make_folders(const struct run_paths *p, struct gl_why *reterr_why)
 {
@@ -204,8 +204,8 @@ static int take(const struct run_paths *p, gl_str job, struct gl_arena *a,
     }
     return gl_why(
         reterr_why, GL_E_EXISTS,
-        "%s holds what an earlier job has left, and there are %d copies of that beside it "
-        "already: remove some, or the folder",
+        "%s holds the files of an earlier job, and there are already %d such folders next "
+        "to it: remove some, or the folder",
         p->folder, TRIES_MAX);
 }
 
@@ -216,7 +216,7 @@ int gl_run_owner_take(const char *folder, gl_str job, struct gl_why *reterr_why)
     struct run_paths p;
 
     if (slash == NULL || !gl_str_is_id(gl_str_of(slash + 1))) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s is no folder of a run", folder);
+        return gl_why(reterr_why, GL_E_INVALID, "%s is not a run folder", folder);
     }
     p = place_of(&a, (gl_str){.p = folder, .n = (size_t)(slash - folder)}, gl_str_of(slash + 1));
     return take(&p, job, &a, reterr_why);

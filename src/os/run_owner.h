@@ -19,7 +19,7 @@
 
 #define GL_RUN_OWNER_FOLDER ".glia" /* no run id begins with a dot */
 
-/* Makes `job` the owner of the folder, and creates it. Blocks for some syncs, the first time. */
+/* Makes `job` the owner of the folder, and creates it. Blocks for a few syncs the first time. */
 int gl_run_owner_take(const char *folder, gl_str job, struct gl_why *reterr_why);
 
 /* The job that took the folder last; "" : none, or there is no such folder. */

@@ -8,7 +8,7 @@
 enum {
     DECISIONS_MAX = 16,
     WORD_BYTES_MAX = 64,
-    ALL_BYTES_MAX = 64 << 20, /* read of all files together: the rest is not looked at */
+    ALL_BYTES_MAX = 64 << 20, /* bytes read of all files together: the rest is skipped */
 };
 
 /* Not in the middle of a character. */
@@ -91,7 +91,7 @@ struct gl_questions_run gl_run_questions_copy(const struct gl_questions_run *r, 
     return to;
 }
 
-/* ---- reading when asked ---- */
+/* ---- reading on request ---- */
 
 static bool read_run(const char *root, gl_str run_id, uint64_t *bytes, struct gl_arena *a,
                      struct gl_questions_run *ret)

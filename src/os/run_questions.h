@@ -8,16 +8,16 @@
 
 #include "os/human_file.h"
 
-/* The open ones of a file, in `a`, with texts that are cut. */
+/* The open questions of a file, in `a`, with truncated texts. */
 void gl_run_questions_from_file(const char *root, gl_str run_id, const struct gl_human_file *f,
                                 struct gl_arena *a, struct gl_questions_run *ret);
 
-/* The same once more, with at most `limit` questions. */
+/* A copy with at most `limit` questions. */
 struct gl_questions_run gl_run_questions_copy(const struct gl_questions_run *r, size_t limit,
                                               struct gl_arena *a);
 
-/* Reads the file of one run when asked; of all runs for `all`. For commands that have no node.
- * `root` is borrowed. */
+/* Reads the file of one run on request; with `all`, the files of all runs. For commands without a
+ * node. `root` is borrowed. */
 struct gl_questions gl_run_questions_reader(const char *root);
 
 #endif

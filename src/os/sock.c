@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "os/fs.h"
 
-/* Fill in the address of `path`. Where it is too long, *folder is opened and must stay so until the
+/* Fill in the address of `path`. If it is too long, *folder is opened and must stay open until the
  * address has been used. */
 static int address(const char *path, struct sockaddr_un *ret, int *folder,
                    struct gl_why *reterr_why)
@@ -36,7 +36,7 @@ static int address(const char *path, struct sockaddr_un *ret, int *folder,
     return 0;
 }
 
-/* A socket file outlives the process that made it. Anything else in its place is not ours to
+/* A socket file outlives the process that created it. Anything else at this path is not ours to
  * remove. */
 static int remove_stale(const char *path, struct gl_why *reterr_why)
 {
@@ -45,7 +45,7 @@ static int remove_stale(const char *path, struct gl_why *reterr_why)
         return errno == ENOENT ? 0 : gl_fs_why(reterr_why, errno, "look at", path);
     }
     if (!S_ISSOCK(st.st_mode)) {
-        return gl_why(reterr_why, GL_E_EXISTS, "%s is in the way and is no socket", path);
+        return gl_why(reterr_why, GL_E_EXISTS, "%s exists and is not a socket; remove it", path);
     }
     if (unlink(path) < 0) {
         return gl_fs_why(reterr_why, errno, "remove", path);
@@ -67,15 +67,15 @@ int gl_sock_listen(const char *path, int *ret_fd, struct gl_why *reterr_why)
     GL_CLEANUP(gl_fs_closep)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
-        return gl_fs_why(reterr_why, errno, "make the socket", path);
+        return gl_fs_why(reterr_why, errno, "create the socket", path);
     }
-    /* On Linux the mode of the descriptor becomes that of the file: there is no moment in which
-     * others could connect. */
+    /* On Linux the mode of the descriptor becomes that of the file, so there is never a moment in
+     * which others can connect. */
     if (fchmod(fd, 0600) < 0) {
-        return gl_fs_why(reterr_why, errno, "guard the socket", path);
+        return gl_fs_why(reterr_why, errno, "set the mode of the socket", path);
     }
     if (bind(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0 || listen(fd, SOMAXCONN) < 0) {
-        return gl_fs_why(reterr_why, errno, "listen at", path);
+        return gl_fs_why(reterr_why, errno, "listen on", path);
     }
     *ret_fd = gl_fs_take(&fd);
     return 0;
@@ -91,11 +91,11 @@ int gl_sock_connect(const char *path, int *ret_fd, struct gl_why *reterr_why)
     }
     GL_CLEANUP(gl_fs_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return gl_fs_why(reterr_why, errno, "make a socket for", path);
+        return gl_fs_why(reterr_why, errno, "create a socket for", path);
     }
     while (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0) {
         if (errno == ECONNREFUSED) {
-            return gl_why(reterr_why, GL_E_GONE, "nobody listens at %s", path);
+            return gl_why(reterr_why, GL_E_GONE, "nothing is listening on %s", path);
         }
         if (errno != EINTR) {
             return gl_fs_why(reterr_why, errno, "connect to", path);

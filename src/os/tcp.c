@@ -35,7 +35,7 @@ bool gl_tcp_split(gl_str text, gl_str *ret_host, uint16_t *ret_port)
         }
         host = (gl_str){.p = host.p + 1, .n = host.n - 2};
     } else if (memchr(host.p, ':', host.n) != NULL) {
-        return false; /* an IPv6 address without brackets: its end is a guess */
+        return false; /* an IPv6 address without brackets is ambiguous */
     }
     if (memchr(host.p, '/', host.n) != NULL) {
         return false;
@@ -115,7 +115,7 @@ static void write_place(const struct tcp_address *p, char ret[static GL_TCP_TEXT
 static int refuse(int err, gl_str text, struct gl_why *reterr_why)
 {
     if (err == EADDRINUSE) {
-        return gl_why(reterr_why, GL_R_ADDRESS_IN_USE, "another process listens at %.*s",
+        return gl_why(reterr_why, GL_R_ADDRESS_IN_USE, "another process is listening on %.*s",
                       GL_STR_ARG(text));
     }
     if (err == EADDRNOTAVAIL) {
@@ -123,7 +123,7 @@ static int refuse(int err, gl_str text, struct gl_why *reterr_why)
                       GL_STR_ARG(text));
     }
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    return gl_fs_why(reterr_why, err, "listen at", gl_str_c(&a, text));
+    return gl_fs_why(reterr_why, err, "listen on", gl_str_c(&a, text));
 }
 
 int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYTES],
@@ -140,8 +140,8 @@ int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYT
     if (fd < 0) {
         return refuse(errno, text, reterr_why);
     }
-    /* Without it the next node could not listen while connections of the last one linger. [::]
-     * means IPv6 only: what is written is what is opened. */
+    /* Without it the next node could not listen while connections of the previous one linger. [::]
+     * means IPv6 only: the socket is exactly what the address says. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
         (place.address.ss_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||

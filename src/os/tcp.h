@@ -11,14 +11,14 @@
 
 enum { GL_TCP_TEXT_BYTES = 64 }; /* "[address]:port" and NUL */
 
-/* "host:port" into its parts, without the brackets of an IPv6 address; false: it is not one. Either
- * may be NULL. */
+/* Split "host:port" into its parts, without the brackets of an IPv6 address; false: invalid. Either
+ * result may be NULL. */
 bool gl_tcp_split(gl_str text, gl_str *ret_host, uint16_t *ret_port);
 
-/* Is it an address to listen at? GL_E_INVALID says what it should be. */
+/* Is it an address to listen on? GL_E_INVALID says what is expected. */
 int gl_tcp_check(gl_str text, struct gl_why *reterr_why);
 
-/* Listen there; the descriptor does not block. `ret_text` is where it is in fact, with the port
+/* Listen there; the descriptor is non-blocking. `ret_text` is the actual address, with the port
  * that was chosen; *ret_is_local: only this machine can reach it. GL_E_UNAVAILABLE: it is in use.
  */
 int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYTES],

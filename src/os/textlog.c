@@ -17,7 +17,7 @@ static void open_file(struct gl_textlog *l)
 {
     struct stat st;
     l->bytes = 0;
-    /* Not blocking: somebody may have put a FIFO there. */
+    /* Non-blocking: someone may have put a FIFO there. */
     l->fd =
         open(l->path,
              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
@@ -45,7 +45,8 @@ static void rotate(struct gl_textlog *l)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_fs_closep(&l->fd);
-    (void)rename(l->path, gl_str_fmt(&a, "%s.1", l->path).p); /* failed: the old one grows on */
+    (void)rename(l->path,
+                 gl_str_fmt(&a, "%s.1", l->path).p); /* failed: the old file keeps growing */
     open_file(l);
 }
 

@@ -23,7 +23,7 @@ struct gl_textlog {
 void gl_textlog_init(struct gl_textlog *l, const char *path);
 void gl_textlog_done(struct gl_textlog *l);
 
-/* One line, with the time in front; newlines inside become blanks. */
+/* Write one line, with the time in front; newlines inside become spaces. */
 void gl_textlog_write(struct gl_textlog *l, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -19,7 +19,7 @@
 #include "os/tree.h"
 
 struct cleanup {
-    struct gl_link link; /* in queue */
+    struct gl_link link; /* in the queue */
     struct gl_tidyfs *tidy;
     struct gl_tidy_req *req;
     void (*run)(struct gl_tidyfs *t, struct cleanup *op);
@@ -38,10 +38,10 @@ struct gl_tidyfs {
     struct gl_blobfs *blobs;
     struct gl_loop *loop;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t moved;
     struct gl_link queue;
-    atomic_bool closing; /* set under the lock, looked at without */
+    atomic_bool closing; /* set under the lock, read without it */
     struct gl_loop_task ended;
     void (*closed)(void *owner);
     void *closed_owner;
@@ -87,7 +87,7 @@ static void closedirp(DIR **d)
     }
 }
 
-/* A folder in the folder `at`, whose descriptor is used up if `own`. */
+/* A subfolder of the folder `at`; the descriptor of `at` is closed if `own`. */
 static DIR *open_in(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -124,8 +124,8 @@ static void run_list_jobs(struct gl_tidyfs *t, struct cleanup *op)
     keep_names(op, &found);
 }
 
-/* Has nobody touched it for so long? A log that grows, a file made or removed at the top of the
- * working folder, and the attempt's own files count. */
+/* Was it untouched for this long? What counts: a growing log, files created or removed at the top
+ * of the working folder, and the attempt's own files. */
 static bool is_old(int attempt, gl_ms age_ms)
 {
     static const char *const names[] = {".", "work", "log", "output.json", "input.json"};
@@ -318,7 +318,7 @@ static void measure(struct gl_tidy *port, struct gl_tidy_req *req, gl_str contex
     send(begin(port, req, context, run_measure));
 }
 
-/* ---- its life ---- */
+/* ---- life ---- */
 
 int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *blobs,
                    struct gl_loop *loop, struct gl_why *reterr_why)
@@ -339,7 +339,7 @@ int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *b
     t->ended = (struct gl_loop_task){.run = on_ended, .owner = t};
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->moved, NULL);
-    (void)sigfillset(&all); /* signals are the business of others */
+    (void)sigfillset(&all); /* signals are handled by other threads */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&t->thread, NULL, run, t);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

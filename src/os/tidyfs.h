@@ -1,5 +1,5 @@
-/* tidyfs.h - the tidy port over files, on a thread of its own: removing a folder of gigabytes
- * takes long, and must not block the control thread. */
+/* tidyfs.h - the tidy port over files, on its own thread: removing a folder of gigabytes takes
+ * long, and must not block the control thread. */
 #ifndef GL_OS_TIDYFS_H
 #define GL_OS_TIDYFS_H
 
@@ -13,8 +13,8 @@ struct gl_tidyfs;
 int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *blobs,
                    struct gl_loop *loop, struct gl_why *reterr_why);
 struct gl_tidy *gl_tidyfs_port(struct gl_tidyfs *t);
-/* What is under way ends early, and what waits with GL_E_UNAVAILABLE; then `closed` runs once and
- * it is gone. */
+/* Stops the current request early and fails the waiting ones with GL_E_UNAVAILABLE; then `closed`
+ * runs once and the object is gone. */
 void gl_tidyfs_close(struct gl_tidyfs *t, void (*closed)(void *owner), void *owner);
 
 #endif

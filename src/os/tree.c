@@ -12,12 +12,12 @@
 
 enum {
     DEPTH_MAX = 32,
-    TRIES_MAX = 100000, /* folders moved up from too deep below, until we give up */
+    TRIES_MAX = 100000, /* folders moved up because they are too deep, before giving up */
     BLOCK_BYTES = 512,  /* st_blocks counts these, whatever the file system */
 };
 
 struct tree_walk {
-    int root_fd; /* the folder in which what lies too deep is put first; -1: leave it */
+    int root_fd; /* the folder to which folders that are too deep are moved first; -1: leave them */
     unsigned moved_n;
     dev_t dev;
     struct gl_tree_sum *sum;
@@ -26,7 +26,7 @@ struct tree_walk {
 static void add(struct gl_tree_sum *sum, const struct stat *st)
 {
     sum->files_n += !S_ISDIR(st->st_mode);
-    /* A file with several names is still there under the others. */
+    /* A file with several names still exists under the others. */
     sum->bytes +=
         S_ISDIR(st->st_mode) || st->st_nlink <= 1 ? (uint64_t)st->st_blocks * BLOCK_BYTES : 0;
 }
@@ -41,7 +41,7 @@ static bool is_dot(const char *name)
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-/* Open a folder for reading; `force`: also if its owner has locked himself out. */
+/* Open a folder for reading; `force`: even if its owner has removed his own permissions. */
 static DIR *open_folder(int at, const char *name, bool force)
 {
     int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -54,7 +54,8 @@ static DIR *open_folder(int at, const char *name, bool force)
         return NULL;
     }
     if (force) {
-        (void)fchmod(fd, 0700); /* else nothing can be removed from it; if that fails, nothing is */
+        (void)fchmod(
+            fd, 0700); /* else nothing can be removed from it; if that fails, removing fails, too */
     }
     DIR *d = fdopendir(fd);
     if (d == NULL) {
@@ -70,7 +71,7 @@ static bool is_folder(struct tree_walk *w, int at, const char *name, struct stat
     return !*ret_skip && S_ISDIR(st->st_mode);
 }
 
-/* A folder that lies too deep is moved up, to be removed from there. */
+/* A folder that is too deep is moved up and removed from there. */
 static bool move_up(struct tree_walk *w, int at, const char *name)
 {
     char to[32];
@@ -133,7 +134,7 @@ bool gl_tree_remove(int at, const char *name, struct gl_tree_sum *sum)
     }
     w.root_fd = dirfd(d);
     unsigned before;
-    do { /* again while folders from below come up */
+    do { /* repeat while folders from below are moved up */
         before = w.moved_n;
         rewinddir(d);
         remove_content(&w, d, 1);

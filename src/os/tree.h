@@ -15,14 +15,16 @@
 struct gl_tree_sum {
     uint64_t files_n; /* everything but folders */
     uint64_t bytes;
-    const atomic_bool *stop; /* NULL: none. Once it is true, what is left stays as it is. */
+    const atomic_bool *stop; /* NULL: none. Once it is true, the rest is left alone. */
 };
 
-/* Remove `name` in the folder `at` with all it holds, and add what that was to *sum. Absent: fine.
- * false: something could not be removed, and stays. */
+/* Remove `name` in the folder `at` with everything in it, and add its size to *sum. Absent: fine.
+ * False: something could not be removed and stays. */
 bool gl_tree_remove(int at, const char *name, struct gl_tree_sum *sum);
 
-/* Add all that `name` in the folder `at` holds to *sum. What cannot be looked at counts nothing. */
+/* Add the size of everything in `name` in the folder `at` to *sum. Unreadable entries count
+ * nothing.
+ */
 void gl_tree_measure(int at, const char *name, struct gl_tree_sum *sum);
 
 #endif

@@ -10,18 +10,18 @@ struct gl_workthread {
     struct gl_loop *loop;
     pthread_t thread;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t moved;
     struct gl_link waiting; /* tasks, in the order they were posted */
     struct gl_link finished;
     struct gl_work_task *running;
     bool is_closing;
-    bool is_posted; /* `task` is on its way to the loop */
+    bool is_posted; /* `task` has been posted to the loop */
 
     struct gl_loop_task task;
 };
 
-/* On the loop: whatever has finished. A task may post another one, or free itself. */
+/* On the loop: complete the finished tasks. A task may post another one, or free itself. */
 static void on_finished(struct gl_loop_task *t)
 {
     struct gl_workthread *w = t->owner;
@@ -136,7 +136,7 @@ void gl_workthread_stop(struct gl_workthread *w)
     pthread_cond_broadcast(&w->moved);
     pthread_mutex_unlock(&w->lock);
     if (!was_closing) {
-        (void)pthread_join(w->thread, NULL); /* it is ours, and ends */
+        (void)pthread_join(w->thread, NULL); /* it exists and exits */
     }
 }
 

@@ -16,8 +16,8 @@ struct gl_workthread;
 int gl_workthread_open(struct gl_workthread **ret, struct gl_loop *loop, struct gl_why *reterr_why);
 struct gl_work *gl_workthread_port(struct gl_workthread *w);
 void gl_workthread_clear(struct gl_workthread *w);
-/* On the loop, which must run once more before it is freed: it may have been told of a finished
- * task. */
+/* Call it on the loop, which must run once more before it is freed: it may have been notified of a
+ * finished task. */
 void gl_workthread_stop(struct gl_workthread *w);
 void gl_workthread_free(struct gl_workthread *w); /* NULL is fine */
 

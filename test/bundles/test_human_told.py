@@ -181,7 +181,7 @@ def test_a_default_that_is_not_allowed_is_never_written(own, tmp_path):
                       {"expires_at": "2020-01-01T00:00:00Z", "default_decision": "reject"},
                       wanted=2), "bad")
     wait_told(box, "bad")  # the other one has got its default
-    said = "the default 'launch' of request 'q0' is none of the decisions it allows"
+    said = "the default 'launch' of request 'q0' is not one of the decisions it allows"
     assert said in box.json("job", "status", "bad")["why"]
     wait_for("the log", lambda: f"run bad: {said}" in node_log(box))
     done = box.glia("human", "list")
@@ -234,7 +234,7 @@ note("asked", 1)
 wait_file("go")
 """, idempotent=True, output_message_type="done").ends("ask").seed("ask", {})
     start(served, b.write(tmp_path / "other"), "other")
-    said = "human.jsonl is a pipe, not a file: no question in it is seen"
+    said = "human.jsonl is a pipe, not a regular file"
     wait_for("that it is told", lambda: said in box.glia("why", "other").stdout)
     assert f"run other: {said}" in node_log(box)
     assert said in box.glia("human", "list").stderr

@@ -193,7 +193,7 @@ def test_garbage_beside_the_store_keeps_no_node_from_starting(box, name, content
 
 @pytest.mark.parametrize("name, says", [
     ("node", "remove it to get a new identity"), ("token", "remove it to get a new one"),
-    ("node.sock", "is in the way and is no socket")])
+    ("node.sock", "is not a socket")])
 def test_what_a_node_cannot_do_without_is_named(box, name, says):
     box.glia("run", "--", "true")
     with open(os.path.join(box.data, name), "w", encoding="utf-8") as file:
