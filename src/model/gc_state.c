@@ -5,9 +5,9 @@
 
 static const struct gl_field blob_fields[] = {
     GL_FIELD(gl_gc_blob, size, U64, GL_FF_ALWAYS, "how many bytes it has"),
-    GL_FIELD(gl_gc_blob, pieces, U32, GL_FF_ALWAYS, "in how many pieces"),
-    GL_FIELD(gl_gc_blob, at, TIME, GL_FF_ALWAYS, "when somebody began to write it"),
-    GL_FIELD(gl_gc_blob, was_whole, BOOL, 0, "condemned, and all of it is there"),
+    GL_FIELD(gl_gc_blob, pieces, U32, GL_FF_ALWAYS, "how many pieces it has"),
+    GL_FIELD(gl_gc_blob, at, TIME, GL_FF_ALWAYS, "when writing began"),
+    GL_FIELD(gl_gc_blob, was_whole, BOOL, 0, "condemned, with all its pieces present"),
 };
 
 const struct gl_schema gl_gc_blob_schema = {

@@ -33,7 +33,7 @@ enum { GL_ENDED_BEGUN = 0 };
 
 /* When its own record, or that of its flow, cannot be used. */
 #define GL_JOB_DAMAGED_ADVICE \
-    "mend it (a backup may have it), or remove the job, which stops what runs of it"
+    "repair it (a backup may have it), or remove the job, which stops its running attempts"
 
 /*   pending ──► running ──► completed
  *                │  ▲  └──► failed

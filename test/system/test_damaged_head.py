@@ -10,7 +10,7 @@ from glianode import wait_for  # noqa: E402
 from httpnode import serve  # noqa: E402
 from records import open_records  # noqa: E402
 
-ADVICE = "mend it (a backup may have it), or remove the job, which stops what runs of it"
+ADVICE = "repair it (a backup may have it), or remove the job, which stops its running attempts"
 
 
 def damage(box, kind, name, change):

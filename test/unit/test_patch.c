@@ -364,7 +364,7 @@ static void a_patch_must_be_well_formed(void **state)
         {PATCH("1"), GL_E_INVALID, "operations[0].op"},
         {PATCH("{\"op\":\"add\"}"), GL_E_INVALID, "operations[0].op"},
         {PATCH("{\"op\":\"add_step\"}"), GL_E_INVALID, "operations[0].id: it is missing"},
-        {PATCH(ADD("x y")), GL_E_INVALID, "operations[0].id: that is no id"},
+        {PATCH(ADD("x y")), GL_E_INVALID, "operations[0].id: that is not an id"},
         {PATCH("{\"op\":\"add_step\",\"id\":\"x\"}"), GL_E_INVALID, "operations[0].template"},
         {PATCH("{\"op\":\"add_step\",\"id\":\"x\",\"template\":\"t\",\"with\":1}"), GL_E_INVALID,
          "operations[0].with"},
@@ -389,12 +389,12 @@ static void a_patch_stays_in_its_region(void **state)
          "the region `middle` has no template `u`"},
         {PATCH(ADD("start")), GL_E_EXISTS, "a step `start`"},
         {PATCH(ADD("x") "," ADD("x")), GL_E_EXISTS, "operations[1].id"},
-        {PATCH(REMOVE("finish")), GL_E_NOT_FOUND, "no patch has put a step `finish`"},
-        {PATCH(REMOVE("x")), GL_E_NOT_FOUND, "no patch has put a step `x`"},
+        {PATCH(REMOVE("finish")), GL_E_NOT_FOUND, "no patch added a step `finish`"},
+        {PATCH(REMOVE("x")), GL_E_NOT_FOUND, "no patch added a step `x`"},
         {PATCH(EDGE("n", "start", "finish")), GL_E_DENIED, "`start` is not in the region"},
         {PATCH(EDGE("n", "control", "last")), GL_E_DENIED, "`last` is not in the region"},
         {PATCH(EDGE("n", "control", "x")), GL_E_NOT_FOUND, "operations[0].to: there is no step"},
-        {PATCH(EDGE("n", "control", "@a")), GL_E_INVALID, "operations[0].to: that is no id"},
+        {PATCH(EDGE("n", "control", "@a")), GL_E_INVALID, "operations[0].to: that is not an id"},
         {PATCH(EDGE("n", "control", "finish")), GL_E_EXISTS, "from `control` to `finish`"},
         {PATCH(ADD("x") "," EDGE("e1", "control", "x")), GL_E_EXISTS, "an edge `e1`"},
         {PATCH(ADD("x") "," EDGE("n", "x", "x")), GL_E_INVALID, "to itself"},
@@ -466,7 +466,7 @@ static void what_has_started_is_not_changed(void **state)
 static void regions_keep_apart(void **state)
 {
     static const struct refusal cases[] = {
-        {SECOND("middle", REMOVE("c1")), GL_E_NOT_FOUND, "into the region `middle`"},
+        {SECOND("middle", REMOVE("c1")), GL_E_NOT_FOUND, "to the region `middle`"},
         {SECOND("middle", CUT("c12")), GL_E_DENIED, "the edge `c12`"},
         {SECOND("middle", EDGE("n", "c1", "finish")), GL_E_DENIED, "`c1` is not in the region"},
     };

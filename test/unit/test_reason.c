@@ -219,7 +219,7 @@ static void a_job_that_is_held_for_a_damaged_record_asks_nobody_to_decide(void *
     assert_job(r, &live, GL_BECAUSE_RECORD_DAMAGED);
     r->view.damaged_step = NULL; /* a message's record, say: only the job's reason knows */
     r->view.job.hold = GL_HOLD_REVIEW;
-    r->view.job.reason = GL_S("one of its records is missing or does not match the others");
+    r->view.job.reason = GL_S("a record of it is missing or does not match the others");
     assert_job(r, &live, GL_BECAUSE_RECORD_DAMAGED);
 }
 
@@ -311,7 +311,7 @@ static void a_flow_that_cannot_be_read_is_named(void **state)
     struct gl_why why;
 
     assert_int_equal(gl_view_read(&r->arena, &job, GL_S(""), NULL, 0, &v, &why), GL_E_DAMAGED);
-    assert_non_null(strstr(why.text, "the flow of job 01J is damaged or missing: mend it"));
+    assert_non_null(strstr(why.text, "the flow of job 01J is damaged or missing: repair it"));
     assert_int_equal(gl_view_read(&r->arena, &job, GL_S("{\"format\":99}"), NULL, 0, &v, &why),
                      GL_E_VERSION);
     assert_non_null(strstr(why.text, "this release knows up to"));

@@ -210,7 +210,7 @@ static void the_old_name_of_completion_is_refused(void **state)
 
         assert_int_equal(gl_worker_output_read(gl_str_of(cases[i]), &arena, &said, &why),
                          GL_E_INVALID);
-        assert_non_null(strstr(why.text, "write `complete_step`"));
+        assert_non_null(strstr(why.text, "use `complete_step`"));
     }
 }
 

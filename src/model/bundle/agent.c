@@ -26,18 +26,20 @@ WORDS(gl_job_type_words, GL_JOB_TYPES)
     }
 
 static const struct gl_field restart_fields[] = {
-    GL_FIELD(gl_restart, attempts, U32, 0, "restarts within the window"),
+    GL_FIELD(gl_restart, attempts, U32, 0, "restarts allowed within the window"),
     GL_FIELD(gl_restart, interval_ms, SPAN, 0, "the window"),
     GL_FIELD(gl_restart, delay_ms, SPAN, 0, "before the first"),
     GL_FIELD(gl_restart, max_delay_ms, SPAN, 0, "the longest delay"),
     GL_FIELD_ENUM(gl_restart, delay_function, gl_delay_words, 0, "how the delay grows"),
-    GL_FIELD(gl_restart, waits, BOOL, 0, "mode delay: exhausted, it waits for the window"),
+    GL_FIELD(gl_restart, waits, BOOL, 0,
+             "mode delay: when restarts are used up, it waits for the "
+             "window"),
 };
-TABLE(restart, gl_restart, "How often a failed agent is started again.");
+TABLE(restart, gl_restart, "How often a failed agent is restarted.");
 
 static const struct gl_field policies_fields[] = {
     GL_FIELD_ENUM(gl_policies, job_type, gl_job_type_words, 0, "batch or service"),
-    GL_FIELD_ENUM(gl_policies, recovery_mode, gl_recovery_words, 0, "how far recovery goes"),
+    GL_FIELD_ENUM(gl_policies, recovery_mode, gl_recovery_words, 0, "recovery mode"),
     GL_FIELD_SUB(gl_policies, restart, OBJECT, &restart, 0, "restarts"),
 };
 TABLE(policies, gl_policies, "What happens when agents fail.");
@@ -50,41 +52,42 @@ TABLE(upload, gl_upload, "Files of the bundle that an agent's worker gets.");
 
 static const struct gl_field agent_fields[] = {
     GL_FIELD(gl_agent_spec, id, STR, GL_FF_REQUIRED, "name of the agent"),
-    GL_FIELD_ENUM(gl_agent_spec, kind, gl_agent_kind_words, 0, "what it does"),
+    GL_FIELD_ENUM(gl_agent_spec, kind, gl_agent_kind_words, 0, "its type"),
     GL_FIELD(gl_agent_spec, template_type, STR, 0, "its template"),
     GL_FIELD(gl_agent_spec, role, STR, 0, "its role"),
-    GL_FIELD(gl_agent_spec, alias, STR, 0, "its name for people"),
+    GL_FIELD(gl_agent_spec, alias, STR, 0, "its display name"),
     GL_FIELD(gl_agent_spec, config, RAW, 0, "its configuration, as written"),
     GL_FIELD(gl_agent_spec, module, STR, 0, "name of its native module"),
     GL_FIELD_SUB(gl_agent_spec, uploads, LIST, &upload, 0, "files its worker gets"),
-    GL_FIELD(gl_agent_spec, pass_env, STRS, 0, "variables passed on from the node"),
-    GL_FIELD(gl_agent_spec, runner, STR, 0, "what runs it; none is named if absent"),
+    GL_FIELD(gl_agent_spec, pass_env, STRS, 0, "variables copied from the node"),
+    GL_FIELD(gl_agent_spec, runner, STR, 0, "its runner; none is named if absent"),
     GL_FIELD(gl_agent_spec, python_env, RAW, 0, "its Python environment"),
     GL_FIELD(gl_agent_spec, allocation, RAW, 0, "what was allocated for it"),
     GL_FIELD_ENUM(gl_agent_spec, output, gl_agent_output_words, 0, "whether it sends its result"),
     GL_FIELD(gl_agent_spec, output_type, STR, 0, "type of that message"),
-    GL_FIELD(gl_agent_spec, emit_type, STR, 0, "type of what a router sends on"),
-    GL_FIELD(gl_agent_spec, failure_type, STR, 0, "type of what it sends instead of failing"),
+    GL_FIELD(gl_agent_spec, emit_type, STR, 0, "type of the messages a router passes on"),
+    GL_FIELD(gl_agent_spec, failure_type, STR, 0,
+             "type of the message it sends instead of failing"),
     GL_FIELD(gl_agent_spec, leaves_step, BOOL, 0, "its success does not complete its step"),
-    GL_FIELD(gl_agent_spec, terminal_sink, BOOL, 0, "nothing comes behind it"),
+    GL_FIELD(gl_agent_spec, terminal_sink, BOOL, 0, "it ends the graph"),
     GL_FIELD(gl_agent_spec, complete_run, BOOL, 0, "it completes the job"),
-    GL_FIELD(gl_agent_spec, complete_on_message, BOOL, 0, "with its first message"),
-    GL_FIELD(gl_agent_spec, complete_after, U32, 0, "with so many messages"),
-    GL_FIELD(gl_agent_spec, tries, U32, 0, "tries at once when a failure looks transient"),
-    GL_FIELD(gl_agent_spec, try_backoff_ms, SPAN, 0, "wait before the second"),
+    GL_FIELD(gl_agent_spec, complete_on_message, BOOL, 0, "it completes with its first message"),
+    GL_FIELD(gl_agent_spec, complete_after, U32, 0, "it completes after this many messages"),
+    GL_FIELD(gl_agent_spec, tries, U32, 0, "immediate tries when a failure looks transient"),
+    GL_FIELD(gl_agent_spec, try_backoff_ms, SPAN, 0, "wait before the second try"),
     GL_FIELD(gl_agent_spec, stdout_max, U32, 0, "bytes of stdout that are kept"),
     GL_FIELD(gl_agent_spec, startup_delay_ms, SPAN, 0, "wait before its first message"),
     GL_FIELD(gl_agent_spec, lease_timeout_ms, SPAN, 0, "longest wait for slots"),
     GL_FIELD(gl_agent_spec, lease_queue_max, U32, 0, "longest queue for slots"),
-    GL_FIELD(gl_agent_spec, beacons, BOOL, 0, "the runner tells that its worker lives"),
-    GL_FIELD(gl_agent_spec, beacon_required, BOOL, 0, "the worker must tell it, too"),
+    GL_FIELD(gl_agent_spec, beacons, BOOL, 0, "the runner reports that its worker is alive"),
+    GL_FIELD(gl_agent_spec, beacon_required, BOOL, 0, "the worker must send beacons, too"),
     GL_FIELD(gl_agent_spec, beacon_ms, SPAN, 0, "how often"),
-    GL_FIELD(gl_agent_spec, beacon_timeout_ms, SPAN, 0, "the longest silence"),
+    GL_FIELD(gl_agent_spec, beacon_timeout_ms, SPAN, 0, "the longest time without a beacon"),
     GL_FIELD(gl_agent_spec, depth_max, U32, 0, "backpressure: full"),
     GL_FIELD(gl_agent_spec, high_mark, U32, 0, "backpressure: begins"),
     GL_FIELD(gl_agent_spec, low_mark, U32, 0, "backpressure: ends"),
-    GL_FIELD(gl_agent_spec, retry_after_ms, SPAN, 0, "when one that was refused may come again"),
-    GL_FIELD(gl_agent_spec, has_restart, BOOL, 0, "restarts of its own"),
+    GL_FIELD(gl_agent_spec, retry_after_ms, SPAN, 0, "when a refused message may be sent again"),
+    GL_FIELD(gl_agent_spec, has_restart, BOOL, 0, "its own restart policy"),
     GL_FIELD_SUB(gl_agent_spec, restart, OBJECT, &restart, 0, "restarts"),
 };
 TABLE(agent, gl_agent_spec, "A logical worker.");
@@ -94,13 +97,13 @@ static const struct gl_field route_fields[] = {
     GL_FIELD(gl_route, from_node, STR, GL_FF_REQUIRED, "who sends"),
     GL_FIELD(gl_route, to_node, STR, GL_FF_REQUIRED, "who receives"),
     GL_FIELD(gl_route, type, STR, GL_FF_REQUIRED, "type of the messages; * for all"),
-    GL_FIELD_ENUM(gl_route, mode, gl_route_mode_words, 0, "how many edges are taken"),
-    GL_FIELD(gl_route, conditions, RAW, 0, "when it is taken"),
+    GL_FIELD_ENUM(gl_route, mode, gl_route_mode_words, 0, "which of the matching edges are taken"),
+    GL_FIELD(gl_route, conditions, RAW, 0, "conditions for taking it"),
 };
-TABLE(route, gl_route, "A way for messages.");
+TABLE(route, gl_route, "An edge for messages.");
 
 static const struct gl_field seed_fields[] = {
-    GL_FIELD(gl_seed, agent, STR, GL_FF_REQUIRED, "who gets it"),
+    GL_FIELD(gl_seed, agent, STR, GL_FF_REQUIRED, "the agent that gets it"),
     GL_FIELD(gl_seed, message, RAW, GL_FF_REQUIRED, "the message, as written"),
 };
 TABLE(seed, gl_seed, "A message that starts the job.");
@@ -109,9 +112,9 @@ static const struct gl_field region_fields[] = {
     GL_FIELD(gl_region, id, STR, GL_FF_REQUIRED, "name of the region"),
     GL_FIELD(gl_region, is_fanout, BOOL, 0, "strategy checkpoint_fanout"),
     GL_FIELD(gl_region, controller, STR, 0, "the step that changes it"),
-    GL_FIELD(gl_region, exit, STR, 0, "the step behind it"),
+    GL_FIELD(gl_region, exit, STR, 0, "the step after it"),
     GL_FIELD(gl_region, templates, STRS, 0, "what may be added"),
-    GL_FIELD(gl_region, mutable_edges, STRS, 0, "which edges may go"),
+    GL_FIELD(gl_region, mutable_edges, STRS, 0, "which edges may be removed"),
 };
 TABLE(region, gl_region, "A part of the flow that may change.");
 
@@ -119,7 +122,7 @@ static const struct gl_field template_fields[] = {
     GL_FIELD(gl_template, id, STR, GL_FF_REQUIRED, "name of the template"),
     GL_FIELD(gl_template, agent, STR, GL_FF_REQUIRED, "the agent of its instances"),
     GL_FIELD(gl_template, label, STR, 0, "for people"),
-    GL_FIELD(gl_template, control, RAW, 0, "time-outs, retry, failure policy"),
+    GL_FIELD(gl_template, control, RAW, 0, "timeouts, retry, failure policy"),
 };
 TABLE(template, gl_template, "A step that can be added.");
 
@@ -129,7 +132,7 @@ static const struct gl_field dynamic_fields[] = {
     GL_FIELD_SUB(gl_dynamic, templates, LIST, &template, 0, "with what"),
     GL_FIELD(gl_dynamic, patches_max, U32, 0, "how often"),
     GL_FIELD(gl_dynamic, active_max, U32, 0, "added steps at a time"),
-    GL_FIELD(gl_dynamic, operations_max, U32, 0, "operations of one change"),
+    GL_FIELD(gl_dynamic, operations_max, U32, 0, "operations of one patch"),
 };
 TABLE(dynamic, gl_dynamic, "How the flow may change.");
 
@@ -145,14 +148,14 @@ static const struct gl_field bundle_fields[] = {
     GL_FIELD(gl_bundle_spec, hash, STR, 0, "SHA-256 of the listing of its files"),
     GL_FIELD(gl_bundle_spec, manifest, STR, 0, "SHA-256 of the manifest, in hex"),
     GL_FIELD_SUB(gl_bundle_spec, agents, LIST, &agent, GL_FF_REQUIRED, "its agents"),
-    GL_FIELD_SUB(gl_bundle_spec, routes, LIST, &route, 0, "how messages go"),
+    GL_FIELD_SUB(gl_bundle_spec, routes, LIST, &route, 0, "the routes of messages"),
     GL_FIELD_SUB(gl_bundle_spec, seeds, LIST, &seed, 0, "messages that start it"),
     GL_FIELD_SUB(gl_bundle_spec, payloads, LIST, &payload, 0, "its files"),
     GL_FIELD_SUB(gl_bundle_spec, policies, OBJECT, &policies, 0, "its policies"),
     GL_FIELD_SUB(gl_bundle_spec, dynamic, OBJECT, &dynamic, 0, "how it may change"),
     GL_FIELD(gl_bundle_spec, config, RAW, 0, "its configuration"),
     GL_FIELD(gl_bundle_spec, scenario, RAW, 0, "its scenario"),
-    GL_FIELD(gl_bundle_spec, notes, STRS, 0, "what is done otherwise than written"),
+    GL_FIELD(gl_bundle_spec, notes, STRS, 0, "where Glia deviates from the manifest"),
 };
 
 const struct gl_schema gl_bundle_schema = {
@@ -321,7 +324,8 @@ static int link_routes(struct gl_flow *f, struct gl_arena *a, struct gl_why *why
         int64_t to = gl_flow_find_agent(f, routes[i].to_node);
 
         if (from < 0 || to < 0) {
-            return gl_why(why, GL_E_INVALID, "an edge goes from or to an agent that is not there");
+            return gl_why(why, GL_E_INVALID,
+                          "an edge goes from or to an agent that does not exist");
         }
         routes[i].from = (uint32_t)from;
         routes[i].to = (uint32_t)to;
@@ -349,7 +353,7 @@ int gl_bundle_link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why 
         struct gl_step_spec *s = gl_flow_graph_step(f, i);
 
         if (s->edges.n != 0 && s->edges.n != s->needs_n) {
-            return gl_why(reterr_why, GL_E_INVALID, "step %.*s: its edges are not its needs",
+            return gl_why(reterr_why, GL_E_INVALID, "step %.*s: its edges do not match its needs",
                           GL_STR_ARG(s->id));
         }
         s->tells = gl_arena_alloc(a, s->children_n + 1);
@@ -379,7 +383,8 @@ static int link_seeds(const struct gl_flow *f, struct gl_why *why)
 
     for (size_t i = 0; i < f->bundle->seeds.n; i++) {
         if (gl_flow_find_agent(f, seeds[i].agent) < 0) {
-            return gl_why(why, GL_E_INVALID, "a first message goes to an agent that is not there");
+            return gl_why(why, GL_E_INVALID,
+                          "a first message goes to an agent that does not exist");
         }
     }
     return 0;

@@ -21,36 +21,36 @@ enum {
 };
 
 /* code, category, may trying again help, what to do */
-#define GL_FAILURES(X)                                                                           \
-    X(EXIT, "worker_failed", "worker", false,                                                    \
-      "Look at what the worker said: 'glia job logs' shows its stdout and stderr.")              \
-    X(SIGNAL, "worker_killed", "worker", true,                                                   \
-      "A signal ended the worker; if it was the kernel for want of memory, give it less to do.") \
-    X(TIMEOUT, "worker_timed_out", "timeout", true,                                              \
-      "Raise timeout_seconds of the node or of the step, or let the worker do less at a time.")  \
-    X(BEACON, "agent_beacon_missed", "timeout", true,                                            \
-      "The worker must tell that it lives within beacon_timeout_ms, or agent_beacon_required "   \
-      "must be false.")                                                                          \
-    X(NOT_STARTED, "worker_not_started", "configuration", false,                                 \
-      "The command could not be run: check it, its files and its environment.")                  \
-    X(LEASE, "executor_lease_rejected", "resources", true,                                       \
-      "Give the pool more slots (MN_EXECUTOR_MAX_CONCURRENCY, MN_EXECUTOR_POOL_CAPACITIES), or " \
-      "raise lease_queue_timeout_ms.")                                                           \
-    X(DECLARED, "workflow_step_failed", "workflow", false,                                       \
-      "The worker itself has said that its step failed: the message is its own.")                \
-    X(OUTPUT, "worker_output_rejected", "contract", false,                                       \
-      "What the worker printed is not what it may say: docs/bundles.md tells what is.")          \
-    X(PATCH, "workflow_graph_patch_rejected", "contract", false,                                 \
-      "The patch breaks a rule of its region: the message names it.")                            \
-    X(LIMIT, "limit_reached", "resources", false, "docs/limits.md names the limits.")            \
-    X(DELIVERY, "message_undeliverable", "delivery", false,                                      \
-      "'glia job dead-letters' shows it, and can send it again.")                                \
-    X(RESTARTS, "restarts_exhausted", "recovery", false,                                         \
-      "Find out why it fails again and again; policies.restart says how often it may.")          \
-    X(REVIEW, "recovery_requires_review", "recovery", false,                                     \
-      "Nobody knows whether the worker has done its work: look, then resume or cancel the job.") \
-    X(CANCELLED, "job_cancelled", "cancelled", false, "")                                        \
-    X(INTERNAL, "internal_error", "runtime", true, "'glia why' tells what the node knows of it.")
+#define GL_FAILURES(X)                                                                             \
+    X(EXIT, "worker_failed", "worker", false,                                                      \
+      "Check the worker's output: 'glia job logs' shows its stdout and stderr.")                   \
+    X(SIGNAL, "worker_killed", "worker", true,                                                     \
+      "A signal ended the worker. If the kernel killed it for lack of memory, give it less work.") \
+    X(TIMEOUT, "worker_timed_out", "timeout", true,                                                \
+      "Raise timeout_seconds of the agent or the step, or give the worker less work per message.") \
+    X(BEACON, "agent_beacon_missed", "timeout", true,                                              \
+      "The worker must send a beacon within beacon_timeout_ms; otherwise set "                     \
+      "agent_beacon_required to false.")                                                           \
+    X(NOT_STARTED, "worker_not_started", "configuration", false,                                   \
+      "The command could not be run: check it, its files and its environment.")                    \
+    X(LEASE, "executor_lease_rejected", "resources", true,                                         \
+      "Give the pool more slots (MN_EXECUTOR_MAX_CONCURRENCY, MN_EXECUTOR_POOL_CAPACITIES), or "   \
+      "raise lease_queue_timeout_ms.")                                                             \
+    X(DECLARED, "workflow_step_failed", "workflow", false,                                         \
+      "The worker itself reported that its step failed; the message is from the worker.")          \
+    X(OUTPUT, "worker_output_rejected", "contract", false,                                         \
+      "The worker's answer is not allowed; docs/bundles.md describes valid answers.")              \
+    X(PATCH, "workflow_graph_patch_rejected", "contract", false,                                   \
+      "The patch breaks a rule of its region; the message names the rule.")                        \
+    X(LIMIT, "limit_reached", "resources", false, "docs/limits.md names the limits.")              \
+    X(DELIVERY, "message_undeliverable", "delivery", false,                                        \
+      "'glia job dead-letters' shows it, and can send it again.")                                  \
+    X(RESTARTS, "restarts_exhausted", "recovery", false,                                           \
+      "Find out why it fails repeatedly; policies.restart limits how often it is restarted.")      \
+    X(REVIEW, "recovery_requires_review", "recovery", false,                                       \
+      "It is unknown whether the worker did its work: check, then resume or cancel the job.")      \
+    X(CANCELLED, "job_cancelled", "cancelled", false, "")                                          \
+    X(INTERNAL, "internal_error", "runtime", true, "'glia why' shows what the node knows about it.")
 
 enum gl_failure {
 #define X(name, code, category, retryable, remedy) GL_FAILURE_##name,

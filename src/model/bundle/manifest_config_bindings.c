@@ -141,7 +141,7 @@ static bool bind_one(struct gl_manifest *m, const struct gl_json *jc, gl_str fro
               gl_json_parse(ret, text, GL_MANIFEST_BYTES_MAX * (size_t)2, m->r.a, NULL) == 0;
     if (!is_fine) {
         gl_manifest_error(m, m->root, NULL, GL_REASON_BINDING_NO_TARGET,
-                          "manifest_config_bindings: the manifest has no place `%.*s`",
+                          "manifest_config_bindings: the manifest has no path `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(to)));
         return false;
     }

@@ -162,12 +162,12 @@ static void check_type(struct gl_manifest *m, const struct gl_manifest_node *nod
         return;
     }
     near = gl_flow_read_clip(near);
-    gl_manifest_note(m,
-                     "agent `%.*s` sends `%.*s` (%s), but no edge from it takes that type: nobody "
-                     "gets it%s%.*s%s",
-                     GL_STR_ARG(node->id), GL_STR_ARG(gl_flow_read_clip(type)), key,
-                     near.n > 0 ? "; an edge takes `" : "", GL_STR_ARG(near),
-                     near.n > 0 ? "`" : "");
+    gl_manifest_note(
+        m,
+        "agent `%.*s` sends `%.*s` (%s), but no edge from it takes that type: no agent "
+        "receives it%s%.*s%s",
+        GL_STR_ARG(node->id), GL_STR_ARG(gl_flow_read_clip(type)), key,
+        near.n > 0 ? "; an edge takes `" : "", GL_STR_ARG(near), near.n > 0 ? "`" : "");
     m->typo_notes_n++;
 }
 

@@ -45,7 +45,7 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
         return;
     }
     if (same != NULL && m->form == GL_MANIFEST_CATALOG && gl_manifest_note_has_room(m)) {
-        gl_manifest_note(m, "%.*s: agent `%.*s` stands there twice; this one is taken",
+        gl_manifest_note(m, "%.*s: agent `%.*s` is defined twice; this definition is used",
                          GL_STR_ARG(gl_manifest_path(m, n)), GL_STR_ARG(node->id));
     }
     if (same == NULL) {

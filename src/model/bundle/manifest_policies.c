@@ -90,7 +90,7 @@ void gl_manifest_policies(struct gl_manifest *m)
         p->restart.attempts = 0; /* nothing happens without a person */
     }
     if (p->recovery_mode == GL_RECOVERY_CLUSTER_RECOVER) {
-        gl_manifest_note(m, "policies.recovery_mode is cluster_recover, which is done as auto is: "
-                            "another node takes a lost one's jobs over if they share a store");
+        gl_manifest_note(m, "policies.recovery_mode cluster_recover is treated as auto: another "
+                            "node on the same store takes over the jobs of a lost node");
     }
 }

@@ -215,7 +215,7 @@ static void place_workdir(struct gl_manifest *m, const struct gl_manifest_config
     }
     if (path.p[0] != '/' || path.n >= 4000 || !gl_manifest_is_program_text(path)) {
         gl_manifest_error(m, c->node->config, "workdir", GL_REASON_NOT_ABSOLUTE,
-                          "expected an absolute path: %.*s and what is below it are the workspace",
+                          "expected an absolute path: %.*s and paths below it are in the workspace",
                           GL_STR_ARG(gl_flow_read_clip(root)));
     } else if (!is_below(path, without_slash(root), &below)) {
         u->cwd = path;

@@ -395,8 +395,8 @@ bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes)
     }
     if (was_fine) {
         gl_manifest_error(m, n, NULL, GL_REASON_TOO_LARGE,
-                          "so many agents share this that the compiled bundle would have "
-                          "more than %d bytes",
+                          "too many agents share this: the compiled bundle would have more than %d "
+                          "bytes",
                           GL_FLOW_BYTES_MAX);
     }
     m->expansion_bytes = GL_FLOW_BYTES_MAX + 1;

@@ -215,7 +215,7 @@ static void note_strays(struct gl_manifest *m, const struct gl_map *entrypoints)
         gl_str agent = gl_json_str(m->r.j, e, m->r.a);
 
         if (gl_map_find(entrypoints, agent) == NULL && gl_manifest_note_has_room(m)) {
-            gl_manifest_note(m, "%.*s: `%.*s` is no entrypoint, so it is sent nothing",
+            gl_manifest_note(m, "%.*s: `%.*s` is not an entrypoint, so it gets no first message",
                              GL_STR_ARG(gl_manifest_path(m, e)),
                              GL_STR_ARG(gl_flow_read_clip(agent)));
         }

@@ -252,8 +252,7 @@ static bool is_from_payload(struct gl_manifest *m, gl_jnode e)
     }
     gl_manifest_error(
         m, e, gl_json_is(e, GL_JSON_OBJECT) ? "source" : NULL, GL_REASON_UNSUPPORTED,
-        "this release supports only skills that the bundle ships (source \"payload\"), "
-        "not from elsewhere");
+        "this release supports only skills that the bundle ships (source \"payload\")");
     return false;
 }
 

@@ -157,7 +157,7 @@ static int read_text(const struct message_reader *r, const struct part *p, gl_jn
     }
     if (p->kind == ENCODING && !gl_str_is(text, "identity") && !gl_str_is(text, "gzip")) {
         return gl_why(r->why, GL_E_INVALID,
-                      "`%s%s` is \"%.*s\"; there are \"identity\" and \"gzip\"", r->where, p->name,
+                      "`%s%s` is \"%.*s\"; it must be \"identity\" or \"gzip\"", r->where, p->name,
                       GL_STR_ARG(text));
     }
     *ret = text;
@@ -285,9 +285,9 @@ static int read_whole(struct message_reader *r, gl_jnode root, struct gl_message
 
 static int check_depth(const struct gl_json *j, unsigned max, struct gl_why *why)
 {
-    return j->depth <= max
-               ? 0
-               : gl_why(why, GL_E_LIMIT, "it is nested more than %d deep", GL_VALUE_DEPTH_MAX);
+    return j->depth <= max ? 0
+                           : gl_why(why, GL_E_LIMIT, "it has more than %d levels of nesting",
+                                    GL_VALUE_DEPTH_MAX);
 }
 
 int gl_message_read(gl_str text, struct gl_arena *a, struct gl_message *ret,

@@ -65,7 +65,7 @@ int gl_message_body(const struct gl_message *m, struct gl_arena *a, gl_str *ret,
         text = kept(&packed, a);
     } else if (m->content_encoding.n > 0 && !gl_str_is(m->content_encoding, "identity")) {
         return gl_why(reterr_why, GL_E_INVALID,
-                      "`content_encoding` is \"%.*s\"; there are \"identity\" and \"gzip\"",
+                      "`content_encoding` is \"%.*s\"; it must be \"identity\" or \"gzip\"",
                       GL_STR_ARG(m->content_encoding));
     }
     *ret = text;
@@ -103,7 +103,7 @@ static int take_plain(gl_str bytes, struct gl_arena *a, struct gl_message *m, st
         return gl_why_prefix(why, "`body_base64` is not JSON, although `content_type` says so");
     }
     if (j.depth > GL_VALUE_DEPTH_MAX) {
-        return gl_why(why, GL_E_LIMIT, "`body_base64` is nested more than %d deep",
+        return gl_why(why, GL_E_LIMIT, "`body_base64` has more than %d levels of nesting",
                       GL_VALUE_DEPTH_MAX);
     }
     m->body = gl_json_raw(&j, gl_json_root(&j));

@@ -39,7 +39,7 @@ static int check_fresh(struct gl_patch *p, const struct gl_flow *f)
     for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n; i++) {
         if (gl_str_eq(gl_flow_step(f, i)->patch_id, p->id)) {
             return gl_why(p->why, GL_R_PATCH_ID_TAKEN,
-                          "patch_id: there was a patch `%.*s` with other content",
+                          "patch_id: patch `%.*s` was already used with different content",
                           GL_STR_ARG(p->id));
         }
     }
@@ -92,7 +92,7 @@ static int check_revision(struct gl_patch *p)
 
     if (!gl_json_u64(&p->j, n, &revision)) {
         return gl_why(p->why, GL_R_PATCH_REVISION_INVALID,
-                      "base_revision: it is %s, not a number of a revision",
+                      "base_revision: it is %s, not a revision number",
                       n != NULL ? gl_json_type_name(n) : "missing");
     }
     if (revision != p->job->revision) {
@@ -145,19 +145,17 @@ static int check_limits(struct gl_patch *p, const struct gl_flow *f)
     uint64_t added;
 
     if (p->job->patches_n >= patches) {
-        return gl_why(p->why, GL_R_PATCH_TOO_MANY,
-                      "the job has had %u patches, and %u is the limit", p->job->patches_n,
-                      patches);
+        return gl_why(p->why, GL_R_PATCH_TOO_MANY, "the job has had %u patches; the limit is %u",
+                      p->job->patches_n, patches);
     }
     if (p->operations_n > operations) {
-        return gl_why(p->why, GL_R_PATCH_TOO_LARGE, "operations: there are %u, and %u is the limit",
+        return gl_why(p->why, GL_R_PATCH_TOO_LARGE, "operations: there are %u; the limit is %u",
                       p->operations_n, operations);
     }
     added = count_ops(p, "add_step");
     if (p->job->active_n + added > (uint64_t)active + count_ops(p, "remove_step")) {
         return gl_why(p->why, GL_R_PATCH_STEPS_ADDED,
-                      "with %llu more there would be too many added steps: %u are there, and %u is "
-                      "the limit",
+                      "%llu more would be too many added steps: there are %u, and the limit is %u",
                       (unsigned long long)added, p->job->active_n, active);
     }
     if (f->steps.n + added > GL_STEPS_MAX) {

@@ -30,7 +30,7 @@ static int take_id(struct gl_patch *p, gl_jnode op, const char *name, const char
             p->why, GL_R_PATCH_STEP_ID_INVALID,
             "%s.%s: %s: an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins "
             "with a letter or a digit",
-            at, name, n == NULL ? "it is missing" : "that is no id");
+            at, name, n == NULL ? "it is missing" : "that is not an id");
     }
     *ret = gl_str_dup(p->a, id);
     return 0;
@@ -208,7 +208,7 @@ int gl_patch_add_step(struct gl_patch *p, gl_jnode op, const char *at)
         return rc;
     }
     if (find_step(p, id) >= 0) {
-        return gl_why(p->why, GL_R_PATCH_STEP_EXISTS, "%s.id: there is, or was, a step `%.*s`", at,
+        return gl_why(p->why, GL_R_PATCH_STEP_EXISTS, "%s.id: a step `%.*s` exists or existed", at,
                       GL_STR_ARG(id));
     }
     t = find_template(p, template_id);
@@ -248,7 +248,7 @@ int gl_patch_remove_step(struct gl_patch *p, gl_jnode op, const char *at)
     number = find_step(p, id);
     if (number < 0 || !gl_patch_is_instance(p, (uint32_t)number)) {
         return gl_why(p->why, GL_R_PATCH_STEP_NOT_ADDED,
-                      "%s.id: no patch has put a step `%.*s` into the region `%.*s`", at,
+                      "%s.id: no patch added a step `%.*s` to the region `%.*s`", at,
                       GL_STR_ARG(id), GL_STR_ARG(p->region->id));
     }
     if (has_started(p, (uint32_t)number)) {
@@ -367,7 +367,7 @@ static int check_new_edge(struct gl_patch *p, gl_str id, uint32_t from, uint32_t
     const struct gl_step_spec *s = gl_patch_step(p, to);
 
     if (gl_map_find(&p->edges, id) != NULL) {
-        return gl_why(p->why, GL_R_PATCH_EDGE_EXISTS, "%s.id: there is an edge `%.*s`", at,
+        return gl_why(p->why, GL_R_PATCH_EDGE_EXISTS, "%s.id: an edge `%.*s` already exists", at,
                       GL_STR_ARG(id));
     }
     if (from == to) {
@@ -377,7 +377,7 @@ static int check_new_edge(struct gl_patch *p, gl_str id, uint32_t from, uint32_t
     for (uint32_t i = 0; i < s->needs_n; i++) {
         if (s->needs[i] == from) {
             return gl_why(p->why, GL_R_PATCH_EDGE_TWICE,
-                          "%s: there is an edge from `%.*s` to `%.*s`", at,
+                          "%s: there already is an edge from `%.*s` to `%.*s`", at,
                           GL_STR_ARG(gl_patch_step(p, from)->id), GL_STR_ARG(s->id));
         }
     }

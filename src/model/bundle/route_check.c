@@ -175,7 +175,7 @@ static void check_any(struct check *c, gl_jnode n, unsigned depth)
         return;
     }
     if (depth > GL_COND_DEPTH_MAX) {
-        error(c, "", "conditions are nested more than %d deep", GL_COND_DEPTH_MAX);
+        error(c, "", "conditions have more than %d levels of nesting", GL_COND_DEPTH_MAX);
         return;
     }
     if (n->count == 0 || (form = form_of(c, n)) == NULL) {

@@ -57,7 +57,9 @@ int gl_worker_result_read(gl_str output, struct gl_arena *a, struct gl_worker_re
     n = gl_json_get(&j, gl_json_root(&j), "stdout_bytes");
     r.stdout_bytes = r.stdout_text.n;
     if (n != NULL && !gl_json_u64(&j, n, &r.stdout_bytes)) {
-        return gl_why(reterr_why, GL_E_INVALID, "the worker's result: `stdout_bytes` is no number");
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "the worker's result: `stdout_bytes` is not a "
+                      "number");
     }
     *ret = r;
     return 0;
@@ -185,8 +187,8 @@ static int read_state(struct gl_worker_output *said, struct gl_why *why)
     text = gl_json_raw(&said->json, n);
     if (text.n > GL_STATE_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT,
-                      "`next_state` has %zu bytes, at most %d are kept; put what is large into a "
-                      "file of the run's folder",
+                      "`next_state` has %zu bytes; at most %d are allowed: put larger data in a "
+                      "file in the run's folder",
                       text.n, GL_STATE_BYTES_MAX);
     }
     said->has_state = true;
@@ -203,7 +205,7 @@ static int read_emits(struct gl_worker_output *said, struct gl_why *why)
     }
     if (n->count > GL_EMITS_MAX) {
         return gl_why(why, GL_E_LIMIT,
-                      "`emit_messages` has %u messages, at most %d can be sent at once", n->count,
+                      "`emit_messages` has %u messages; at most %d can be sent at once", n->count,
                       GL_EMITS_MAX);
     }
     said->emits = n;
@@ -219,8 +221,8 @@ static int read_object(struct gl_worker_output *said, struct gl_arena *a, struct
         gl_json_get(j, root, "complete_job?") != NULL) {
         return gl_why(
             why, GL_E_INVALID,
-            "stdout names `complete_job`, which is no longer there: write `complete_step` "
-            "to end the step, or `complete_run` in the terminal sink to end the job");
+            "stdout names `complete_job`, which is no longer supported: use `complete_step` to end "
+            "the step, or `complete_run` in the terminal sink to end the job");
     }
     said->has_step_shape = has_step_shape(j, root);
     said->is_structured = is_structured(j, root);

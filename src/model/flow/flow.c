@@ -31,17 +31,17 @@ const char *const gl_safety_words[] = {
 };
 
 static const struct gl_field retry_fields[] = {
-    GL_FIELD(gl_retry, attempts, U32, 0, "tries altogether, the first included"),
-    GL_FIELD(gl_retry, backoff_ms, SPAN, 0, "wait before the second try"),
-    GL_FIELD(gl_retry, factor_pct, U32, 0, "growth of the wait per try, in percent"),
+    GL_FIELD(gl_retry, attempts, U32, 0, "attempts in all, including the first"),
+    GL_FIELD(gl_retry, backoff_ms, SPAN, 0, "wait before the second attempt"),
+    GL_FIELD(gl_retry, factor_pct, U32, 0, "growth of the wait per attempt, in percent"),
     GL_FIELD(gl_retry, backoff_max_ms, SPAN, 0, "longest wait"),
     GL_FIELD(gl_retry, jitter_pct, U32, 0, "how far the wait varies, in percent"),
-    GL_FIELD(gl_retry, on, STRS, 0, "what is tried again; every failure if absent"),
+    GL_FIELD(gl_retry, on, STRS, 0, "which failures are retried; all if absent"),
 };
 
 static const struct gl_schema retry_schema = {
     .name = "retry",
-    .doc = "How often and when a step is tried again.",
+    .doc = "How often and when a step is retried.",
     .bytes = sizeof(struct gl_retry),
     .fields = retry_fields,
     .fields_n = GL_COUNT(retry_fields),
@@ -63,7 +63,7 @@ static const struct gl_schema file_schema = {
 
 static const struct gl_field edge_fields[] = {
     GL_FIELD(gl_step_edge, id, STR, 0, "name of the edge"),
-    GL_FIELD(gl_step_edge, accepts, U32, GL_FF_ALWAYS, "ends of the parent that are accepted"),
+    GL_FIELD(gl_step_edge, accepts, U32, GL_FF_ALWAYS, "outcomes of the parent that are accepted"),
 };
 
 static const struct gl_schema edge_schema = {
@@ -80,48 +80,53 @@ static const struct gl_field step_fields[] = {
      .type = GL_F_STRS,
      .offset = offsetof(struct gl_step_spec, needs_ids),
      .doc = "steps that must end before this one"},
-    GL_FIELD_ENUM(gl_step_spec, rule, gl_rule_words, 0, "how their ends must look"),
+    GL_FIELD_ENUM(gl_step_spec, rule, gl_rule_words, 0, "which outcomes of them let it run"),
     GL_FIELD(gl_step_spec, quorum, U32, 0, "successes needed by quorum_success"),
     GL_FIELD_ENUM(gl_step_spec, on_failure, gl_failure_policy_words, 0,
-                  "what the failure of the last try does"),
+                  "what happens when the last attempt has failed"),
     GL_FIELD_ENUM(gl_step_spec, safety, gl_safety_words, 0,
-                  "may it run again when nobody knows whether it ran"),
+                  "whether it may run again if its outcome is unknown"),
     GL_FIELD(gl_step_spec, driver, STR, 0, "what runs it; \"process\" if absent"),
     GL_FIELD(gl_step_spec, argv, STRS, 0, "program and arguments"),
     GL_FIELD(gl_step_spec, env, STRS, 0, "environment, as NAME=value"),
     GL_FIELD(gl_step_spec, cwd, STR, 0, "working folder; a private one if absent"),
     GL_FIELD_SUB(gl_step_spec, files, LIST, &file_schema, 0, "files in the working folder"),
-    GL_FIELD(gl_step_spec, timeout_ms, SPAN, 0, "longest run of one try"),
+    GL_FIELD(gl_step_spec, timeout_ms, SPAN, 0, "longest duration of one attempt"),
     GL_FIELD(gl_step_spec, grace_ms, SPAN, 0, "from SIGTERM to SIGKILL"),
-    GL_FIELD(gl_step_spec, heartbeat_ms, SPAN, 0, "longest silence of one try"),
+    GL_FIELD(gl_step_spec, heartbeat_ms, SPAN, 0,
+             "longest time of one attempt without a sign of "
+             "life"),
     GL_FIELD_SUB(gl_step_spec, retry, OBJECT, &retry_schema, 0, "tries"),
-    GL_FIELD(gl_step_spec, pool, STR, 0, "whose slots it takes; \"default\" if absent"),
-    GL_FIELD(gl_step_spec, slots, U32, 0, "how many; 1 if absent"),
+    GL_FIELD(gl_step_spec, pool, STR, 0, "the pool its slots come from; \"default\" if absent"),
+    GL_FIELD(gl_step_spec, slots, U32, 0, "how many slots it takes; 1 if absent"),
     GL_FIELD(gl_step_spec, priority, I64, 0, "higher goes first"),
     GL_FIELD(gl_step_spec, expand, U32, 0, "which lists of texts contain references"),
-    GL_FIELD(gl_step_spec, refs, STRS, 0, "values that go into the input file"),
-    GL_FIELD(gl_step_spec, secrets, STRS, 0, "environment from elsewhere, as NAME=source"),
+    GL_FIELD(gl_step_spec, refs, STRS, 0, "values written to the input file"),
+    GL_FIELD(gl_step_spec, secrets, STRS, 0, "environment from other sources, as NAME=source"),
     GL_FIELD(gl_step_spec, when, STR, 0, "runs only if this condition holds"),
     GL_FIELD(gl_step_spec, foreach, STR, 0, "runs once per element of this list"),
-    GL_FIELD(gl_step_spec, items_max, U32, 0, "at most so many elements"),
-    GL_FIELD(gl_step_spec, parallel, U32, 0, "so many elements at a time"),
+    GL_FIELD(gl_step_spec, items_max, U32, 0, "maximum number of elements"),
+    GL_FIELD(gl_step_spec, parallel, U32, 0, "how many elements run at a time"),
     GL_FIELD(gl_step_spec, limit_key, STR, 0, "with this key ..."),
-    GL_FIELD(gl_step_spec, limit_max, U32, 0, "... at most so many run at a time"),
+    GL_FIELD(gl_step_spec, limit_max, U32, 0, "... at most this many run at a time"),
     GL_FIELD(gl_step_spec, rate_key, STR, 0, "with this key ..."),
-    GL_FIELD(gl_step_spec, rate_ms, SPAN, 0, "... one starts in so much time"),
+    GL_FIELD(gl_step_spec, rate_ms, SPAN, 0, "... one starts in this time"),
     GL_FIELD(gl_step_spec, sleep, STR, 0, "how long it waits"),
     GL_FIELD(gl_step_spec, until, STR, 0, "until when it waits"),
     GL_FIELD(gl_step_spec, signal, STR, 0, "the signal it waits for"),
     GL_FIELD(gl_step_spec, approval, STR, 0, "what a person is asked"),
-    GL_FIELD(gl_step_spec, decisions, STRS, 0, "what can be answered; approve, reject if absent"),
+    GL_FIELD(gl_step_spec, decisions, STRS, 0,
+             "the possible answers; approve and reject if absent"),
     GL_FIELD(gl_step_spec, on_timeout, STR, 0, "the answer if nobody answers in time"),
-    GL_FIELD(gl_step_spec, agent_ids, STRS, 0, "agents that do it"),
-    GL_FIELD_SUB(gl_step_spec, edges, LIST, &edge_schema, 0, "which ends of its needs it accepts"),
-    GL_FIELD(gl_step_spec, label, STR, 0, "its name for people"),
+    GL_FIELD(gl_step_spec, agent_ids, STRS, 0, "agents that run it"),
+    GL_FIELD_SUB(gl_step_spec, edges, LIST, &edge_schema, 0,
+                 "which outcomes of its needs it "
+                 "accepts"),
+    GL_FIELD(gl_step_spec, label, STR, 0, "its display name"),
     GL_FIELD(gl_step_spec, is_removed, BOOL, 0, "a patch has removed it"),
     GL_FIELD(gl_step_spec, template_id, STR, 0, "the template it was made from"),
     GL_FIELD(gl_step_spec, region_id, STR, 0, "the region it is in"),
-    GL_FIELD(gl_step_spec, patch_id, STR, 0, "the patch that has added it"),
+    GL_FIELD(gl_step_spec, patch_id, STR, 0, "the patch that added it"),
 };
 
 const struct gl_schema gl_flow_step_schema = {
@@ -134,18 +139,18 @@ const struct gl_schema gl_flow_step_schema = {
 
 static const struct gl_field input_fields[] = {
     GL_FIELD(gl_flow_input, name, STR, GL_FF_REQUIRED, "name of the input"),
-    GL_FIELD_ENUM(gl_flow_input, type, gl_input_type_words, 0, "what it may be"),
+    GL_FIELD_ENUM(gl_flow_input, type, gl_input_type_words, 0, "its type"),
     GL_FIELD(gl_flow_input, required, BOOL, 0, "must be given"),
     {.name = "default",
      .type = GL_F_RAW,
      .offset = offsetof(struct gl_flow_input, fallback),
      .doc = "its value if it is not given"},
-    GL_FIELD(gl_flow_input, doc, STR, 0, "what it is, for people"),
+    GL_FIELD(gl_flow_input, doc, STR, 0, "its description"),
 };
 
 static const struct gl_schema input_schema = {
     .name = "input",
-    .doc = "Something a job is given.",
+    .doc = "An input of a job.",
     .bytes = sizeof(struct gl_flow_input),
     .fields = input_fields,
     .fields_n = GL_COUNT(input_fields),
@@ -153,7 +158,7 @@ static const struct gl_schema input_schema = {
 
 static const struct gl_field flow_fields[] = {
     GL_FIELD(gl_flow, name, STR, GL_FF_REQUIRED, "name of the flow"),
-    GL_FIELD_SUB(gl_flow, inputs, LIST, &input_schema, 0, "what its jobs are given"),
+    GL_FIELD_SUB(gl_flow, inputs, LIST, &input_schema, 0, "the inputs of its jobs"),
     GL_FIELD_SUB(gl_flow, steps, LIST, &gl_flow_step_schema, GL_FF_REQUIRED, "its steps"),
 };
 
@@ -282,7 +287,7 @@ static int check_format(const struct gl_json *j, struct gl_why *why)
 {
     uint64_t format;
     if (!gl_json_u64(j, gl_json_get(j, gl_json_root(j), "format"), &format) || format == 0) {
-        return gl_why(why, GL_E_INVALID, "this is no compiled flow: \"format\" is missing");
+        return gl_why(why, GL_E_INVALID, "this is not a compiled flow: \"format\" is missing");
     }
     if (format > FORMAT) {
         return gl_why(why, GL_E_VERSION,
@@ -306,8 +311,8 @@ static int resolve_needs(struct gl_flow *f, uint32_t number, uint32_t *mark, str
             return gl_why(why, GL_E_INVALID, "step %.*s: it cannot need \"%.*s\": %s",
                           GL_STR_ARG(s->id), (int)(id.n < 100 ? id.n : 100), id.p ? id.p : "",
                           parent < 0         ? "there is no such step"
-                          : parent == number ? "that is itself"
-                                             : "it stands there twice");
+                          : parent == number ? "a step cannot need itself"
+                                             : "it is listed twice");
         }
         mark[parent] = number + 1;
         s->needs[k] = (uint32_t)parent;
@@ -332,7 +337,7 @@ static int link_steps(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
     gl_flow_graph_link(f, a);
     uint32_t *cycle, cycle_n;
     if (gl_flow_graph_cycle(f, a, &cycle, &cycle_n)) {
-        return gl_why(why, GL_E_INVALID, "step %.*s waits for itself: the needs go in a circle",
+        return gl_why(why, GL_E_INVALID, "step %.*s waits for itself: the needs form a cycle",
                       GL_STR_ARG(gl_flow_step(f, cycle[0])->id));
     }
     return 0;

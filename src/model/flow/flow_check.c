@@ -169,11 +169,11 @@ static const char *check_decisions(const struct gl_step_spec *s)
     }
     for (size_t i = 0; i < s->decisions.n; i++) {
         if (!gl_str_is_id(s->decisions.items[i])) {
-            return "a decision has no valid name";
+            return "the name of a decision is not valid";
         }
         found = found || gl_str_eq(s->decisions.items[i], s->on_timeout);
     }
-    return found ? NULL : "`on_timeout` is none of its decisions";
+    return found ? NULL : "`on_timeout` is not one of its decisions";
 }
 
 /* The driver decides which of the fields it has. */
@@ -202,7 +202,7 @@ static const char *check_driver(const struct gl_step_spec *s)
     if (waits &&
         (s->argv.n || s->env.n || s->secrets.n || s->refs.n || s->files.n || s->cwd.n ||
          s->expand || s->foreach.n || s->limit_key.n || s->rate_key.n || s->heartbeat_ms)) {
-        return "a step that waits has no process, and nothing that concerns one";
+        return "a step that waits has no process and cannot have settings for one";
     }
     if (s->approval.n) {
         return check_decisions(s);
@@ -214,13 +214,13 @@ static const char *check_waiting(const struct gl_step_spec *s)
 {
     gl_ms span;
     if (s->sleep.n && !gl_ref_is_one(s->sleep) && !gl_times_parse_span(s->sleep, &span)) {
-        return "`sleep` is no duration";
+        return "`sleep` is not a duration";
     }
     if (s->until.n && !gl_ref_is_one(s->until) && !gl_times_parse(s->until, &span)) {
-        return "`until` is no time";
+        return "`until` is not a time";
     }
     if (s->signal.n && !gl_str_is_id(s->signal)) {
-        return "its signal has no valid name";
+        return "the name of its signal is not valid";
     }
     return s->approval.n > GL_FLOW_MESSAGE_BYTES_MAX ? "the message is too long" : NULL;
 }
@@ -272,17 +272,17 @@ static const char *check_files(const struct gl_step_spec *s)
         return "too many files";
     }
     if (s->files.n && s->cwd.n) {
-        return "files can only stand in a private folder, not in `cwd`";
+        return "files need a private folder, so they cannot be combined with `cwd`";
     }
     for (size_t i = 0; i < s->files.n; i++) {
         if (!gl_flow_check_file_path(files[i].name) || !is_hash(files[i].blob)) {
-            return "a file has no plain name or no hash";
+            return "a file has an invalid name or no hash";
         }
     }
     bool is_work = s->cwd.n && s->cwd.p[0] == 1 && gl_str_is(s->driver, "worker");
     bool starts = s->cwd.n && (s->cwd.p[0] == '/' || (s->expand & GL_EXPAND_CWD) || is_work);
     if (s->cwd.n && (!starts || s->cwd.n >= 4096 || !gl_flow_check_is_text(s->cwd))) {
-        return "`cwd` is no absolute path";
+        return "`cwd` is not an absolute path";
     }
     return NULL;
 }
@@ -298,7 +298,7 @@ static const char *check_numbers(const struct gl_step_spec *s)
     }
     for (size_t i = 0; i < r->on.n; i++) {
         if (!gl_flow_check_retry_on(r->on.items[i])) {
-            return "`retry.on` has something that is no exit code";
+            return "`retry.on` has an invalid value";
         }
     }
     if (!is_span(s->timeout_ms, 0) || !is_span(s->grace_ms, 1) || !is_span(s->heartbeat_ms, 0)) {
@@ -334,7 +334,7 @@ static const char *check_agent_step(const struct gl_step_spec *s, bool is_unit)
     if (s->refs.n || s->expand || s->secrets.n || s->when.n || s->foreach.n || s->sleep.n ||
         s->until.n || s->signal.n || s->approval.n || s->decisions.n || s->limit_key.n ||
         s->rate_key.n || (is_unit && s->needs_ids.n) || (!is_unit && (s->argv.n || s->env.n))) {
-        return "it has something that a step of a bundle cannot have";
+        return "it has a field that a step of a bundle cannot have";
     }
     const char *bad = check_strings(&s->argv, GL_ARGS_MAX);
     return bad ? bad : check_strings(&s->env, GL_ENVS_MAX);
@@ -351,7 +351,7 @@ static const char *check_step(const struct gl_flow *f, uint32_t number)
     const struct gl_step_spec *s = gl_flow_step(f, number);
     bool is_unit = gl_flow_is_unit(f, number);
     if (f->bundle ? !is_agent_id(s->id, is_unit) : !gl_str_is_id(s->id)) {
-        return "that is no valid id";
+        return "that is not a valid id";
     }
     const char *bad = f->bundle ? check_agent_step(s, is_unit) : check_driver(s);
     bad = bad || f->bundle ? bad : check_command(s);
@@ -360,7 +360,7 @@ static const char *check_step(const struct gl_flow *f, uint32_t number)
     bad = bad ? bad : check_files(s);
     bad = bad ? bad : check_numbers(s);
     bad = bad ? bad : check_rule(s, f->bundle != NULL);
-    return bad || gl_str_is_id(s->pool) ? bad : "its pool has no valid name";
+    return bad || gl_str_is_id(s->pool) ? bad : "the name of its pool is not valid";
 }
 
 static bool is_fallback(const struct gl_flow_input *in)
@@ -389,7 +389,7 @@ static int check_inputs(const struct gl_flow *f, struct gl_why *why)
         if (twice || inputs[i].name.n > GL_ID_BYTES_MAX ||
             !gl_flow_check_env_name(inputs[i].name) || !is_fallback(&inputs[i])) {
             return gl_why(why, GL_E_INVALID,
-                          "input %zu has a bad name, one that another has, or a bad default",
+                          "input %zu has an invalid or duplicate name, or an invalid default",
                           i + 1);
         }
     }

@@ -103,7 +103,7 @@ struct gl_items gl_input_parse(struct gl_flow_reader *r, gl_jnode n)
     }
     if (n->count > GL_INPUTS_MAX || n->end - n->start > GL_INPUTS_BYTES_MAX / 2) {
         gl_flow_read_error(r, n, at, GL_REASON_TOO_MANY,
-                           "a flow can have at most %d inputs, of %d KiB altogether", GL_INPUTS_MAX,
+                           "a flow can have at most %d inputs, of %d KiB in all", GL_INPUTS_MAX,
                            GL_INPUTS_BYTES_MAX >> 11);
         return (struct gl_items){0};
     }

@@ -40,11 +40,12 @@ static gl_str clip(gl_str s)
 static int no_order(struct cond_evaluation *e, const struct gl_cond *c, struct cond_operand a,
                     struct cond_operand b)
 {
-    return gl_why(e->why, GL_R_NO_ORDER,
-                  "`%.*s` is %s and `%.*s` is %s: there is no order between them; ask about both "
-                  "with ==, or first with `exists`",
-                  GL_STR_ARG(clip(c->left->text)), gl_json_type_name(a.n),
-                  GL_STR_ARG(clip(c->right->text)), gl_json_type_name(b.n));
+    return gl_why(
+        e->why, GL_R_NO_ORDER,
+        "`%.*s` is %s and `%.*s` is %s: they have no order; compare them with ==, or test "
+        "`exists` first",
+        GL_STR_ARG(clip(c->left->text)), gl_json_type_name(a.n), GL_STR_ARG(clip(c->right->text)),
+        gl_json_type_name(b.n));
 }
 
 static int eval_order(struct cond_evaluation *e, const struct gl_cond *c, struct cond_operand a,
@@ -93,7 +94,7 @@ static int eval_in(struct cond_evaluation *e, struct cond_operand what, struct c
     bool is_object = gl_json_is(where.n, GL_JSON_OBJECT);
     if (!(is_object || gl_json_is(where.n, GL_JSON_STRING)) || !(is_text || nothing)) {
         return gl_why(e->why, GL_R_NO_CONTAINER,
-                      "%s cannot be in %s: `in` asks for an element of a list, a key of an object "
+                      "%s cannot be in %s: `in` looks for an element of a list, a key of an object "
                       "or a part of a text",
                       gl_json_type_name(what.n), gl_json_type_name(where.n));
     }

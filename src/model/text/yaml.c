@@ -497,7 +497,7 @@ static int syntax_error_at(struct maker *m, size_t at, const char *context, cons
                        is_colon ? "a text that contains `: `" : "if this is text, all of it",
                        GL_STR_ARG(key));
     } else if (is_colon || strstr(problem, "expected key")) {
-        (void)snprintf(advice, sizeof(advice), "; is the line indented as it should be?");
+        (void)snprintf(advice, sizeof(advice), "; check the indentation of this line");
     }
     (void)snprintf(text, sizeof(text), "%s%s%s%s", context ? context : "", context ? ": " : "",
                    problem, advice);
