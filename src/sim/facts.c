@@ -153,7 +153,7 @@ uint64_t sim_facts_token_of(const struct sim_fact_step *st, uint32_t attempt)
     return attempt >= 1 && attempt <= st->tokens_n ? st->tokens[attempt - 1] : 0;
 }
 
-/* They belong to the transaction. */
+/* They are allocated in the transaction's arena. */
 static void forget_strings(const struct gl_schema *schema, void *record)
 {
     for (size_t i = 0; i < schema->fields_n; i++) {
@@ -238,7 +238,7 @@ void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p)
     st->decided_at_last = st->r.decided_at;
 }
 
-/* ---- after a change of primary ---- */
+/* ---- after a failover ---- */
 
 static bool read_record(const struct gl_schema *schema, const struct sim_disk_record *r,
                         struct gl_arena *scratch, void *ret)
@@ -278,7 +278,7 @@ void sim_facts_reload(struct sim_fact_job *job, const struct sim_disk *d, struct
         specify(job);
     }
     for (uint32_t i = (uint32_t)job->flow->steps.n; i < job->steps_room; i++) {
-        gl_mem_free(job->steps[i].tokens); /* a change that was undone had added it */
+        gl_mem_free(job->steps[i].tokens); /* it was added by a change that was undone */
         job->steps[i] = (struct sim_fact_step){0};
     }
     job->torn = true;

@@ -1,9 +1,9 @@
-/* main.c - glia-sim: argv to histories. The only file of this room that knows processes and
- * streams: many seeds are spread over the cores by fork, one history after another in each.
+/* main.c - glia-sim: the command line, and many histories. The only file of this folder that uses
+ * processes and streams: forked workers, one per core, each run one history after another.
  *
- * A worker tells its parent through a pipe, in lines: "B <seed>" when a history begins, "E <seed>
- * <ok>" when it ends, "M <hits> <mark>" at its own end. So a history that takes its process down is
- * known by its seed, too. */
+ * A worker reports to its parent through a pipe, in lines: "B <seed>" when a history begins, "E
+ * <seed> <ok>" when it ends, "M <hits> <mark>" at its own end. So if a history crashes its process,
+ * its seed is known. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ struct arguments {
     uint64_t seed, seeds_n;
     struct sim_swarm_options options;
     int plant;
-    const char *replay; /* a recording to tell again; NULL: none */
+    const char *replay; /* a recording to replay; NULL: none */
     const char *job;
     uint64_t until;
     unsigned workers_n;
@@ -48,28 +48,28 @@ static const char usage[] =
     "Runs the production node through seeded histories of faults and checks that nothing breaks.\n"
     "\n"
     "  --seed N        the history to run, or the first of many (decimal or 0x...; default 1)\n"
-    "  --seeds COUNT   run so many histories, spread over the cores\n"
+    "  --seeds COUNT   run COUNT histories, spread over the cores\n"
     "  --minutes M     virtual minutes of faults (default: drawn, 10 or more)\n"
     "  --jobs N        jobs submitted in a history (default: drawn, 30 or more)\n"
-    "  --set a=1,b=2   fix options of the history by hand (their names are printed first)\n"
+    "  --set a=1,b=2   set options of the history by hand (their names are printed first)\n"
     "  --trace         print every line of the trace\n"
     "  --marks         print how often each mark was hit\n"
     "  --twice         run each history twice and compare the hashes of their traces\n"
-    "  --renew         the same, the second time with cores saved and restored on the way\n"
-    "  --record        record what happens and replay it (every eighth history does so anyway)\n"
-    "  --cluster       histories of several machines on one store, instead of one machine\n"
-    "  --agents        bundles among the jobs\n"
+    "  --renew         like --twice, with cores saved and restored in the second run\n"
+    "  --record        record all events and replay them (every eighth history does so anyway)\n"
+    "  --cluster       simulate several machines on one store, instead of one machine\n"
+    "  --agents        include bundles among the jobs\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"
     "  --plant N       plant bug number N (needs a build with -Dplant=true)\n"
     "\n"
     "       glia-sim --replay FILE [--until N] [--job ID] [--trace]\n"
     "\n"
-    "Tells again what a node has recorded, and compares what is decided with what was.\n"
+    "Replays a recording of a node, and compares each decision with the recorded one.\n"
     "\n"
-    "  --until N       stop behind event number N\n"
-    "  --job ID        tell what happened to jobs whose ids begin so\n"
-    "  --trace         tell everything that happened\n";
+    "  --until N       stop after event number N\n"
+    "  --job ID        print what happens to jobs whose ids begin with ID\n"
+    "  --trace         print everything that happens\n";
 
 /* ---- one history ---- */
 
@@ -85,7 +85,7 @@ static void print_tail(const struct sim_world *w)
     sim_world_tail(w, print_line, NULL);
 }
 
-/* What was drawn, before anything happens. */
+/* The options drawn, before the history begins. */
 static void write_head(const struct sim_swarm *s, struct gl_buf *out)
 {
     gl_buf_fmt(out, "options: minutes=%lld jobs=%zu slots=%u+%u crashes=%u faults=%u ",
@@ -167,7 +167,7 @@ static void count_marks(struct seed_tally *t, const struct sim_world *w)
     }
 }
 
-/* False if a checker objected. */
+/* False: a checker failed. */
 /* One machine, or several. */
 union history {
     struct sim_swarm alone;
@@ -249,7 +249,7 @@ static bool run_seed(const struct arguments *args, uint64_t seed, struct seed_ta
         ok = run_once(args, seed, args->renew ? RENEW_PER_MILLION : 0, t, &second);
         if (first != second) {
             (void)printf(
-                "seed %llu failed: the same seed gave another history: %016llx and %016llx\n",
+                "seed %llu failed: the same seed gave a different history: %016llx and %016llx\n",
                 (unsigned long long)seed, (unsigned long long)first, (unsigned long long)second);
             ok = false;
         }
@@ -263,7 +263,7 @@ struct worker {
     pid_t pid;
     int from; /* read end of its pipe; -1: closed */
     struct gl_buf text;
-    uint64_t seed; /* of the history under way */
+    uint64_t seed; /* of the current history */
     bool busy;
 };
 
@@ -335,7 +335,7 @@ static void on_line(struct seed_tally *t, struct worker *w, char *line)
     }
 }
 
-/* A history that takes its process down leaves no trace; but it can be told again. */
+/* A history that crashes its process leaves no trace, so it is run again with one. */
 static void tell_last_lines(const struct arguments *args, uint64_t seed)
 {
     int ends[2];
@@ -350,7 +350,7 @@ static void tell_last_lines(const struct arguments *args, uint64_t seed)
         uint64_t hash;
         loud.trace = true;
         (void)dup2(ends[1], STDOUT_FILENO);
-        (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what was said is heard, also from the dead */
+        (void)setvbuf(stdout, NULL, _IOLBF, 0); /* lines printed before a crash arrive, too */
         (void)close(ends[0]);
         (void)run_once(&loud, seed, args->renew ? RENEW_PER_MILLION : 0, &t, &hash);
         _exit(0);
@@ -368,10 +368,10 @@ static void tell_last_lines(const struct arguments *args, uint64_t seed)
     }
     gl_mem_free(tail);
     (void)fclose(in);
-    (void)waitpid(pid, NULL, 0); /* how it ended is known */
+    (void)waitpid(pid, NULL, 0); /* its exit status is known */
 }
 
-/* Read what there is; at its end see how the process ended. */
+/* Reads what there is; at the end of the pipe, gets the process's exit status. */
 static void worker_read(const struct arguments *args, struct seed_tally *t, struct worker *w)
 {
     char bytes[4096];
@@ -397,7 +397,7 @@ static void worker_read(const struct arguments *args, struct seed_tally *t, stru
     w->from = -1;
     gl_buf_done(&w->text);
     int status = 0;
-    (void)waitpid(w->pid, &status, 0); /* it is ours, and it has closed its pipe */
+    (void)waitpid(w->pid, &status, 0); /* it is our worker, and has closed its pipe */
     if (w->busy) {
         t->failed++;
         tell_last_lines(args, w->seed);
@@ -422,7 +422,7 @@ static void run_many(const struct arguments *args, struct seed_tally *t)
         for (unsigned i = 0; i < args->workers_n; i++) {
             fds[i] = (struct pollfd){.fd = workers[i].from, .events = POLLIN};
         }
-        (void)poll(fds, args->workers_n, -1); /* interrupted: look again */
+        (void)poll(fds, args->workers_n, -1); /* interrupted: poll again */
         for (unsigned i = 0; i < args->workers_n; i++) {
             if (fds[i].revents != 0) {
                 worker_read(args, t, &workers[i]);
@@ -446,7 +446,8 @@ static uint64_t number_of(const char *text)
     errno = 0;
     unsigned long long v = text == NULL ? 0 : strtoull(text, &end, 0);
     if (text == NULL || *text == 0 || *end != 0 || errno != 0) {
-        (void)fprintf(stderr, "glia-sim: '%s' is no number\n\n%s", text == NULL ? "" : text, usage);
+        (void)fprintf(stderr, "glia-sim: '%s' is not a number\n\n%s", text == NULL ? "" : text,
+                      usage);
         exit(2);
     }
     return v;
@@ -534,7 +535,7 @@ static void plant(int number)
 #else
     if (number != 0) {
         (void)fprintf(stderr,
-                      "glia-sim: this build has no planted bugs: set it up with -Dplant=true\n");
+                      "glia-sim: this build has no planted bugs: configure it with -Dplant=true\n");
         exit(2);
     }
 #endif
@@ -570,7 +571,7 @@ static bool read_file(const char *path, struct gl_buf *out)
     }
     bool ok = f != NULL && !ferror(f);
     if (f != NULL && f != stdin) {
-        (void)fclose(f); /* it was only read */
+        (void)fclose(f); /* nothing was written to it */
     }
     return ok;
 }
@@ -585,21 +586,21 @@ static int tell_result(const struct sim_replay_result *r)
                      GL_STR_ARG(gl_buf_view(&r->release)));
     }
     if (r->gaps_n > 0) {
-        (void)printf("note: %llu times nothing was recorded for a while (the node or the disk was "
-                     "too busy or too full); what happened then is not known\n",
+        (void)printf("note: recording paused %llu times (the node or the disk was "
+                     "too busy or too full); the events of those times are unknown\n",
                      (unsigned long long)r->gaps_n);
     }
     if (r->is_torn) {
-        (void)printf("note: it breaks off in the middle of a line\n");
+        (void)printf("note: the file ends in the middle of a line\n");
     }
     if (r->left_out_n > 0) {
         (void)printf("note: %llu lines at the end of a segment were not written completely, as "
-                     "after a crash: left out\n",
+                     "after a crash; they were skipped\n",
                      (unsigned long long)r->left_out_n);
     }
     if (r->torn_n > 0) {
         (void)printf("note: the ends of %llu segments were not written completely, as after a "
-                     "crash: left out of this file\n",
+                     "crash; they are not in this file\n",
                      (unsigned long long)r->torn_n);
     }
     (void)printf("%llu events, %s\n", (unsigned long long)r->events_n,
@@ -613,7 +614,7 @@ static int tell_result(const struct sim_replay_result *r)
     return r->differs_at != 0 ? 1 : r->holes.n > 0 ? 2 : 0;
 }
 
-/* 0: the same decisions, 1: others, 2: it cannot be replayed, or something of it is missing. */
+/* 0: the same decisions, 1: different ones, 2: it cannot be replayed, or part of it is missing. */
 static int replay(const struct arguments *args)
 {
     struct sim_replay_options options = {.until = args->until,
@@ -653,7 +654,7 @@ int main(int argc, char **argv)
     }
     if (args.many || !args.trace) {
         run_many(&args, &t);
-    } else { /* as it happens, in this process: for a debugger, too */
+    } else { /* in this process, printing as it happens: also for a debugger */
         bool ok = run_seed(&args, args.seed, &t);
         t.passed = ok ? 1 : 0;
         t.failed = ok ? 0 : 1;

@@ -10,7 +10,7 @@
 
 enum { LINE_BYTES = 512, HEX_BYTES = 16 };
 
-/* Lines that no check follows. */
+/* The result for lines that no check follows. */
 struct span {
     struct span *next;
     const char *from, *to;
@@ -22,23 +22,23 @@ struct replay {
     struct sim_replay_result *result;
     struct gl_why *why;
     gl_str rest;   /* of the text */
-    size_t number; /* of the line */
+    size_t number; /* of the current line */
     struct gl_arena line, step, flows, spans;
-    struct span *spans_first, **span_last; /* what is passed over, */
-    const struct span *span;               /* and what of that comes next */
-    struct gl_map texts;                   /* of flows by their hashes: gl_str in `flows` */
+    struct span *spans_first, **span_last; /* what is skipped: the next of these places, ... */
+    const struct span *span;               /* ... and the ones after it */
+    struct gl_map texts;                   /* flows by their hashes: gl_str in `flows` */
     struct gl_digest digest;
     struct gl_trace trace;
     struct gl_core *core; /* NULL: no segment has begun, or it is only read */
     bool begun;           /* a segment */
     gl_ms now;
-    bool owes; /* an event has been fed whose `decided` has not come */
+    bool owes; /* an event has been fed and its `decided` has not come yet */
     uint64_t decided;
-    struct gl_event last; /* that event, but for its strings ... */
+    struct gl_event last; /* that event, without its strings ... */
     char last_job[GL_ULID_BYTES + 1];
-    struct gl_buf moves; /* ... and what the core said to it */
-    bool is_redacted;    /* values have been taken out of it */
-    bool has_agents;     /* there are jobs of bundles in it */
+    struct gl_buf moves; /* ... and the core's decision */
+    bool is_redacted;    /* values have been redacted */
+    bool has_agents;     /* it contains jobs of bundles */
 };
 
 static int bad(struct replay *r, int code, const char *what)
@@ -46,7 +46,7 @@ static int bad(struct replay *r, int code, const char *what)
     return gl_why(r->why, code, "line %zu: %s", r->number, what);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void on_trace(struct gl_trace *t, const struct gl_trace_record *rec)
 {
@@ -159,8 +159,8 @@ static int on_flow(struct replay *r, const struct gl_json *j, gl_jnode value)
     return 0;
 }
 
-/* The flows of a snapshot are needed again should the core forget them: who else used them when
- * it was recorded is not known here. */
+/* The flows of a snapshot are needed again if the core forgets them: which other parts of the node
+ * used them during the recording is not known here. */
 static void keep_flows_of(struct replay *r, gl_str snapshot)
 {
     while (snapshot.n > 0) {
@@ -184,10 +184,10 @@ static int on_recording(struct replay *r, const struct gl_json *j, gl_jnode valu
         gl_schema_read(&gl_flight_recorder_head_schema, j, value, false, &r->line, &head, NULL);
 
     if (rc != 0) {
-        return bad(r, GL_E_DAMAGED, "the head of a recording is damaged");
+        return bad(r, GL_E_DAMAGED, "the header of the recording is damaged");
     }
     if (head.format != GL_FLIGHT_FORMAT) {
-        return bad(r, GL_E_VERSION, "this recording was made by another release of Glia");
+        return bad(r, GL_E_VERSION, "the recording was made by another release of Glia");
     }
     if (!gl_str_is(head.release, GL_VERSION) && r->result->release.n == 0) {
         gl_buf_str(&r->result->release, head.release);
@@ -195,7 +195,7 @@ static int on_recording(struct replay *r, const struct gl_json *j, gl_jnode valu
     segment_ends(r);
     for (uint64_t i = 0; i < head.lines; i++) {
         if (!next_line(r, &line)) {
-            return bad(r, GL_E_DAMAGED, "the recording breaks off before its first event");
+            return bad(r, GL_E_DAMAGED, "the recording ends before its first event");
         }
     }
     snapshot = (gl_str){.p = start, .n = (size_t)(r->rest.p - start)};
@@ -251,14 +251,14 @@ static int on_event(struct replay *r, const struct gl_json *j, gl_jnode value)
     int rc;
 
     if (!r->begun) {
-        return bad(r, GL_E_DAMAGED, "an event stands before the beginning of its recording");
+        return bad(r, GL_E_DAMAGED, "an event comes before the start of its recording");
     }
     rc = gl_event_read(j, value, &r->line, &ev, r->why);
     if (rc != 0) {
         return gl_why_prefix(r->why, "line %zu", r->number);
     }
     if (ev.now < r->now || (ev.type == GL_EV_SUBMIT && ev.job.n != GL_ULID_BYTES)) {
-        return bad(r, GL_E_DAMAGED, "the event cannot have happened");
+        return bad(r, GL_E_DAMAGED, "this event is impossible in this state");
     }
     r->now = ev.now;
     if (r->options->read_only) {
@@ -275,7 +275,7 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
     uint64_t then;
 
     if (!read_hex(gl_json_str(j, value, &r->line), &then)) {
-        return bad(r, GL_E_DAMAGED, "a digest is no number");
+        return bad(r, GL_E_DAMAGED, "a digest is not a number");
     }
     if (!r->owes) {
         return 0;
@@ -288,11 +288,12 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
                    (unsigned long long)r->result->events_n, gl_event_schema(r->last.type)->name,
                    r->last_job[0] != 0 ? " of job " : "", r->last_job,
                    GL_STR_ARG(gl_times_format(r->last.now, when)), r->number - 1);
-        gl_buf_fmt(&r->result->difference, "decided %016llx then and %016llx now; now it did:\n",
+        gl_buf_fmt(&r->result->difference,
+                   "recorded decision %016llx, replayed decision %016llx; the replay did:\n",
                    (unsigned long long)then, (unsigned long long)r->decided);
         gl_buf_str(&r->result->difference,
                    r->moves.n > 0 ? gl_buf_view(&r->moves) : GL_S("    nothing\n"));
-        if (r->is_redacted && r->has_agents) { /* agents are routed by what they say */
+        if (r->is_redacted && r->has_agents) { /* agents are routed by the content of messages */
             gl_buf_c(
                 &r->result->difference,
                 "    This file is redacted. A bundle's job whose graph was changed by a patch may\n"
@@ -303,7 +304,7 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
     return 0;
 }
 
-/* A check has been looked at before anything was replayed. */
+/* Checks were verified before anything was replayed. */
 static int on_check(struct replay *r, const struct gl_json *j, gl_jnode value)
 {
     (void)r;
@@ -356,7 +357,7 @@ static int read_line(struct replay *r, gl_str text)
     if (key == NULL || !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
         return bad(r, r->result->segments_n > 0 ? GL_E_DAMAGED : GL_E_INVALID,
                    r->result->segments_n > 0 ? "the recording is damaged here"
-                                             : "this is no recording of a node");
+                                             : "this is not a recording of a node");
     }
     kind = gl_json_str(&j, key, &r->line);
     for (size_t i = 0; i < GL_COUNT(kinds); i++) {
@@ -365,11 +366,11 @@ static int read_line(struct replay *r, gl_str text)
         }
     }
     return bad(r, r->result->segments_n > 0 ? GL_E_VERSION : GL_E_INVALID,
-               r->result->segments_n > 0 ? "a recording has no such lines"
-                                         : "this is no recording of a node");
+               r->result->segments_n > 0 ? "the recording contains a line of unknown kind"
+                                         : "this is not a recording of a node");
 }
 
-/* Lines that stand between segments: nothing is checked over them. */
+/* Lines between segments, which no check covers. */
 static bool is_apart(gl_str line)
 {
     return gl_str_starts(line, GL_S("{\"bundle\":")) ||
@@ -377,18 +378,18 @@ static bool is_apart(gl_str line)
            gl_str_starts(line, GL_S("{\"segment\":"));
 }
 
-/* ---- is it what was written? ---- */
+/* ---- integrity ---- */
 
 struct checking {
     struct gl_recording_chain chain;
-    const char *from; /* what no check has covered yet ... */
-    size_t lines;     /* ... is so many lines */
-    uint64_t segment; /* its number, or which one of the file it is; 0: none has begun */
-    bool is_numbered; /* by a bundle */
+    const char *from; /* what no check has covered yet: its start, ... */
+    size_t lines;     /* ... and number of lines */
+    uint64_t segment; /* its number, or its position in the file; 0: none has begun */
+    bool is_numbered; /* its number comes from a dump */
     bool has_checks;
 };
 
-/* Nothing says that the lines up to `to` are complete. */
+/* No check confirms that the lines up to `to` are complete. */
 static void leave_out(struct replay *r, struct checking *k, const char *to)
 {
     if (to > k->from && k->segment > 0 && !r->options->is_bare) {
@@ -402,7 +403,7 @@ static void leave_out(struct replay *r, struct checking *k, const char *to)
     k->lines = 0;
 }
 
-/* {"segment":{...}} of a bundle: its number, and what `glia debug dump` has found. */
+/* {"segment":{...}} of a dump: its number, and what `glia debug dump` has found. */
 static void check_number(struct replay *r, struct checking *k, gl_str line)
 {
     struct gl_buf *holes = &r->result->holes;
@@ -413,7 +414,7 @@ static void check_number(struct replay *r, struct checking *k, gl_str line)
 
     gl_arena_reset(&r->line);
     if (gl_json_parse(&j, line, SIZE_MAX, &r->line, NULL) != 0) {
-        return; /* it is refused when it is read */
+        return; /* it is refused later, when it is read */
     }
     value = gl_json_get(&j, gl_json_root(&j), "segment");
     if (!gl_json_u64(&j, gl_json_get(&j, value, "number"), &number)) {
@@ -447,13 +448,13 @@ static int check_line(struct replay *r, struct checking *k, gl_str line)
                       (unsigned long long)k->segment + (k->segment == 0),
                       k->is_numbered ? "" : " of this file",
                       found == GL_RECORDING_MISSING
-                          ? "lines before this piece of it are missing"
-                          : "what stands before this line has been changed or damaged");
+                          ? "lines before this point are missing"
+                          : "lines before this one have been changed or damaged");
     }
     if (found == GL_RECORDING_END_LOST) {
         gl_buf_fmt(&r->result->holes,
                    "line %zu: the end of the segment before this one, or whole segments, are "
-                   "missing: what happened then is not known\n",
+                   "missing: the events between are unknown\n",
                    r->number);
     }
     k->has_checks = true;
@@ -462,7 +463,7 @@ static int check_line(struct replay *r, struct checking *k, gl_str line)
     return 0;
 }
 
-/* First of all: a flipped bit should not look like another decision. */
+/* Before everything else: a flipped bit must not look like a different decision. */
 static int check_all(struct replay *r)
 {
     gl_str all = r->rest, line;
@@ -492,7 +493,7 @@ static int check_all(struct replay *r)
     }
     if (rc == 0 && k.segment > 0 && !k.has_checks && !r->options->is_bare) {
         rc = gl_why(r->why, GL_E_DAMAGED,
-                    "no check follows any line of this recording: it is damaged, or cut off");
+                    "no check follows any line of this recording: it is damaged or incomplete");
     }
     r->rest = all;
     r->number = 0;
@@ -524,7 +525,7 @@ int sim_replay_run(gl_str text, const struct sim_replay_options *options,
         }
     }
     if (rc == 0 && ret->segments_n == 0) {
-        rc = gl_why(reterr_why, GL_E_INVALID, "this is no recording of a node, or an empty one");
+        rc = gl_why(reterr_why, GL_E_INVALID, "this is not a recording of a node, or an empty one");
     }
     segment_ends(&r);
     gl_map_done(&r.texts);

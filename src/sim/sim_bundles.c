@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "sim/sim_patches.h"
 
-enum { LARGE_BYTES = 3000 }; /* also more than a small body_bytes */
+enum { LARGE_BYTES = 3000 }; /* and more than a small body_bytes */
 
 struct bundle_draft {
     struct gl_arena arena;
@@ -94,7 +94,7 @@ static void draw_agent(struct bundle_draft *d, uint32_t i, struct gl_rng *r)
     a->restart = draw_restart(r);
     gl_agent_defaults(a);
     a->tries = 1 + (uint32_t)gl_rng_below(r, 3);
-    if (a->has_restart) { /* else it hardly ever keeps anybody waiting */
+    if (a->has_restart) { /* else it would hardly ever wait for other messages */
         a->try_backoff_ms = 1 + 4 * a->restart.delay_ms;
     }
     if (gl_rng_chance(r, 300000)) {
@@ -198,7 +198,7 @@ static void draw_step(struct bundle_draft *d, uint32_t i, struct gl_rng *r)
     if (gl_rng_chance(r, 500000)) {
         st->on_failure = (uint8_t)gl_rng_below(r, GL_ON_FAILURE_COUNT);
     }
-    /* Some agents never say that a step is done: each ends in time. */
+    /* Some agents never report that a step is done: a deadline ends each. */
     st->timeout_ms = gl_rng_range(r, 5000, 60000);
     st->heartbeat_ms = gl_rng_chance(r, 100000) ? gl_rng_range(r, 5000, 60000) : 0;
     st->retry.attempts = 1 + (uint32_t)gl_rng_below(r, 3);
@@ -208,9 +208,10 @@ static void draw_step(struct bundle_draft *d, uint32_t i, struct gl_rng *r)
     draw_needs(d, i, r);
 }
 
-/* ---- where it may change ---- */
+/* ---- where a patch may change it ---- */
 
-/* A step that an executor works for, which works for no earlier one: messages find it. -1: none. */
+/* A step for which an executor works that works for no earlier one, so messages find it. -1: none.
+ */
 static int64_t draw_controller(const struct bundle_draft *d, struct gl_rng *r)
 {
     uint32_t first = (uint32_t)gl_rng_below(r, d->ledger_n);
@@ -258,7 +259,7 @@ static void join(struct bundle_draft *d, uint32_t from, uint32_t to)
     st->edges = (struct gl_items){.items = edges, .n = st->needs_n};
 }
 
-/* Its worker is told by an argument: see sim_patches.h. */
+/* An argument tells its worker: see sim_patches.h. */
 static void draw_dynamic(struct bundle_draft *d, struct gl_rng *r)
 {
     static const gl_str template[] = {GL_S("more")};

@@ -37,7 +37,7 @@ static bool decode(struct sim_checks *c, const struct gl_schema *schema, gl_str 
         rc = gl_schema_read(schema, &json, gl_json_root(&json), true, &c->arena, ret, &why);
     }
     if (rc != 0) {
-        sim_world_fail(c->world, "records: a %s was committed that cannot be read: %s",
+        sim_world_fail(c->world, "records: a %s was committed that cannot be parsed: %s",
                        schema->name, why.text);
     }
     return rc == 0;
@@ -64,7 +64,7 @@ static struct sim_fact_job *job_of(struct sim_checks *c, const struct gl_tx *tx,
     return j;
 }
 
-/* New steps are known before they are written. */
+/* New steps must be known before they are written. */
 static void grow(struct sim_checks *c, const struct gl_write *graph)
 {
     struct sim_fact_job *j = c->change.job;
@@ -78,7 +78,8 @@ static void grow(struct sim_checks *c, const struct gl_write *graph)
             st->known && (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
     }
     if (graph != NULL && !sim_facts_grow(j, graph->value)) {
-        sim_world_fail(c->world, "patches: the flow of job %.*s cannot be read", GL_STR_ARG(j->id));
+        sim_world_fail(c->world, "patches: the flow of job %.*s cannot be parsed",
+                       GL_STR_ARG(j->id));
     }
 }
 
@@ -149,7 +150,7 @@ static void on_step_write(struct sim_checks *c, const struct gl_record *after)
     c->change.step_now = &now;
     c->change.step_live_now = after->live;
     if (c->change.step == NULL || !gl_str_eq(now.step_id, step_id)) {
-        sim_world_fail(c->world, "records: %.*s is no step of its job", GL_STR_ARG(after->id));
+        sim_world_fail(c->world, "records: %.*s is not a step of its job", GL_STR_ARG(after->id));
     } else {
         tell_change(c);
     }
@@ -213,7 +214,7 @@ static void on_declared(void *owner, gl_str node)
     }
 }
 
-/* ---- a change of primary ---- */
+/* ---- failovers ---- */
 
 static void on_undone(void *owner, gl_str kind, gl_str id)
 {
@@ -285,7 +286,7 @@ static void on_end(void *owner, const struct sim_process *p)
     }
 }
 
-/* ---- the rest ---- */
+/* ---- life cycle ---- */
 
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools)
@@ -383,12 +384,13 @@ void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str
         return;
     }
     if (j != NULL && j->lost) {
-        return; /* what it was told is true no more: a change of primary came between */
+        return; /* the answer no longer holds: a failover came in between */
     }
     if (j == NULL || !j->known) {
-        sim_world_fail(c->world,
-                       "promises: a caller was told of job %.*s, of which no record was committed",
-                       GL_STR_ARG(job_id));
+        sim_world_fail(
+            c->world,
+            "promises: a client got an answer about job %.*s, which no committed record contains",
+            GL_STR_ARG(job_id));
         return;
     }
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {

@@ -9,16 +9,16 @@
 #include "sim/sim_repeats.h"
 
 enum {
-    AGAIN_MS = 4000,  /* how long until a client asks again that got no answer */
-    MEDDLE_MS = 5000, /* a command or question at least this often */
-    TEND_MS = 5000,   /* the steward's round */
+    AGAIN_MS = 4000,  /* until a client repeats a request that got no answer */
+    MEDDLE_MS = 5000, /* at most between two commands or queries */
+    TEND_MS = 5000,   /* between the steward's rounds */
     DEDUPE_KEYS = 3,
-    CALM_MS = 60000,  /* by then every node knows which pools the others offer */
-    POSTS = 250000,   /* a request about a bundle is a message, per million */
-    RETIRES = 200000, /* the steward ends a service in this round, per million */
+    CALM_MS = 60000,  /* by then every node knows the pools of the others */
+    POSTS = 250000,   /* a request about a bundle sends a message, per million */
+    RETIRES = 200000, /* the steward ends a service in a round, per million */
 };
 
-/* Any node that is awake and takes requests, as far as one can see from outside; NULL: none. */
+/* Any node that is awake and accepts requests, as far as a client can see; NULL: none. */
 struct sim_node *sim_client_node(struct sim_client *cl)
 {
     struct sim_node *awake[64];
@@ -41,7 +41,7 @@ void sim_client_send(struct sim_client *cl, struct sim_node *node, struct sim_as
     sim_node_ask(node, ask);
 }
 
-/* ---- submitting ---- */
+/* ---- submissions ---- */
 
 bool sim_client_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
 {
@@ -58,8 +58,8 @@ bool sim_client_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
     return ok;
 }
 
-/* "Exists already": then somebody held the dedupe key at some time since it was asked for. (Under
- * its run id it would have been told which job it is.) */
+/* "Already exists": then some job has held the dedupe key since the order was planned. (For a taken
+ * run id the answer would name the job.) */
 static void check_exists(struct sim_client *cl, const struct sim_ask *ask)
 {
     const struct sim_fact_job *j;
@@ -71,7 +71,7 @@ static void check_exists(struct sim_client *cl, const struct sim_ask *ask)
             return;
         }
     }
-    sim_world_fail(cl->world, "names: a submission was refused for a name that nobody holds: %s",
+    sim_world_fail(cl->world, "names: a submission was refused for a name that no job holds: %s",
                    ask->rq.why.text);
 }
 
@@ -95,7 +95,7 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
             return;
         }
         if (o->given.is_short) {
-            sim_world_fail(cl->world, "inputs: job %s was accepted without what it needs", id);
+            sim_world_fail(cl->world, "inputs: job %s was accepted without a required input", id);
         }
         const struct sim_fact_job *j =
             o->job_id[0] != 0 ? sim_facts_job(&cl->checks->facts, gl_str_of(o->job_id)) : NULL;
@@ -109,7 +109,7 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         memcpy(o->job_id, id, sizeof(id));
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
     } else if (answered && ask->rq.code == GL_E_EXISTS) {
-        o->accepted = true; /* another order with this key */
+        o->accepted = true; /* another order has this key */
         check_exists(cl, ask);
     } else if (answered && ask->rq.code == GL_E_INVALID && o->given.is_short) {
         o->accepted = true;
@@ -170,7 +170,7 @@ void sim_client_visit(struct sim_client *cl, struct sim_node *node)
     }
 }
 
-/* ---- commands and questions ---- */
+/* ---- commands and queries ---- */
 
 static void check_body(struct sim_client *cl, const struct gl_request *rq)
 {
@@ -178,7 +178,7 @@ static void check_body(struct sim_client *cl, const struct gl_request *rq)
     struct gl_json j;
     struct gl_why why = {0};
     if (gl_json_parse(&j, rq->body, GL_HTTP_BODY_BYTES_MAX, &a, &why) != 0) {
-        sim_world_fail(cl->world, "client: an answer is no JSON: %s: %.*s", why.text,
+        sim_world_fail(cl->world, "client: an answer is not JSON: %s: %.*s", why.text,
                        GL_STR_ARG(rq->body));
     }
     gl_arena_done(&a);
@@ -225,7 +225,7 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
     sim_client_send(cl, node, ask);
 }
 
-/* Each signal can be told from every other by its data. */
+/* The data of each signal is unique. */
 static void signal(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
                    gl_str name)
 {
@@ -236,7 +236,7 @@ static void signal(struct sim_client *cl, struct sim_node *node, const struct si
     sim_client_send(cl, node, ask);
 }
 
-/* A job that exists, by chance; NULL: none yet. */
+/* A random job that exists; NULL: none yet. */
 static struct sim_fact_job *pick_job(struct sim_client *cl)
 {
     const struct gl_map *jobs = &cl->checks->facts.jobs;
@@ -253,7 +253,7 @@ static struct sim_fact_job *pick_job(struct sim_client *cl)
     return NULL;
 }
 
-/* Rather one that has something to wait for, and may not have come to it yet. */
+/* Prefers a job with a step that waits for signals, though it may not have reached it yet. */
 static struct sim_fact_job *pick_waiting(struct sim_client *cl, struct sim_fact_job *otherwise)
 {
     for (int tries = 0; tries < 8; tries++) {
@@ -267,7 +267,7 @@ static struct sim_fact_job *pick_waiting(struct sim_client *cl, struct sim_fact_
     return otherwise;
 }
 
-/* Decide what waits for a decision in this job. */
+/* Answers one of this job's questions. */
 static void decide(struct sim_client *cl, struct sim_node *node, struct sim_fact_job *j)
 {
     struct sim_fact_pos pos = {0};
@@ -278,7 +278,7 @@ static void decide(struct sim_client *cl, struct sim_node *node, struct sim_fact
     }
 }
 
-/* Send what this job waits for. */
+/* Sends a signal that this job waits for. */
 static void wake(struct sim_client *cl, struct sim_node *node, struct sim_fact_job *j)
 {
     for (uint32_t i = 0; i < j->flow->steps.n; i++) {
@@ -308,7 +308,7 @@ static void on_meddle(struct sim_call *call)
     struct sim_node *node = sim_client_node(cl);
     struct sim_fact_job *j = pick_job(cl);
     if (node != NULL && j != NULL) {
-        /* Nothing is drawn for other jobs: histories without agents stay as they are. */
+        /* Draws nothing for other jobs: histories without agents stay unchanged. */
         if (j->flow->bundle != NULL && gl_rng_chance(&cl->rng, POSTS)) {
             sim_posts_meddle(cl, node, j);
         } else if (gl_rng_chance(&cl->rng, o->client_pauses)) {
@@ -337,7 +337,7 @@ static void on_meddle(struct sim_call *call)
 
 /* ---- the steward ---- */
 
-/* It never ends by itself. */
+/* It does not end by itself. */
 static bool is_service(const struct sim_fact_job *j)
 {
     return j->flow->bundle != NULL && j->flow->bundle->policies.job_type == GL_TYPE_SERVICE;
@@ -394,7 +394,7 @@ bool sim_client_satisfied(const struct sim_client *cl)
     return true;
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *pools,
                        gl_ms span_ms)
@@ -411,11 +411,11 @@ static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *
     if (gl_rng_chance(&cl->rng, 700000)) {
         (void)snprintf(o->run_id, sizeof(o->run_id), "run-%zu", i);
     }
-    if (i % 4 != 3) { /* nothing is drawn: what a seed submits stays the same */
+    if (i % 4 != 3) { /* draws nothing: the submissions of a seed stay the same */
         (void)snprintf(o->request_key, sizeof(o->request_key), "request-%zu", i);
     }
     if (i >=
-        SIM_CLIENT_JOBS_MIN) { /* some of these are refused as duplicates: the rest is enough */
+        SIM_CLIENT_JOBS_MIN) { /* some of these are refused as duplicates, the others suffice */
         (void)snprintf(o->dedupe_key, sizeof(o->dedupe_key), "key-%u",
                        (unsigned)gl_rng_below(&cl->rng, DEDUPE_KEYS));
     }

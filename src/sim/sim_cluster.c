@@ -7,15 +7,15 @@
 
 enum {
     KILLS_MIN = 3,
-    FAULTS_MAX = 400, /* the largest budget: a history must also get somewhere */
+    FAULTS_MAX = 400, /* the largest budget: a history must also make progress */
     JOBS_MIN = 12,
-    TAIL_MAX = 8, /* transactions that a failover waits for, so that there is something to lose */
-    TROUBLE_MS = 10000, /* something goes wrong at least this often, as long as it may */
+    TAIL_MAX = 8,       /* transactions a failover waits for, so that there is something to lose */
+    TROUBLE_MS = 10000, /* at most between two troubles, while there are any */
     FORGET_MS = 20000,  /* dead sessions are forgotten then; above the lag of a failover */
-    TAKEOVER_MS = 4000, /* over the TTL: until somebody else has what a dead node ran */
+    TAKEOVER_MS = 4000, /* beyond the TTL: until other nodes own a dead node's jobs */
 };
 #define LIVENESS_MS (240 * MINUTE) /* everything must have ended by then */
-#define STILLNESS_MS (45 * MINUTE) /* nothing ended for so long, and not at the end: stuck */
+#define STILLNESS_MS (45 * MINUTE) /* nothing has ended for this long, before the end: stuck */
 
 static const char *const trouble_names[] = {
 #define X(name) #name,
@@ -28,7 +28,7 @@ static const char *const trouble_names[] = {
 static void cut_all(struct sim_cluster *s, gl_ms until)
 {
     struct sim_disk *d = &s->disk;
-    d->away_until = until; /* for those that come meanwhile, too */
+    d->away_until = until; /* for handles opened meanwhile, too */
     for (struct gl_link *l = d->handles.next; l != &d->handles; l = l->next) {
         sim_store_cut(GL_CONTAINER(l, struct sim_store, link), until);
     }
@@ -42,7 +42,8 @@ static void outage(struct sim_cluster *s)
     cut_all(s, until);
 }
 
-/* Another server is the primary: it may lack the newest transactions, and its clock is its own. */
+/* Another server becomes the primary: it may lack the newest transactions, and has its own clock.
+ */
 static void failover(struct sim_cluster *s)
 {
     struct sim_world *w = &s->world;
@@ -117,7 +118,7 @@ static void apply_settings(struct sim_cluster *s, const char *set)
             (!sim_options_set(&s->world.options, name, (uint32_t)v) &&
              !sim_cluster_options_set(&s->world.cluster, name, (uint32_t)v) &&
              !sim_agent_options_set(&s->world.bundles, name, (uint32_t)v))) {
-            sim_world_fail(&s->world, "there is no option %.*s", GL_STR_ARG(one));
+            sim_world_fail(&s->world, "unknown option %.*s", GL_STR_ARG(one));
         }
     }
 }
@@ -130,13 +131,13 @@ static void draw_options(struct sim_cluster *s, const struct sim_swarm_options *
     sim_options_draw(&w->options, &draw);
     gl_rng_fork(&w->rng, &draw, "cluster");
     sim_cluster_options_draw(&w->cluster, &draw);
-    w->options.keeper_lenient = 0; /* a question of one machine */
+    w->options.keeper_lenient = 0; /* only for one machine */
     w->options.flows_wide = 0;
     w->options.steps_max = w->options.steps_max > 12 ? 12 : w->options.steps_max;
     sim_swarm_draw_agents(w, options);
     apply_settings(s, options->set);
     if (w->cluster.nodes_n < 2 || w->cluster.nodes_n > SIM_MACHINES_MAX) {
-        sim_world_fail(w, "nodes_n must be from 2 to %d", SIM_MACHINES_MAX);
+        sim_world_fail(w, "nodes_n must be between 2 and %d", SIM_MACHINES_MAX);
         w->cluster.nodes_n = 2;
     }
 }
@@ -198,7 +199,7 @@ static void phase_one(struct sim_cluster *s)
     }
 }
 
-/* From here on nothing goes wrong: no faults, no sleepers; but one machine may be lost. */
+/* Faults end here, sleepers too; but one machine may be lost. */
 static void heal(struct sim_cluster *s)
 {
     struct sim_world *w = &s->world;
@@ -207,8 +208,8 @@ static void heal(struct sim_cluster *s)
     sim_damage_heal(&s->damage);
     s->disk.away_until = s->disk.away_until < w->now ? s->disk.away_until : w->now;
     sim_world_cancel(w, &s->trouble);
-    /* In half of the histories all restart: everything must come back from the disk. In the other
-     * half the nodes must put in order by themselves what was left behind. */
+    /* In half of the histories all nodes restart: everything must be restored from the disk. In the
+     * other half the nodes must recover by themselves. */
     bool restart = gl_rng_chance(&s->rng, 500000);
     for (uint32_t i = 0; i < s->machines_n; i++) {
         sim_machine_heal(&s->machines[i], restart);
@@ -239,7 +240,7 @@ static void lose_one(struct sim_cluster *s)
     }
 }
 
-/* What the victim ran is somebody else's by now. */
+/* Other nodes must own the victim's jobs by now. */
 static void check_takeover(struct sim_cluster *s)
 {
     gl_ms most = (gl_ms)s->world.cluster.ttl_ms + TAKEOVER_MS;
@@ -251,9 +252,9 @@ static void check_takeover(struct sim_cluster *s)
         gl_str rest;
         gl_str node = gl_str_cut(gl_buf_view(&j->owner), '#', &rest);
         if (j->known && j->r.wake == GL_WAKE_RUNNING && gl_str_is(node, s->victim->keeper.node)) {
-            sim_world_fail(&s->world, "takeover: job %.*s is still %.*s's, %lld ms after its death",
-                           GL_STR_ARG(j->id), GL_STR_ARG(node),
-                           (long long)(s->world.now - s->killed_at));
+            sim_world_fail(
+                &s->world, "takeover: job %.*s is still owned by %.*s, %lld ms after its death",
+                GL_STR_ARG(j->id), GL_STR_ARG(node), (long long)(s->world.now - s->killed_at));
         }
     }
     s->victim = NULL;
@@ -267,7 +268,7 @@ static bool at_rest(struct sim_cluster *s)
         if (m->is_gone) {
             continue;
         }
-        /* They look around all the time: it is enough that each has been idle since. */
+        /* They poll all the time: it suffices that each has been idle since then. */
         m->was_idle =
             rest && m->current != NULL &&
             (m->was_idle || (gl_node_idle(m->current->node) && gl_list_empty(&m->current->asks)));
@@ -313,7 +314,7 @@ static void phase_two(struct sim_cluster *s)
             still_since = w->now;
         }
         if (w->now > until || w->now - still_since > STILLNESS_MS) {
-            return; /* the checkers say what has not ended */
+            return; /* the checkers report what has not ended */
         }
     }
 }
@@ -330,7 +331,7 @@ bool sim_cluster_run(struct sim_cluster *s)
         sim_checks_end(&s->checks);
     }
     if (!w->failed && !s->ended) {
-        sim_world_fail(w, "forgotten: a node does not come to rest, though every job has ended");
+        sim_world_fail(w, "forgotten: a node does not become idle, although every job has ended");
     }
     return !w->failed;
 }
@@ -352,7 +353,7 @@ void sim_cluster_done(struct sim_cluster *s)
     sim_world_done(w);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 void sim_cluster_head(const struct sim_cluster *s, struct gl_buf *out)
 {

@@ -4,8 +4,8 @@
 
 enum { LASTS_MS = 120000, LOOKS = 20 };
 
-/* Nothing says how many steps a job must have in the store; messages are counted, and pieces of
- * bodies named. */
+/* Only these can be missing and be noticed: messages are counted, and pieces of bodies are named.
+ * No record gives the number of a job's steps in the store. */
 static const struct {
     const char *kind;
     bool may_miss;

@@ -190,7 +190,7 @@ void sim_disk_swap(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
     sim_disk_tail_row(d, t, old, fresh);
 }
 
-/* Put `fresh` in the place of the record with that id; NULL takes it away. */
+/* Replaces the record with that id by `fresh`; NULL removes it. */
 static void record_replace(struct sim_disk *d, const struct gl_tx *tx, const struct gl_write *w,
                            struct sim_table *t, struct sim_disk_record *fresh)
 {
@@ -202,7 +202,7 @@ static void record_replace(struct sim_disk *d, const struct gl_tx *tx, const str
         struct gl_record after = record_view(w->kind, w->id, fresh);
         d->watch.on_write(d->watch.owner, tx, &before, &after);
     }
-    if (old != NULL) { /* mended, also if this is undone */
+    if (old != NULL) { /* repaired, even if this write is undone */
         old->damaged = old->is_missing = false;
     }
     sim_disk_swap(d, t, old == NULL ? NULL : &old->row, fresh == NULL ? NULL : &fresh->row);
@@ -287,7 +287,7 @@ static void remember(struct sim_disk *d, struct sim_disk_context *c, const struc
 bool sim_disk_resolve(struct sim_disk *d, gl_str context, gl_str session, uint64_t tx_id)
 {
     struct sim_decided *done = decided_make(sim_disk_context_make(d, context), session);
-    for (size_t i = done->n; i > 0; i--) { /* the newest are asked for */
+    for (size_t i = done->n; i > 0; i--) { /* only the newest are queried */
         if (done->ids[i - 1] == tx_id) {
             return true;
         }
@@ -296,7 +296,7 @@ bool sim_disk_resolve(struct sim_disk *d, gl_str context, gl_str session, uint64
     return false;
 }
 
-/* Somebody was told that it had not arrived, and would not. */
+/* A caller was told that it had not arrived, and would not. */
 static bool comes_too_late(const struct sim_disk *d, const struct gl_tx *tx)
 {
     const struct sim_disk_context *c = gl_map_find(&d->contexts, tx->context);
@@ -347,14 +347,14 @@ uint64_t sim_disk_spoil(struct sim_disk *d, gl_str context, gl_str kind, gl_str 
 {
     struct sim_disk_record *r = record_at(d, context, kind, id);
     GL_ASSERT(r != NULL);
-    r->damaged = !is_missing; /* what its checksum would say */
+    r->damaged = !is_missing; /* the result of verifying its checksum */
     r->is_missing = is_missing;
     return r->rev;
 }
 
 void sim_disk_damage(struct sim_disk *d, gl_str context, gl_str kind, gl_str id)
 {
-    (void)sim_disk_spoil(d, context, kind, id, false); /* for good */
+    (void)sim_disk_spoil(d, context, kind, id, false); /* permanently */
 }
 
 bool sim_disk_mend(struct sim_disk *d, gl_str context, gl_str kind, gl_str id, uint64_t rev)

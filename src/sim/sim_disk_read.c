@@ -1,4 +1,4 @@
-/* sim_disk_read.c - reading a simulated disk. */
+/* sim_disk_read.c - reads a simulated disk. */
 #include "sim/sim_disk_state.h"
 
 static void record_copy(struct gl_record *ret, gl_str kind, const struct sim_disk_record *r,
@@ -37,7 +37,7 @@ const struct sim_sorted *sim_disk_kind(const struct sim_disk *d, gl_str context,
     return t == NULL ? &none : &t->rows;
 }
 
-/* A row of the listing at distance `i` from its start, NULL behind its end. */
+/* The row of the listing at distance `i` from its start; NULL: after its end. */
 static const struct sim_row *listing_row(const struct sim_sorted *rows, const struct gl_listing *l,
                                          size_t start, size_t i)
 {
@@ -47,7 +47,7 @@ static const struct sim_row *listing_row(const struct sim_sorted *rows, const st
     return start + i < rows->n ? rows->rows[start + i] : NULL;
 }
 
-/* Ascending: the place of the first row. Descending: one behind the place of the first row. */
+/* Ascending: the position of the first row. Descending: the one after the first row. */
 static size_t listing_start(const struct sim_sorted *rows, const struct gl_listing *l)
 {
     if (l->after.n > 0) {
@@ -80,7 +80,7 @@ const struct gl_record *sim_disk_list(const struct sim_disk *d, gl_str context,
             if (before == l->descending) {
                 break;
             }
-            continue; /* `after` stands outside the prefix: its rows are still to come */
+            continue; /* `after` is outside of the prefix: its rows are still to come */
         }
         if (!l->live_only || r->live) {
             record_copy(&out[n], l->kind, r, !l->ids_only, a);
@@ -192,7 +192,7 @@ static bool is_damaged(const struct sim_table *t, const struct sim_row *row)
     return t->shape == SIM_RECORDS && ((const struct sim_disk_record *)(const void *)row)->damaged;
 }
 
-/* Where to go on: "<table>.<row>". */
+/* Where to continue: "<table>.<row>". */
 static void read_place(gl_str after, uint64_t *ret_table, uint64_t *ret_row)
 {
     gl_str rest = {0};

@@ -1,4 +1,4 @@
-/* sim_disk_session.c - sessions on a simulated disk: who lives, until when. */
+/* sim_disk_session.c - sessions on a simulated disk: which are alive, and until when. */
 #include "sim/sim_disk_state.h"
 
 struct sim_disk_session *sim_disk_session_find(const struct sim_disk *d, gl_str id)
@@ -6,7 +6,7 @@ struct sim_disk_session *sim_disk_session_find(const struct sim_disk *d, gl_str 
     return gl_map_find(&d->sessions, id);
 }
 
-/* Those who check remember it for ever, the store does not. */
+/* Checkers remember a session permanently, the store does not. */
 static bool is_forgotten(const struct sim_disk *d, const struct sim_disk_session *s)
 {
     return s->dead && d->sessions_kept_ms != 0 &&
@@ -151,7 +151,7 @@ const struct gl_session_info *sim_disk_session_list(const struct sim_disk *d, st
             out[n++] = info_of(d, s, a);
         }
     }
-    for (; n < cap && dead_n > 0; dead_n--) { /* the newest first */
+    for (; n < cap && dead_n > 0; dead_n--) { /* newest first */
         out[n++] = info_of(d, dead[dead_n - 1], a);
     }
     *ret_n = n;

@@ -1,17 +1,17 @@
-/* sim_disk_tail.c - what a change of primary may undo: the rows that the newest transactions have
- * replaced, kept until a replica has them for certain or they are so old that it must. */
+/* sim_disk_tail.c - what a failover may undo: the rows that the newest transactions have replaced,
+ * kept until a replica has the transactions, or must have them because of their age. */
 #include "sim/sim_disk_state.h"
 
-#define LAG_MAX_MS 5000 /* no replica is further behind */
+#define LAG_MAX_MS 5000 /* the largest lag of a replica */
 
 enum sim_tail_type { TAIL_ROW, TAIL_DECIDED, TAIL_SESSION };
 
 struct sim_tail_change {
     enum sim_tail_type type;
     struct sim_table *table;
-    struct sim_row *old, *fresh; /* `old` is kept here alone */
+    struct sim_row *old, *fresh; /* `old` is kept only here */
     struct sim_decided *decided;
-    struct sim_disk_session *session; /* as it was before: */
+    struct sim_disk_session *session; /* the previous state: */
     gl_ms deadline;
     bool dead;
 };
@@ -125,7 +125,8 @@ uint64_t sim_disk_unconfirmed(const struct sim_disk *d, gl_str session, uint64_t
     return 0;
 }
 
-/* The table is as it was right after this change. `fresh` is taken out and kept for the watch. */
+/* The table must be as it was right after this change. `fresh` is removed, and kept for the watch.
+ */
 static void undo(struct sim_tail_change *ch)
 {
     if (ch->type == TAIL_DECIDED) {
@@ -178,7 +179,7 @@ void sim_disk_promote(struct sim_disk *d, gl_ms lag_ms)
         gl_mem_free(d->changes[i].fresh);
         d->changes[i].old = NULL; /* it is in its table again */
     }
-    drop(d, d->tail_n); /* what is left is on the replica, which is the primary now */
+    drop(d, d->tail_n); /* the rest is on the replica, which is the primary now */
 }
 
 void sim_disk_tail_done(struct sim_disk *d)

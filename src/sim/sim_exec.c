@@ -8,12 +8,12 @@
 #include "sim/sim_blobs.h"
 
 enum {
-    SLOW_MS = 10000, /* a slow message takes at most this long */
+    SLOW_MS = 10000, /* the longest delay of a slow message */
     LATE_MS = 12000, /* how late a dead node's last requests arrive */
     RECONNECT_MS = 50,
 };
 
-/* A request under way: its letter travels to the keeper, its answer back. */
+/* A request in flight: its letter travels to the keeper, its answer back. */
 struct sim_exec_op {
     struct gl_link link;
     struct sim_exec *x;
@@ -31,7 +31,7 @@ struct sim_exec_op {
 
 enum note_type { NOTE_UP, NOTE_DOWN, NOTE_ENDED, NOTE_BEACON, NOTE_SAID };
 
-struct note { /* what the keeper tells unasked */
+struct note { /* a message from the keeper */
     struct gl_link link;
     struct sim_exec *x;
     enum note_type type;
@@ -53,7 +53,7 @@ static gl_ms draw_delay(struct sim_exec *x)
     return most == 0 ? 0 : (gl_ms)gl_rng_below(&x->rng, (uint64_t)most + 1);
 }
 
-/* When something sent now arrives: behind everything sent before it. */
+/* When a message sent now arrives: after everything sent before it. */
 static gl_ms in_order(struct sim_exec *x, gl_ms *last)
 {
     gl_ms due = x->world->now + draw_delay(x);
@@ -61,7 +61,7 @@ static gl_ms in_order(struct sim_exec *x, gl_ms *last)
     return *last;
 }
 
-/* ---- what the keeper tells ---- */
+/* ---- messages from the keeper ---- */
 
 static void note_free(struct note *n)
 {
@@ -124,11 +124,11 @@ void sim_exec_on_ended(struct sim_exec *x, const struct sim_attempt *at)
 {
     struct sim_world *w = x->world;
     if (!x->connected) {
-        return; /* told when it connects again */
+        return; /* reported when it connects again */
     }
     if (sim_world_fault(w, &x->rng, w->options.exec_silent)) {
         SIM_TRACE(w, EXEC, .job = at->job, .step = at->attempt, .what = "its end is not told");
-        return; /* until somebody asks, or connects again */
+        return; /* until the node asks, or connects again */
     }
     struct note *n = note_about(x, NOTE_ENDED, at);
     sim_world_at(w, &n->delivery, in_order(x, &x->last_delivery));
@@ -163,7 +163,7 @@ static void on_connect(struct sim_call *call)
     struct sim_exec *x = GL_CONTAINER(call, struct sim_exec, connect);
     GL_ASSERT(!x->connected);
     if (!x->keeper->up || !sim_keeper_welcome(x->keeper, x)) {
-        return; /* sim_exec_on_keeper_up() goes on from here, if at all */
+        return; /* sim_exec_on_keeper_up() continues from here, if at all */
     }
     x->connected = true;
     struct note *n = note_new(x, NOTE_UP);
@@ -299,7 +299,7 @@ void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer)
     answer_with(op, answer->status);
 }
 
-/* Send it on its way, or lose it. Takes the letter. */
+/* Sends it, or loses it. Takes the letter. */
 static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_letter *l)
 {
     struct sim_world *w = x->world;
@@ -366,7 +366,7 @@ static gl_str file_text(const struct sim_exec *x, const struct gl_exec_start *st
     return (gl_str){0};
 }
 
-/* A large body is not in the message its worker reads, but in two other files. */
+/* A large body is not in the message its worker reads, but in two separate files. */
 static void take_body(const struct sim_exec *x, struct sim_letter *l,
                       const struct gl_exec_start *start, struct gl_arena *a)
 {
@@ -387,7 +387,7 @@ static void take_body(const struct sim_exec *x, struct sim_letter *l,
     l->message = whole;
 }
 
-/* Of an agent's start: what its worker would read. */
+/* For an agent's start: the input of its worker. */
 static void take_turn(const struct sim_exec *x, struct sim_letter *l,
                       const struct gl_exec_start *start)
 {
@@ -476,14 +476,14 @@ static void do_list(struct gl_exec *port, struct gl_exec_req *req)
     }
 }
 
-/* Heard at once: one that is slow would only end attempts sooner. */
+/* Takes effect at once: a delay would only end attempts sooner. */
 static void do_session(struct gl_exec *port, gl_ms until)
 {
     struct sim_exec *x = GL_CONTAINER(port, struct sim_exec, port);
     x->session_until = until == INT64_MAX ? until : until - x->offset;
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 static void forget_notes(struct sim_exec *x)
 {

@@ -4,7 +4,7 @@
 
 enum { NEEDS_MAX = 40 };
 
-struct flow_draft { /* a flow being made */
+struct flow_draft { /* a flow being built */
     struct gl_arena arena;
     struct gl_flow flow;
     struct gl_step_spec *steps;
@@ -16,7 +16,7 @@ struct flow_draft { /* a flow being made */
 /* `from` must end before `to` starts. */
 static void need(struct flow_draft *d, uint32_t to, uint32_t from)
 {
-    GL_ASSERT(from < to); /* in the order written: no circle is possible */
+    GL_ASSERT(from < to); /* in ascending order: cycles are impossible */
     struct gl_step_spec *st = &d->steps[to];
     for (uint32_t i = 0; i < st->needs_n; i++) {
         if (st->needs[i] == from) {
@@ -137,7 +137,7 @@ static void draft_finish(struct flow_draft *d, struct gl_buf *out)
     gl_arena_done(&d->arena);
 }
 
-/* ---- chance ---- */
+/* ---- random choices ---- */
 
 static void draw_rule(struct gl_step_spec *st, struct gl_rng *r)
 {
@@ -186,7 +186,7 @@ static void draw_step(struct gl_step_spec *st, struct gl_rng *r, const struct si
     st->retry.backoff_max_ms = gl_rng_range(r, st->retry.backoff_ms, 60000);
 }
 
-/* Few keys, so that jobs meet in them; each always with the same numbers. */
+/* Few keys, so that jobs share them; each always with the same numbers. */
 static void draw_limits(struct gl_step_spec *st, struct gl_rng *r, const struct sim_options *o)
 {
     static const gl_str keys[] = {GL_S("k0"), GL_S("k1"), GL_S("k2")};
@@ -262,7 +262,7 @@ void sim_flows_wide(uint32_t n, bool as_items, struct gl_buf *out)
     draft_finish(&d, out);
 }
 
-/* ---- by hand ---- */
+/* ---- plain flows ---- */
 
 static void plain_needs(struct flow_draft *d, uint32_t number, gl_str needs)
 {

@@ -9,9 +9,9 @@
 #include "sim/sim_workers.h"
 
 enum {
-    SHORT_MS = 8000,  /* an ordinary process runs at most this long */
-    LONG_MS = 240000, /* a slow one */
-    TERM_MS = 200,    /* how long a process takes to end when asked */
+    SHORT_MS = 8000,  /* the longest run of an ordinary process */
+    LONG_MS = 240000, /* of a slow one */
+    TERM_MS = 200,    /* how long a process takes to end after SIGTERM */
     SYNC_MS = 400,    /* how long a slow sync of an exit record takes */
     PINGS_PER_GRACE = 3,
 };
@@ -24,7 +24,7 @@ struct sim_floor {
 static void on_restart(struct sim_call *call);
 static void on_orphan(struct sim_call *call);
 
-/* No two keepers, on whatever machine, have the same. */
+/* Unique, also across machines. */
 static void name_epoch(struct sim_keeper *k)
 {
     bool first = strcmp(k->node, "n1") == 0;
@@ -121,7 +121,7 @@ static gl_str copy_into(char **at, gl_str s)
     return copy;
 }
 
-/* Raise the floor of the job; false if the token is below it. */
+/* Raises the floor of the job; false: the token is below it. */
 static bool floor_raise(struct sim_keeper *k, const struct sim_letter *l)
 {
     char key[512];
@@ -199,8 +199,8 @@ static void process_end(struct sim_attempt *at, const char *what)
     }
 }
 
-/* A slow step is slow in every attempt, so that it is there when things go wrong; but the end of
- * the history need not take hours. */
+/* A slow step is slow in every attempt, so that it runs when faults happen; but the end of the
+ * history need not take hours. */
 static bool is_slow(const struct sim_attempt *at)
 {
     const struct sim_world *w = at->keeper->world;
@@ -209,7 +209,7 @@ static bool is_slow(const struct sim_attempt *at)
     return gl_rng_chance(&r, w->options.process_slow) && w->faults;
 }
 
-/* A number drawn from the attempt's name. Its context counts as "default": the seeds kept in the
+/* A number derived from the attempt's name. Its context counts as "default": the seeds kept in the
  * tests were found when every context had that name. */
 static uint64_t name_number(const struct sim_attempt *at)
 {
@@ -219,7 +219,7 @@ static uint64_t name_number(const struct sim_attempt *at)
     return gl_str_hash(gl_buf_view(&name));
 }
 
-/* Drawn from the attempt's name, so that it does the same in every retelling of the history,
+/* Derived from the attempt's name, so that it does the same in every replay of the history,
  * whatever else was drawn before. */
 static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool noop)
 {
@@ -271,7 +271,7 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     }
     if (k->watch.on_plan != NULL) {
         k->watch.on_plan(k->watch.owner, at->process, &b);
-        if (l->is_unit) { /* the checkers know what it says */
+        if (l->is_unit) { /* the checkers know its output */
             struct gl_buf said = {0};
             gl_buf_str(&said, b.result.output);
             gl_buf_done(&at->process->said);
@@ -293,7 +293,7 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     }
 }
 
-/* What it has said and nobody has heard is told to the node that is there, each line once. */
+/* Delivers the lines that no node has received to the connected node, each line once. */
 void sim_keeper_tell(struct sim_attempt *at)
 {
     struct sim_keeper *k = at->keeper;
@@ -390,7 +390,7 @@ static struct sim_attempt *attempt_find(const struct sim_keeper *k, const struct
     return gl_map_find(&k->attempts, (gl_str){.p = key, .n = (size_t)n});
 }
 
-/* Its node has spoken for it, with a session until then. */
+/* Its node has vouched for it, with a session until then. */
 static void note_heard(struct sim_attempt *at, gl_ms session_until)
 {
     gl_ms now = at->keeper->world->now;
@@ -431,7 +431,7 @@ static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
     }
 }
 
-/* Ask it to end, and make it when it does not listen: after its grace, or `most_ms`. */
+/* Sends SIGTERM, and SIGKILL if the process ignores that: after its grace, or `most_ms`. */
 static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why, gl_ms most_ms)
 {
     struct sim_keeper *k = at->keeper;
@@ -447,7 +447,7 @@ static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why, gl_ms mos
 
 /* ---- orphans ---- */
 
-/* A node that is connected and awake sends something every now and then. */
+/* A node that is connected and awake sends messages regularly. */
 static const struct sim_exec *find_awake(const struct sim_keeper *k)
 {
     for (const struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
@@ -460,15 +460,15 @@ static const struct sim_exec *find_awake(const struct sim_keeper *k)
     return NULL;
 }
 
-/* What is slow on its way holds up everything behind it, also the word that the node lives; and who
- * cannot read what it is told says nothing. */
+/* A slow message delays everything after it, including the proof that the node lives; and a node
+ * that cannot read messages sends none. */
 static bool is_held_up(const struct sim_exec *x)
 {
     gl_ms soon = x->world->now + x->world->options.exec_delay_ms;
     return x->last_arrival > soon || x->last_delivery > soon;
 }
 
-/* A node speaks for what it has started or asked about, not for what an earlier one has left. */
+/* A node vouches for attempts it has started or asked about, not for those of an earlier one. */
 static gl_ms last_heard(struct sim_attempt *at, const struct sim_exec *awake)
 {
     if (awake != NULL && (awake->incarnation == at->incarnation || GL_PLANT(64))) {
@@ -481,11 +481,11 @@ static void on_orphan(struct sim_call *call)
 {
     struct sim_keeper *k = GL_CONTAINER(call, struct sim_keeper, orphan);
     const struct sim_exec *x = find_awake(k);
-    gl_ms last = k->orphan_grace_ms / 4; /* for ending: when the grace is over they are dead */
+    gl_ms last = k->orphan_grace_ms / 4; /* for terminating: when the grace is over they are dead */
     gl_ms now = k->world->now, next = now + k->orphan_grace_ms / PINGS_PER_GRACE + 1;
     struct sim_attempt *at;
     if (k->running_n == 0) {
-        return; /* the next process begins it anew */
+        return; /* the next process schedules it again */
     }
     x = x != NULL && !is_held_up(x) ? x : NULL;
     for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
@@ -498,7 +498,7 @@ static void on_orphan(struct sim_call *call)
             attempt_stop(at, GL_EXEC_ORPHANED, last);
         }
     }
-    sim_world_at(k->world, call, next); /* a node may come, and go again */
+    sim_world_at(k->world, call, next); /* a node may connect, and disconnect again */
 }
 
 /* ---- letters ---- */
@@ -511,7 +511,7 @@ static gl_str step_part(gl_str attempt)
     return attempt;
 }
 
-/* As the real one: an earlier attempt of the same step ends first. */
+/* Like the real one: an earlier attempt of the same step ends first. */
 static bool earlier_runs(struct sim_keeper *k, const struct sim_letter *l)
 {
     struct sim_attempt *at;
@@ -536,8 +536,8 @@ static int on_start(struct sim_keeper *k, const struct sim_letter *l)
         vouch(at, l);
         return 0;
     }
-    /* Floors die with a keeper: what was decided before its time may be older than what it has not
-     * heard of. */
+    /* Floors die with a keeper: a decision from before its time may be older than one it has never
+     * received. */
     if (!gl_str_is(l->epoch, k->epoch)) {
         return GL_E_STALE;
     }
@@ -673,13 +673,13 @@ bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x)
         struct sim_letter *letter = GL_CONTAINER(l, struct sim_letter, link);
         next = l->next;
         if (letter->incarnation != x->incarnation) {
-            sim_letter_free(letter); /* it stood in a connection that nobody reads any more */
+            sim_letter_free(letter); /* it was sent over a connection that is closed */
         }
     }
     return true;
 }
 
-/* ---- its death ---- */
+/* ---- crashes ---- */
 
 static void children_die(struct sim_keeper *k)
 {
@@ -689,7 +689,7 @@ static void children_die(struct sim_keeper *k)
             if (sim_call_waits(&at->ending)) {
                 process_end(at, "process died with the keeper");
             }
-            attempt_free(at); /* nobody will ever know how it ended */
+            attempt_free(at); /* its end can never be known */
         }
     }
 }

@@ -42,14 +42,14 @@ static gl_ms ttl_of(const struct sim_machine *m)
 static void on_lost(void *owner, struct sim_node *n)
 {
     struct sim_machine *m = owner;
-    (void)n; /* it is buried with all others that have lost their session */
+    (void)n; /* it is removed with all others that have lost their session */
     if (!sim_call_waits(&m->bury)) {
         sim_world_at(world_of(m), &m->bury, world_of(m)->now + draw(m, 0, 200));
     }
 }
 
-/* As long as there are faults, its node may belong to the other one. Not among guests, who leave
- * alone what it takes up there. */
+/* While there are faults, its node may be in the other stack. Not among guests, which would abandon
+ * the jobs they start there. */
 static const char *draw_stack(struct sim_machine *m)
 {
     const struct sim_world *w = world_of(m);
@@ -88,7 +88,7 @@ static void on_start(struct sim_call *call)
     gl_list_push(&s->nodes, &m->current->link);
 }
 
-/* Every pool that steps may want must stay somewhere, as large as they may want it. */
+/* Each pool that steps need must stay on some machine, as large as they may need it. */
 static bool are_whole(const struct sim_pools *have, const struct sim_pools *wanted)
 {
     return have->default_slots >= wanted->default_slots && have->gpu_slots >= wanted->gpu_slots &&
@@ -116,9 +116,9 @@ bool sim_machine_may_go(const struct sim_machine *m)
     return others > 0 && are_whole(&left, &m->cluster->pools);
 }
 
-/* Only where every machine may do every job: a guest, or a machine of another stack, is no help to
- * one that lacks a pool. The first machine has all pools, unless the second and the third divide
- * them among themselves. */
+/* Only if every machine may run every job: a guest, or a machine of another stack, cannot help one
+ * that lacks a pool. The first machine has all pools, unless the second and the third divide them
+ * between them. */
 static void draw_pools(struct sim_machine *m, uint32_t number)
 {
     const struct sim_world *w = world_of(m);
@@ -131,7 +131,7 @@ static void draw_pools(struct sim_machine *m, uint32_t number)
     }
     gl_rng_init(&r, w->seed ^ gl_str_hash(GL_S("pools")));
     is_split = w->cluster.nodes_n > 2 && gl_rng_chance(&r, 300000);
-    for (uint32_t i = 0; i < number; i++) { /* every machine has chances of its own */
+    for (uint32_t i = 0; i < number; i++) { /* each machine has its own random numbers */
         (void)gl_rng_u64(&r);
     }
     if (is_split && number == 2) {
@@ -152,7 +152,7 @@ static void leave(struct sim_machine *m)
     SIM_TRACE(world_of(m), NODE, .what = "gone for good", .from = m->keeper.node);
 }
 
-/* Its node is dead. The next one comes at once, soon, late, or never. */
+/* Its node is dead. The next one starts at once, soon, late, or never. */
 static void start_later(struct sim_machine *m)
 {
     struct sim_world *w = world_of(m);
@@ -186,7 +186,7 @@ static void on_rouse(struct sim_call *call)
     struct sim_world *w = world_of(m);
     if (m->sleeper == NULL) { /* it was only paused */
         sim_node_wake(m->current);
-        if (m->current->lost && !sim_call_waits(&m->bury)) { /* and was about to be buried */
+        if (m->current->lost && !sim_call_waits(&m->bury)) { /* and was about to be removed */
             sim_world_at(w, &m->bury, w->now);
         }
         return;
@@ -207,7 +207,7 @@ static void on_bury(struct sim_call *call)
         kill_sleeper(m);
     }
     if (m->current != NULL && m->current->lost && !m->current->gate.shut) {
-        /* As the daemon does: the next one begins in the same process. */
+        /* Like the daemon: the next one begins in the same process. */
         sim_node_kill(m->current);
         m->current = NULL;
         m->dies = false;
@@ -231,7 +231,7 @@ void sim_machine_after_step(struct sim_machine *m)
 
 /* ---- trouble ---- */
 
-/* Between two calls it makes, in order, or just so. */
+/* Between two calls it makes, in order, or at once. */
 static void crash(struct sim_machine *m)
 {
     struct sim_world *w = world_of(m);
@@ -313,7 +313,7 @@ bool sim_machine_trouble(struct sim_machine *m, enum sim_trouble what)
     GL_UNREACHABLE();
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32_t number)
 {

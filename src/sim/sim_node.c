@@ -15,8 +15,8 @@ static void clock_alarm(struct gl_clock *c, gl_ms at)
 {
     struct sim_node *n = GL_CONTAINER(c, struct sim_node, clock);
     sim_world_cancel(n->world, &n->alarm);
-    if (n->stopped && at != INT64_MAX) { /* it may be freed by then */
-        sim_world_fail(n->world, "node: it has stopped, and still wants to be woken");
+    if (n->stopped && at != INT64_MAX) { /* it may have been freed by then */
+        sim_world_fail(n->world, "node: it has stopped, and still has an alarm set");
         return;
     }
     if (at != INT64_MAX && !n->fuse.blown) {
@@ -36,7 +36,7 @@ static void entropy_fill(struct gl_entropy *e, void *bytes, size_t n)
     gl_rng_fill(&me->chance, bytes, (uint32_t)n);
 }
 
-/* As the daemon does: the executor is opened when it is known which life this is. */
+/* Like the daemon: the executor is opened when the incarnation is known. */
 static void on_session(void *owner, uint64_t incarnation)
 {
     struct sim_node *n = owner;

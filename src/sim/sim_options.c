@@ -33,8 +33,8 @@ static uint32_t *value_of(void *o, const struct option *row)
     return (uint32_t *)(void *)((char *)o + row->offset);
 }
 
-/* Between lo and hi, small ones as likely as large ones: halve the range a random number of times.
- */
+/* Between lo and hi, small values as likely as large ones: halves the range a random number of
+ * times. */
 static uint32_t draw(struct gl_rng *r, uint32_t lo, uint32_t hi)
 {
     uint32_t span = hi - lo;
@@ -47,8 +47,8 @@ static void draw_all(const struct option *rows, size_t n, void *ret, struct gl_r
     for (size_t i = 0; i < n; i++) {
         const struct option *row = &rows[i];
         bool on = gl_rng_chance(r, row->on_pct * 10000);
-        uint32_t v =
-            draw(r, row->lo, row->hi); /* drawn even if off: one switch moves no other value */
+        uint32_t v = draw(
+            r, row->lo, row->hi); /* drawn even if off: switching one off changes no other value */
         *value_of(ret, row) = on ? v : 0;
     }
 }

@@ -14,8 +14,8 @@ struct patch_wish {
     gl_str controller, exit; /* exit "": a fan-out */
     struct steps more;
     bool cuts;          /* the edge from the controller to the exit */
-    struct steps fewer; /* what it wanted the last time and does not want any more */
-    uint32_t from, to;  /* of these */
+    struct steps fewer; /* what it requested last and does not want any more */
+    uint32_t from, to;  /* how many of these */
 };
 
 static gl_str find_argument(gl_str given)
@@ -70,7 +70,7 @@ static void write_steps(struct gl_jw *w, const struct patch_wish *x)
     }
 }
 
-/* All that lead to these steps, and from the last to the exit. */
+/* All edges to these steps, and from the last one to the exit. */
 static void write_edges(struct gl_jw *w, const char *op, const struct patch_wish *x,
                         const struct steps *steps, uint32_t from, uint32_t to)
 {
@@ -88,7 +88,7 @@ static void write_edges(struct gl_jw *w, const char *op, const struct patch_wish
     }
 }
 
-/* "<id>/<number><r|s>": r for in a row; false: it is nothing of the kind. */
+/* "<id>/<number><r|s>": r for in a row; false: it has another form. */
 static bool read_steps(gl_str text, struct steps *ret)
 {
     gl_str how, id = gl_str_cut(text, '/', &how);
@@ -103,8 +103,8 @@ static bool read_steps(gl_str text, struct steps *ret)
     return true;
 }
 
-/* It has thought better of what it wanted the last time: of all of it, or of one that stands beside
- * others; perhaps it wants nothing instead. */
+/* It withdraws its last request: all of it, or one step of those side by side; perhaps without a
+ * replacement. */
 static void draw_fewer(struct gl_rng *r, gl_str before, struct patch_wish *x)
 {
     if (!read_steps(before, &x->fewer) || !gl_rng_chance(r, 400000)) {
@@ -136,12 +136,12 @@ bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const st
         return false;
     }
     bool is_old = gl_rng_chance(r, 100000);
-    /* Without the attempt in its name it is said again when the message is given again. */
+    /* Without the attempt in its name it is repeated when the message is given again. */
     (void)snprintf(id, sizeof(id), gl_rng_chance(r, 200000) ? "p%llu" : "p%llu.%u",
                    (unsigned long long)number, ledger.attempt);
     (void)snprintf(ret_grown, SIM_PATCHES_GROWN, "%s/%u%c", id + 1,
                    1 + (unsigned)gl_rng_below(r, STEPS_MAX), gl_rng_chance(r, 500000) ? 'r' : 's');
-    (void)read_steps(gl_str_of(ret_grown), &x.more); /* just written */
+    (void)read_steps(gl_str_of(ret_grown), &x.more); /* just built */
     x.cuts = x.exit.n > 0 && ledger.graph_revision == 0 && gl_rng_chance(r, 500000);
     draw_fewer(r, before, &x);
     if (x.more.n == 0) {

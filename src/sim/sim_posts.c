@@ -44,7 +44,7 @@ static void send(struct sim_client *cl, struct sim_node *node, const struct sim_
 
 /* ---- dead letters ---- */
 
-/* The answer is kept: who sends it again may do so much later, when it is a dead letter no more. */
+/* The answer is kept: a client may redrive the letter much later, when it is no longer dead. */
 static void on_found(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
@@ -95,7 +95,7 @@ static void redrive_once(struct sim_client *cl, struct sim_node *node)
     sim_client_send(cl, node, ask);
 }
 
-/* Sometimes two want it at once, and sometimes somebody wants it once more, later. */
+/* Sometimes two clients redrive it at once, and sometimes a client does so again later. */
 static void redrive(struct sim_client *cl, struct sim_node *node)
 {
     struct sim_node *other = gl_rng_chance(&cl->rng, 300000) ? sim_client_node(cl) : NULL;
@@ -117,7 +117,7 @@ bool sim_posts_is_mended(const struct sim_fact_job *j)
     }
     while ((st = sim_facts_next(j, &pos)) != NULL) {
         if (st->known && gl_step_asks_a_person(&st->r)) {
-            return false; /* a person is asked something else */
+            return false; /* the question is about something else */
         }
     }
     return true;
@@ -126,7 +126,7 @@ bool sim_posts_is_mended(const struct sim_fact_job *j)
 void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
     if (sim_fact_was_spoilt(j) && j->r.hold == GL_HOLD_REVIEW && gl_rng_chance(&cl->rng, 600000)) {
-        sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id)); /* mended or not */
+        sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id)); /* repaired or not */
     } else if (cl->found.message.n > 0 && gl_rng_chance(&cl->rng, 700000)) {
         redrive(cl, node);
     } else if (!gl_rng_chance(&cl->rng, 500000) || !find(cl, node, j)) {

@@ -15,7 +15,7 @@ static void play(struct sim_record *r)
         if (sim_replay_run(gl_buf_view(&r->text), &options, &result, &why) != 0) {
             sim_world_fail(r->world, "recorder: a recording cannot be replayed: %s", why.text);
         } else if (result.differs_at != 0) {
-            sim_world_fail(r->world, "recorder: a replay decides otherwise: %.*s",
+            sim_world_fail(r->world, "recorder: a replay decides differently: %.*s",
                            GL_STR_ARG(gl_buf_view(&result.difference)));
         }
         sim_replay_done(&result);

@@ -11,14 +11,14 @@ bool sim_repeats_is_named(const struct sim_order *o)
     return o->run_id[0] != 0 || o->request_key[0] != 0;
 }
 
-/* An order with a name that is a job; NULL: none by chance. */
+/* A random order with a name that is a job; NULL: none. */
 static struct sim_order *pick_order(struct sim_client *cl)
 {
     struct sim_order *o = &cl->orders[gl_rng_below(&cl->rng, cl->orders_n)];
     return o->job_id[0] != 0 && sim_repeats_is_named(o) ? o : NULL;
 }
 
-/* Has a job of that name ended and been taken away? Then the name may be anybody's. */
+/* Has a job of that name ended and been removed? Then any job may get the name. */
 static bool is_given_back(const struct sim_client *cl, const struct gl_request *rq)
 {
     const struct sim_fact_job *j;
@@ -55,7 +55,7 @@ static void on_same(void *owner, struct sim_ask *ask, bool answered)
                !ask->rq.existing) {
         sim_world_fail(
             cl->world,
-            "names: run id '%s', request key '%s' was submitted again and is another job",
+            "names: run id '%s', request key '%s' was submitted again and got another job",
             o->run_id, o->request_key);
     } else {
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
@@ -89,12 +89,14 @@ static void on_rival(void *owner, struct sim_ask *ask, bool answered)
         return;
     }
     if (answered && ask->rq.code == 0) {
-        sim_world_fail(cl->world, "names: run id or request key %.*s was given to something else",
+        sim_world_fail(cl->world,
+                       "names: run id or request key %.*s was given to another submission",
                        GL_STR_ARG(name));
     } else if (answered && ask->rq.code != GL_E_EXISTS && ask->rq.code != GL_E_UNAVAILABLE &&
                ask->rq.code != GL_E_BUSY && ask->rq.code != GL_E_INVALID &&
                !(ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
-        sim_world_fail(cl->world, "names: run id or request key %.*s is taken, but it is said: %s",
+        sim_world_fail(cl->world,
+                       "names: run id or request key %.*s is taken, but the answer is: %s",
                        GL_STR_ARG(name), ask->rq.why.text);
     }
 }
@@ -110,7 +112,7 @@ void sim_repeats_rival(struct sim_client *cl, struct sim_node *node)
     const struct sim_order *from = same_flow ? o : other;
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
     ask->rq.submission.compiled = gl_buf_view(&from->flow);
-    /* The same flow with inputs that nobody has, or with some where it takes none. */
+    /* The same flow with inputs that no other order has, or with inputs although it takes none. */
     ask->rq.submission.inputs =
         same_flow ? GL_S("{\"k\":77,\"flag\":true,\"list\":[],\"text\":\"other\"}")
                   : gl_buf_view(&other->given.inputs);
@@ -135,7 +137,7 @@ static void plan_again(struct sim_retry *y)
     if (is_named && !sim_call_waits(&y->call)) {
         sim_world_at(cl->world, &y->call, cl->world->now + gl_rng_range(&cl->rng, 1, 4000));
     } else {
-        y->open = is_named; /* without a name nobody can tell whether it is a job already */
+        y->open = is_named; /* without a name it is unknown whether the job exists already */
     }
 }
 
@@ -159,7 +161,7 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
                (j->removed || j->lost || gl_flow_find(j->flow, gl_str_of(y->from)) < 0)) {
         return;
     } else if (code == GL_E_DAMAGED && sim_fact_was_spoilt(j)) {
-        return; /* it cannot be read, and says so */
+        return; /* its record cannot be read, and the answer says so */
     } else if (code != GL_E_STATE || y->had_ended) {
         sim_world_fail(cl->world, "reuse: a retry of job %s was refused: %s", y->job,
                        ask->rq.why.text);
@@ -198,7 +200,7 @@ static void choose_from(struct sim_retry *y, const struct sim_fact_job *j)
         gl_flow_step(j->flow, (uint32_t)gl_rng_below(r, j->flow->steps.n));
     if (kind == 0) {
         (void)snprintf(y->from, sizeof(y->from), "nowhere");
-    } else if (kind < 5 && j->flow->bundle == NULL) { /* a bundle runs anew as a whole */
+    } else if (kind < 5 && j->flow->bundle == NULL) { /* a bundle runs again as a whole */
         (void)snprintf(y->from, sizeof(y->from), "%.*s", GL_STR_ARG(st->id));
     }
 }

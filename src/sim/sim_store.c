@@ -4,7 +4,7 @@
 #include "base/mem.h"
 
 enum {
-    SLOW_MS = 8000, /* how long a slow request takes at most */
+    SLOW_MS = 8000, /* the longest delay of a slow request */
 };
 
 enum fate {
@@ -17,18 +17,18 @@ enum fate {
 struct store_op;
 typedef void op_run(struct sim_store *s, struct store_op *op);
 
-struct store_op { /* a request under way */
+struct store_op { /* a request in flight */
     struct gl_link link;
     struct sim_store *store;
     struct gl_store_req *req;
-    op_run *run;              /* does it, at the disk */
-    struct sim_call arrival;  /* it reaches the disk; never kept back */
-    struct sim_call delivery; /* its caller hears of it */
+    op_run *run;              /* executes it, at the disk */
+    struct sim_call arrival;  /* it reaches the disk; never held */
+    struct sim_call delivery; /* its caller gets the outcome */
     enum fate fate;
-    bool is_refused; /* for want of room */
+    bool is_refused; /* for lack of space */
     bool is_commit, arrived;
-    bool is_mail;         /* a message is read */
-    bool confirms;        /* when it is answered, the replicas have what it saw */
+    bool is_mail;         /* it reads a message */
+    bool confirms;        /* by the answer, the replicas have what it saw */
     uint64_t confirms_up; /* ... up to this number */
     int status;
     struct gl_arena results;
@@ -135,7 +135,7 @@ static void op_free(struct sim_store *s, struct store_op *op)
     gl_mem_free(op);
 }
 
-/* A new request, or NULL if the node is dead already and nobody hears it. */
+/* A new request; NULL: the node is dead already and nothing is answered. */
 static struct store_op *op_begin(struct gl_store *port, struct gl_store_req *req, op_run *what)
 {
     struct sim_store *s = GL_CONTAINER(port, struct sim_store, port);
@@ -163,7 +163,7 @@ static void submit_write(struct store_op *op)
     sim_world_at(s->world, &op->arrival, due);
 }
 
-/* Messages that are read for an agent, slowly: the job may have moved on when they come. */
+/* Messages that are read for an agent, slowly: the job may have changed when they arrive. */
 static gl_ms draw_read_delay(struct sim_store *s, const struct store_op *op)
 {
     struct sim_world *w = s->world;
@@ -173,7 +173,7 @@ static gl_ms draw_read_delay(struct sim_store *s, const struct store_op *op)
     return draw_delay(s);
 }
 
-/* A read looks at the disk at the moment of the call, of its end, or somewhere between. */
+/* A read sees the disk at the moment of the call, of its end, or in between. */
 static void submit_read(struct store_op *op)
 {
     struct sim_store *s = op->store;
@@ -194,8 +194,8 @@ static void submit_read(struct store_op *op)
     sim_world_at(w, &op->arrival, w->now + draw_read_delay(s, op));
 }
 
-/* Is this one refused before it does anything? Nothing is answered over a new connection before its
- * node has heard of that. */
+/* Is this request refused before it is executed? Nothing is answered over a new connection before
+ * its node has been notified of it. */
 static bool is_away(struct sim_store *s, struct store_op *op)
 {
     gl_ms now = s->world->now;
@@ -329,7 +329,7 @@ static void do_session_open(struct gl_store *port, struct gl_store_req *req,
     op->confirms = true;
     op->fate = commit_fate(op->store);
     if (op->fate == FATE_UNKNOWN_NO) {
-        op->fate = FATE_UNAVAILABLE; /* an opening has no unknown end: it is tried again */
+        op->fate = FATE_UNAVAILABLE; /* opening never ends unknown: it is repeated */
     }
     submit_write(op);
 }
@@ -556,7 +556,7 @@ static void do_measure(struct gl_store *port, struct gl_store_req *req, gl_str c
     submit_read(op);
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 static void free_all(struct sim_store *s)
 {
@@ -632,7 +632,7 @@ void sim_store_open(struct sim_store *s, struct sim_world *w, struct sim_disk *d
     sim_call_init(&s->mend, on_mend, NULL);
 }
 
-/* Of the commits that have not reached the disk a random number of the first ones do. */
+/* Of the commits that have not reached the disk, a random number of the first ones do. */
 static void some_arrive(struct sim_store *s)
 {
     uint64_t waiting = 0;

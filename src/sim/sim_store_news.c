@@ -1,5 +1,6 @@
-/* sim_store_news.c - what a simulated store tells by itself: words of others' transactions, some of
- * them lost, all of them late; which store it is; and that it was away. */
+/* sim_store_news.c - what a simulated store reports by itself: notifications of other nodes'
+ * transactions, some of them lost, all of them late; which store it is; and that it was
+ * unavailable. */
 #include "base/mem.h"
 #include "sim/sim_store.h"
 
@@ -40,7 +41,7 @@ static void on_delivery(struct sim_call *call)
     case NEWS_CHANGED:
         n->store->untold_n--;
         if (e->changed != NULL) {
-            e->changed(e->owner, "simulated: the connection was lost and is there again");
+            e->changed(e->owner, "simulated: the connection was lost and is back");
         }
         break;
     }

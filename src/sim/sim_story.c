@@ -84,7 +84,7 @@ static size_t count_lines(gl_str text)
     return n;
 }
 
-/* Without the blanks that line things up on the page. */
+/* Without the spaces that align lines on the page. */
 static gl_str next_line(gl_str *rest)
 {
     return gl_str_trim(gl_str_cut(*rest, '\n', rest));
@@ -108,7 +108,7 @@ const char *sim_story_expect(struct sim_story *s, const char *text)
                        GL_STR_ARG(gl_buf_view(&s->lines)), s->world.failure);
         return s->text;
     }
-    memmove(s->lines.p, have.p, have.n); /* what was traced beyond it is expected next */
+    memmove(s->lines.p, have.p, have.n); /* lines traced beyond it are expected next */
     s->lines.n = have.n;
     s->lines_n -= n;
     return NULL;
@@ -376,7 +376,7 @@ void sim_story_flow(struct sim_story *s, const char *run_id, const char *json)
         rc = gl_flow_parse(&j, gl_json_root(&j), NULL, &a, &flow, &errors);
     }
     if (rc != 0) {
-        sim_world_fail(&s->world, "story: a flow cannot be read: %.*s",
+        sim_world_fail(&s->world, "story: a flow cannot be parsed: %.*s",
                        GL_STR_ARG(errors.items[0].text));
     } else {
         gl_flow_encode(flow, &text);
@@ -416,7 +416,7 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
         ask->rq.status.step = about;
     } else if (ask->rq.verb == GL_VERB_RETRY) {
         ask->rq.submission.from = about;
-    } else if (ask->rq.verb == GL_VERB_SIGNAL) { /* the checkers know it by its number */
+    } else if (ask->rq.verb == GL_VERB_SIGNAL) { /* the checkers identify it by its number */
         ask->rq.command.about = about;
         ask->rq.command.value =
             gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);

@@ -8,20 +8,20 @@
 
 enum {
     CRASHES_MIN = 5,
-    FAULTS_MAX = 400,       /* the largest budget: a history must also get somewhere */
-    CALLS_PER_CRASH = 1500, /* a crash by steps comes within so many */
+    FAULTS_MAX = 400,       /* the largest budget: a history must also make progress */
+    CALLS_PER_CRASH = 1500, /* a crash by steps happens within this many */
     FUSE_CALLS = 8,
     FUSE_PATIENCE = 200, /* steps after which a lit fuse counts as blown */
 };
 #define LIVENESS_MS (240 * MINUTE) /* everything must have ended by then */
-#define STILLNESS_MS (45 * MINUTE) /* nothing committed for so long, and not at the end: stuck */
+#define STILLNESS_MS (45 * MINUTE) /* nothing committed for this long, before the end: stuck */
 
 /* ---- nodes ---- */
 
 static void on_lost(void *owner, struct sim_node *n)
 {
     struct sim_swarm *s = owner;
-    (void)n; /* it is buried with all others that have lost their session */
+    (void)n; /* it is removed with all others that have lost their session */
     if (!sim_call_waits(&s->bury)) {
         sim_world_at(&s->world, &s->bury, s->world.now + gl_rng_range(&s->rng, 0, 200));
     }
@@ -101,7 +101,7 @@ static void kill_sleeper(struct sim_swarm *s)
     s->sleeper = NULL;
 }
 
-/* The node sleeps; its machine thinks that it is dead and starts another one. */
+/* The node sleeps; its machine takes it for dead and starts another one. */
 static void leave_asleep(struct sim_swarm *s)
 {
     s->sleeper = s->current;
@@ -203,7 +203,7 @@ static void apply_settings(struct sim_swarm *s, const char *set)
         if (!gl_str_u64(value, &v) ||
             (!sim_options_set(&s->world.options, name, (uint32_t)v) &&
              !sim_agent_options_set(&s->world.bundles, name, (uint32_t)v))) {
-            sim_world_fail(&s->world, "there is no option %.*s", GL_STR_ARG(one));
+            sim_world_fail(&s->world, "unknown option %.*s", GL_STR_ARG(one));
         }
     }
 }
@@ -223,7 +223,7 @@ void sim_swarm_agents(struct sim_world *w, const struct sim_swarm_options *optio
 {
     struct gl_rng draw;
     if (!options->agents) {
-        return; /* nothing is drawn: other histories stay as they are */
+        return; /* draws nothing: other histories stay unchanged */
     }
     gl_rng_fork(&w->rng, &draw, "agents");
     pools->executor_slots = 1 + (uint32_t)gl_rng_below(&draw, 6);
@@ -295,7 +295,7 @@ static void phase_one(struct sim_swarm *s)
     }
 }
 
-/* From here on nothing goes wrong: no faults, no sleepers, one node. */
+/* Faults end here: no sleepers, one node. */
 static void heal(struct sim_swarm *s)
 {
     struct sim_world *w = &s->world;
@@ -308,8 +308,8 @@ static void heal(struct sim_swarm *s)
         kill_sleeper(s);
     }
     s->crashes_left = 0;
-    /* In half of the histories one last restart: everything must come back from the disk. In the
-     * other half the node must put in order by itself what was left behind. */
+    /* In half of the histories there is one last restart: everything must be restored from the
+     * disk. In the other half the node must recover by itself. */
     bool dying = s->doomed || (s->current != NULL && s->current->stopping);
     if (s->current != NULL && (dying || gl_rng_chance(&s->rng, 500000))) {
         sim_node_kill(s->current);
@@ -345,7 +345,7 @@ static void phase_two(struct sim_swarm *s)
             still_since = w->now;
         }
         if (w->now > until || w->now - still_since > STILLNESS_MS) {
-            return; /* the checkers say what has not ended */
+            return; /* the checkers report what has not ended */
         }
     }
 }
@@ -362,7 +362,7 @@ bool sim_swarm_run(struct sim_swarm *s)
         sim_checks_end(&s->checks);
     }
     if (!w->failed && !s->ended) {
-        sim_world_fail(w, "forgotten: the node does not come to rest, though every job has ended");
+        sim_world_fail(w, "forgotten: the node does not become idle, although every job has ended");
     }
     return !w->failed;
 }

@@ -195,7 +195,7 @@ static gl_str literal_list(struct step_wish *w)
 static gl_str list_above(struct step_wish *w)
 {
     const struct gl_step_spec *above = &w->steps[w->above];
-    /* Of a step that goes through items itself the output is a list; of others it is none. */
+    /* The output of a step with items is a list; of others it is not. */
     bool whole = gl_rng_chance(w->r, above->foreach.n > 0 ? 900000 : 100000);
     return gl_str_fmt(w->a, "${steps.%.*s.output%s}", GL_STR_ARG(above->id), whole ? "" : ".list");
 }
@@ -226,7 +226,7 @@ static void draw_sleep(struct step_wish *w)
         w->st->sleep = gl_str_of(spans[gl_rng_below(w->r, GL_COUNT(spans))]);
     } else if (kind < 7 && w->has_inputs) {
         w->st->sleep = GL_S("${inputs.k}");
-    } else if (kind < 8 && w->above >= 0) { /* there may be no such thing */
+    } else if (kind < 8 && w->above >= 0) { /* it may not exist */
         w->st->sleep =
             gl_str_fmt(w->a, "${steps.%.*s.output.n}", GL_STR_ARG(w->steps[w->above].id));
     } else {
@@ -259,7 +259,7 @@ static void draw_approval(struct step_wish *w)
     }
 }
 
-/* A step that waits has no process, and nothing that concerns one. */
+/* A step that waits has no process, and none of a process's fields. */
 static bool draw_waiting(struct step_wish *w)
 {
     struct gl_step_spec *st = w->st;
@@ -309,7 +309,7 @@ static void draw_refs(struct step_wish *w)
     w->st->expand = GL_EXPAND_ARGV | GL_EXPAND_ENV;
 }
 
-/* ---- all of it ---- */
+/* ---- all wishes ---- */
 
 static int64_t ancestor(struct gl_rng *r, const struct gl_step_spec *steps, uint32_t i)
 {

@@ -12,7 +12,7 @@ enum {
     NUMBER_MAX = 40,    /* messages with higher numbers cause no others */
     ITEMS_MAX = 5,      /* of a scatter, ... */
     ITEMS_WIDE = 600,   /* ... mostly: more than one transaction makes */
-    LARGE_BYTES = 3000, /* of a message whose text has a record of its own */
+    LARGE_BYTES = 3000, /* of a message whose text has a separate record */
     TTL_MS = 3000,
 };
 
@@ -24,7 +24,7 @@ struct sim_worker_state sim_workers_state(gl_str text, struct gl_arena *a)
         return s;
     }
     gl_jnode root = gl_json_root(&j);
-    (void)gl_json_u64(&j, gl_json_get(&j, root, "n"), &s.n); /* 0 if it is none */
+    (void)gl_json_u64(&j, gl_json_get(&j, root, "n"), &s.n); /* 0: it is not one */
     (void)gl_json_u64(&j, gl_json_get(&j, root, "sent"), &s.sent);
     s.last = gl_json_str(&j, gl_json_get(&j, root, "last"), a);
     s.grown = gl_json_str(&j, gl_json_get(&j, root, "grown"), a);
@@ -48,7 +48,7 @@ size_t sim_workers_size(const struct sim_world *w, struct gl_rng *r)
     return gl_rng_chance(r, 80000) ? LARGE_BYTES : 1;
 }
 
-/* Those without a name of their receiver go by the routes, all with the same body. */
+/* Messages without a receiver follow the routes, all with the same body. */
 static uint32_t write_emits(const struct sim_world *world, struct gl_jw *w, struct gl_rng *r,
                             uint64_t number)
 {
@@ -112,7 +112,7 @@ static void write_branches(struct gl_jw *w, struct gl_rng *r)
     gl_jw_end(w);
 }
 
-/* True: it wants its job's flow changed, and says nothing else of its step. */
+/* True: it requests a change of its job's flow, and reports nothing else about its step. */
 static bool write_patch(struct gl_jw *w, struct gl_rng *r, const struct sim_letter *l,
                         const struct gl_message *m, gl_str before,
                         char ret_grown[static SIM_PATCHES_GROWN])
@@ -180,7 +180,7 @@ static void write_document(const struct sim_world *w, const struct sim_letter *l
     gl_str state = gl_buf_view(&l->state);
     struct sim_worker_state s = sim_workers_state(state, a);
     char grown[SIM_PATCHES_GROWN];
-    (void)gl_message_read(gl_buf_view(&l->message), a, &m, NULL); /* the node wrote it */
+    (void)gl_message_read(gl_buf_view(&l->message), a, &m, NULL); /* written by the node */
     gl_rng_init(&r, w->seed ^ gl_str_hash(m.message_id) ^ gl_str_hash(state) * 3);
     gl_jw_init(&jw, out);
     gl_jw_object(&jw);
@@ -228,7 +228,7 @@ bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, ui
     return what < 6;
 }
 
-/* How often it says something, if at all. */
+/* The interval between its lines, if there are any. */
 static gl_ms draw_says(const struct sim_world *w, const struct sim_letter *l)
 {
     struct gl_rng r;
@@ -245,7 +245,7 @@ void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
     bool ok = b->result.end == GL_EXEC_EXITED && b->result.exit_code == 0;
     b->result.output = (gl_str){0};
     b->says_ms = l->is_module ? 0 : draw_says(w, l);
-    b->mute = b->mute && l->timeout_ms > 0; /* else nobody ends it, and rightly so */
+    b->mute = b->mute && l->timeout_ms > 0; /* else it is never stopped, which is correct */
     if (b->result.end != GL_EXEC_EXITED) {
         return;
     }

@@ -82,7 +82,7 @@ bool sim_world_step(struct sim_world *w)
     GL_ASSERT(call->due >= w->now);
     w->calls_now = call->due > w->now ? 0 : w->calls_now + 1;
     if (w->calls_now > SIM_CALLS_PER_MS_MAX) {
-        sim_world_fail(w, "time: %d calls in one millisecond: somebody spins",
+        sim_world_fail(w, "time: %d calls in one millisecond: an endless loop",
                        SIM_CALLS_PER_MS_MAX);
     }
     w->now = call->due;
@@ -103,7 +103,7 @@ void sim_world_run(struct sim_world *w, gl_ms until)
             w->now = until > w->now ? until : w->now;
             return;
         }
-        (void)sim_world_step(w); /* there is one */
+        (void)sim_world_step(w); /* it exists */
     }
 }
 
@@ -209,6 +209,7 @@ void sim_world_fail(struct sim_world *w, const char *fmt, ...)
     w->failed = true;
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(w->failure, sizeof(w->failure), fmt, args); /* a cut sentence is still one */
+    (void)vsnprintf(w->failure, sizeof(w->failure), fmt,
+                    args); /* a truncated sentence is still useful */
     va_end(args);
 }
