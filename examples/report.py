@@ -1,4 +1,4 @@
-"""Makes the report of examples/nightly.yaml from what the steps before it have handed over."""
+"""Makes the report of examples/nightly.yaml from the outputs of the steps before it."""
 
 import json
 import os
@@ -7,7 +7,7 @@ with open(os.environ["GLIA_INPUT_FILE"], encoding="utf-8") as file:
     steps = json.load(file)["steps"]
 
 orders = steps["orders"]["output"]["orders"]
-weather = steps["weather"]["output"] or "unknown"  # null: it has handed over nothing
+weather = steps["weather"]["output"] or "unknown"  # null: it has no output
 text = f"{orders} orders, weather {weather}"
 print(text)
 

@@ -1,11 +1,11 @@
-/* A module with a memory: it counts the messages that its agent has got, by their types, and says
- * after each one how many there were. With {"limit": 3} in its configuration it completes its step
- * with the third.
+/* A module with state: it counts the messages that its agent gets, by type, and sends the counts
+ * after each one. With {"limit": 3} in its configuration it completes its step
+ * with the third message.
  *
  *     cc -shared -fPIC -I/usr/local/include -o counter.so counter.c
  *
  * The agent's state is {"total": 3, "types": {"ping": 2, "pong": 1}}. Reading that for each message
- * would be simple, too; this module keeps it in memory instead, and so has snapshot() and
+ * would also be simple; this module keeps it in memory instead, so it has snapshot() and
  * restore(). */
 #include <glia/module_json.h>
 
@@ -45,7 +45,7 @@ static void destroy(void *instance)
     free(instance);
 }
 
-/* 0, or -1: there are too many types, or this one is too long. */
+/* Returns 0, or -1 if there are too many types or the type is too long. */
 static int add(struct counter *c, struct glia_text type, long long n)
 {
     size_t i = 0;
@@ -89,7 +89,7 @@ static int handle(void *instance, const struct glia_message *m, struct glia_text
 
     (void)state; /* the instance has it */
     if (add(c, m->type, 1) != 0) {
-        return out->fail(out, glia_text("this message has one type more than can be counted"));
+        return out->fail(out, glia_text("too many message types, or the type is too long"));
     }
     write_state(c, &w);
     out->emit(out, glia_text("counted"), glia_written(&w));
@@ -124,7 +124,8 @@ static int restore(void *instance, struct glia_text state, struct glia_error *er
         struct glia_text n = glia_json_next(types, name);
 
         if (add(c, glia_json_string(name, ""), (long long)glia_json_number(n, 0)) != 0) {
-            (void)snprintf(error->text, sizeof(error->text), "this state is of another module");
+            (void)snprintf(error->text, sizeof(error->text),
+                           "this state belongs to another module");
             return -1;
         }
         name = glia_json_next(types, n);

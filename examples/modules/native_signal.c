@@ -1,7 +1,7 @@
-/* What bundles bring as Elixir source under the name MnBlueprints.NativeSignalAgent: it sorts
- * signals into "alert" (60 and above) and "normal", and tells the result.
+/* MnBlueprints.NativeSignalAgent, which bundles include as Elixir source: it sorts
+ * signals into "alert" (60 and above) and "normal", and sends the result.
  *
- * The signals are those of the message, else those of the configuration, else 12, 71 and 38. */
+ * The signals come from the message, else from the configuration, else they are 12, 71 and 38. */
 #include <glia/module_json.h>
 
 enum { ALERT_MIN = 60 };
@@ -14,7 +14,7 @@ static struct glia_text member(const struct glia_message *m, struct glia_text co
     return value.length > 0 ? value : glia_json_get(config, key);
 }
 
-/* The configuration is all that an instance is. */
+/* An instance is only its configuration. */
 struct agent {
     struct glia_writer config;
 };

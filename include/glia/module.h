@@ -5,8 +5,8 @@
  * effects together with the end of the message, in one transaction. If the machine dies before
  * that, the message is handled again with the same state.
  *
- * So handle() should only compute and request effects. Anything it does outside (a file, a socket)
- * may happen more than once; use `message_id` as the key to do it once.
+ * So handle() should only compute and request effects. Any other effect (a file, a socket) may
+ * happen more than once; use `message_id` as the key to recognise a repetition.
  *
  * A module needs nothing of Glia but this header: it links no Glia library, and every function it
  * calls comes with `out`. Calls come one at a time, always from one thread.
@@ -39,8 +39,8 @@ extern "C" {
 #endif
 
 /* The version of this interface. Within a version, fields are only added at the ends of the
- * structs, and `size` tells which fields exist. An incompatible change gets a new version, and a
- * module built for another version is refused with a message that says so. */
+ * structs, and `size` shows which fields exist. An incompatible change gets a new version, and a
+ * module built for another version is refused with a message that names both. */
 #define GLIA_MODULE_ABI 1u
 
 /* The first two fields of a module. */
@@ -102,15 +102,13 @@ struct glia_message {
 };
 
 /* The effects of a message. Every function returns 0, or non-zero if its argument is invalid (text
- * that is not JSON, too much of it). Then the message fails whatever handle() returns, with a
- * message that says what was wrong, so most modules can ignore these results. */
+ * that is not JSON, or is too long). Then the message fails whatever handle() returns, with a
+ * reason that describes the mistake, so most modules can ignore these results. */
 struct glia_out {
     uint32_t size; /* size of this struct in the runtime */
 
-    /* Send a message along the agent's edges; the body
-                                                    is JSON ("" : null). Correlation, class and
-                                                    artifacts are inherited from the message being
-                                                    handled. */
+    /* Send a message along the agent's edges; the body is JSON ("" : null). Correlation, class and
+     * artifacts are inherited from the message being handled. */
     int (*emit)(struct glia_out *out, struct glia_text type, struct glia_text body);
     /* Send a message to one agent of the job, with or without an edge. */
     int (*emit_to)(struct glia_out *out, struct glia_text agent, struct glia_text type,
@@ -127,7 +125,7 @@ struct glia_out {
      * the runtime's default). The last call counts. */
     int (*complete_step)(struct glia_out *out, struct glia_text value);
     int (*complete_run)(struct glia_out *out, struct glia_text value);
-    /* Fail the message with this reason, in words. All other effects are discarded. Returns
+    /* Fail the message with this reason, a sentence. All other effects are discarded. Returns
      * non-zero: `return out->fail(out, ...)`. */
     int (*fail)(struct glia_out *out, struct glia_text reason);
 };

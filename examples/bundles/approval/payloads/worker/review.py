@@ -1,4 +1,4 @@
-"""Asks in human.jsonl and reads the answer there. It asks once, however often it runs."""
+"""Asks in human.jsonl and reads the answer there. Asks only once, however often it runs."""
 import json
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The folder of the run, which every worker of a job shares."""
+"""The run's folder, which all workers of a job share."""
 import json
 import os
 
@@ -11,7 +11,7 @@ def path(name):
 
 
 def note(name, entry):
-    """Append a line; one write, so that workers at work side by side do not mix theirs."""
+    """Append a line in one write, so that lines of parallel workers do not mix."""
     with open(path(name), "a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
@@ -22,7 +22,7 @@ def save(name, document):
 
 
 def finish(result, summary):
-    """What a run leaves behind, written by its last step."""
+    """Write the files of the finished run; called by its last step."""
     config = json.loads(os.environ["MN_BLUEPRINT_CONFIG_JSON"])
     with open(os.environ["MN_INPUT_FILE"], encoding="utf-8") as file:
         inputs = json.load(file)

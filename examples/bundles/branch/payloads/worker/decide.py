@@ -1,5 +1,5 @@
-"""Says two things: to the ledger, which branch is taken (the event), and to the edges between the
-agents, whose conditions read outputs.selected_branch of what is sent."""
+"""Selects a branch, for the ledger by an event, and for the edges between the agents by
+outputs.selected_branch of the message, which their conditions read."""
 import json
 import os
 

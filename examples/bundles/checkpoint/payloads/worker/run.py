@@ -1,5 +1,5 @@
-"""Runs once for each message. agent_state is what it said as next_state the last time. It is kept
-in the transaction in which the message is done with: a crash neither loses nor repeats one."""
+"""Runs once for each message. agent_state is the next_state it returned the last time. The state is
+committed together with the end of the message, so a crash neither loses nor repeats a message."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""If evidence is missing, two steps are put between this one and the report."""
+"""If evidence is missing, adds two steps between this one and the report."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""No edge between agents leads here; the ledger starts it and tells of its parents."""
+"""No edge between agents leads here: the ledger starts this step and names its parents."""
 import json
 import os
 

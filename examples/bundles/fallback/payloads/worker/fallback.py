@@ -1,4 +1,4 @@
-"""No message leads here: the ledger starts it, and tells of the parents."""
+"""No message leads here: the ledger starts this step and describes its parents."""
 import json
 import os
 

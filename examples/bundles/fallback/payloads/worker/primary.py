@@ -1,4 +1,4 @@
-"""Exits with 0 and says by an event that the step has failed: the event decides."""
+"""Exits with 0, but reports by an event that the step has failed: the event decides."""
 import json
 
 print(json.dumps({"events": [{"type": "workflow_step_failed",

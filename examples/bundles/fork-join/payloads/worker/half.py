@@ -1,4 +1,4 @@
-"""Both branches run this; which one it is, MN_WORKFLOW_STEP_ID says."""
+"""Both branches run this; MN_WORKFLOW_STEP_ID names the branch."""
 import json
 import os
 import time

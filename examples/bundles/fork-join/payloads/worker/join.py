@@ -1,5 +1,5 @@
-"""Runs once, when both branches are complete. Its input is the message of the one that came first;
-what both have found lies in the folder of the run."""
+"""Runs once, when both branches are complete. Its input is the message of the branch that finished
+first; the results of both are in the run's folder."""
 import json
 
 import runstore

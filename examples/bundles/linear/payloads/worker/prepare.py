@@ -1,4 +1,4 @@
-"""The message of the job's start is the input: {"numbers": [...]}."""
+"""The input is the message that started the job: {"numbers": [...]}."""
 import json
 import os
 

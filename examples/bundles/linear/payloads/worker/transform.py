@@ -1,4 +1,4 @@
-"""What a worker prints reaches the next one as sandbox.stdout of its input."""
+"""The input has the output of the worker before this one in sandbox.stdout."""
 import json
 import os
 

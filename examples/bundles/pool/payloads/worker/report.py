@@ -1,4 +1,4 @@
-"""How many were at work at the same time."""
+"""Reports how many workers ran at the same time."""
 import json
 import os
 

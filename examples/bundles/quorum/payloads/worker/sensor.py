@@ -1,4 +1,4 @@
-"""Three of these run; the third has a broken wire."""
+"""Three instances of this run; the third one fails."""
 import json
 import os
 

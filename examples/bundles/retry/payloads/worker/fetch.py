@@ -1,4 +1,4 @@
-"""Fails at first, in a way that looks as if trying again may help."""
+"""Fails the first time, with an error that looks transient."""
 import json
 import os
 import sys

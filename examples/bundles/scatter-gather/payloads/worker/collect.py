@@ -1,5 +1,5 @@
-"""Handles one message of each instance, remembers them in its state, and completes the step
-with the last. The configuration says workflow_complete_step false: it decides itself."""
+"""Handles one message of each instance, keeps the results in its state, and completes the step
+with the last one. workflow_complete_step is false in the configuration, so the worker decides."""
 import json
 import os
 

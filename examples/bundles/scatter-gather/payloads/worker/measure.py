@@ -1,4 +1,4 @@
-"""An instance, measure[0], measure[1] and so on: its input has `item` and `map_index`."""
+"""Runs as an instance (measure[0], measure[1], ...); its input has `item` and `map_index`."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""Writes down the envelope it got."""
+"""Records the envelope of its message."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""Every message has the correlation id of the first, and names the one that caused it."""
+"""Checks that every message has the correlation id of the first and names its cause."""
 import json
 import os
 
