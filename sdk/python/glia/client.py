@@ -260,7 +260,7 @@ class Client:
 
     def status(self, job: JobRef) -> Job:
         """A job with its steps; of a large job only 1000, failed and running ones first
-        (`Job.complete` tells). `Client.steps` returns all of them."""
+        (check `Job.complete`). `Client.steps` returns all of them."""
         return Job.of(self._ask(job_path(reference(job))))
 
     def steps(self, job: JobRef) -> Iterator[Step]:

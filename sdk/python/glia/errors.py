@@ -104,7 +104,7 @@ class WaitTimeout(GliaError, TimeoutError):
 
 
 class JobFailedError(GliaError):
-    """The job or the requested step did not complete. `job` tells how it ended."""
+    """The job or the requested step did not complete. `job` has its final state."""
 
     default_code = "failed"
 
@@ -172,7 +172,7 @@ def from_document(error: Mapping[str, Any], *, status: Optional[int] = None,
     """The exception for the `error` object of a response, a batch entry or a stream."""
     code = str(error.get("code", "failed"))
     details = error.get("details")
-    message = str(error.get("message", "the node refused, and did not say why"))
+    message = str(error.get("message", "the node refused the request without a reason"))
     common: Dict[str, Any] = {
         "code": code, "field": error.get("field"), "hint": error.get("hint"),
         "details": details if isinstance(details, list) else (),

@@ -91,7 +91,7 @@ def output(value: Any) -> None:
     data = text.encode("utf-8")
     if len(data) > OUTPUT_BYTES_MAX:
         raise ValueError(f"the output has {len(data)} bytes; the limit is {OUTPUT_BYTES_MAX}: "
-                         "write it to a file, and hand on its path")
+                         "write it to a file, and pass on its path")
     with open(_variable("GLIA_OUTPUT"), "wb") as file:
         file.write(data)
 

@@ -77,7 +77,7 @@ class FakeClaims(Claims):
     def _call(self, verb: str, body: Document, timeout: Optional[float] = None) -> Document:
         self.calls.append(verb)
         if self.away:
-            raise from_document({"code": "unavailable", "message": "the store is away"})
+            raise from_document({"code": "unavailable", "message": "the store is unreachable"})
         if verb == "reclaim":
             return self._reclaim(body)
         self._check(body, verb)
@@ -165,7 +165,7 @@ class FakeClaims(Claims):
 
     def _ask(self, path: str, **query: Any) -> Document:
         if self.away:
-            raise from_document({"code": "unavailable", "message": "the store is away"})
+            raise from_document({"code": "unavailable", "message": "the store is unreachable"})
         if path:
             row = self._rows.get(unquote(path[1:]))
             if row is None:
