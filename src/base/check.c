@@ -12,10 +12,11 @@ _Noreturn void gl_check_failed(const char *what, const char *file, int line)
 
 _Noreturn void gl_check_out_of_memory(size_t bytes)
 {
-    (void)fprintf(stderr,
-                  "glia: out of memory: the system refused %zu bytes; give the process more (its "
-                  "limit is 'ulimit -v' or that of its control group) and start it again: nothing "
-                  "that was acknowledged is lost\n",
-                  bytes);
+    (void)fprintf(
+        stderr,
+        "glia: out of memory: the system refused %zu bytes; raise the memory limit of the "
+        "process ('ulimit -v', or that of its control group) and start it again; nothing "
+        "that was acknowledged is lost\n",
+        bytes);
     abort();
 }

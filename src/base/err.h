@@ -15,23 +15,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GL_ERRORS(X)                                                           \
-    X(GL_E_CONFLICT, -1, "conflict", "someone else changed the record first")  \
-    X(GL_E_LIMIT, -2, "limit", "a limit was reached")                          \
-    X(GL_E_GONE, -3, "gone", "the peer or process is gone")                    \
-    X(GL_E_IO, -4, "io", "the operating system refused")                       \
-    X(GL_E_INVALID, -5, "invalid", "the input is not valid")                   \
-    X(GL_E_NOT_FOUND, -6, "not_found", "there is no such thing")               \
-    X(GL_E_EXISTS, -7, "exists", "it exists already")                          \
-    X(GL_E_DENIED, -8, "denied", "not allowed")                                \
-    X(GL_E_UNAVAILABLE, -9, "unavailable", "the store or node is unavailable") \
-    X(GL_E_UNKNOWN, -10, "unknown", "the outcome is not known")                \
-    X(GL_E_STALE, -11, "stale", "an old token, attempt or start-by time")      \
-    X(GL_E_STATE, -12, "state", "not possible in this state")                  \
-    X(GL_E_DAMAGED, -13, "damaged", "stored data is damaged")                  \
-    X(GL_E_VERSION, -14, "version", "written by a newer release")              \
-    X(GL_E_BUSY, -15, "busy", "held by someone else")                          \
-    X(GL_E_NOT_OWNER, -16, "not_owner", "someone else has it, or nobody")
+#define GL_ERRORS(X)                                                            \
+    X(GL_E_CONFLICT, -1, "conflict", "someone else changed the record first")   \
+    X(GL_E_LIMIT, -2, "limit", "a limit was reached")                           \
+    X(GL_E_GONE, -3, "gone", "the peer or process is gone")                     \
+    X(GL_E_IO, -4, "io", "the operating system refused")                        \
+    X(GL_E_INVALID, -5, "invalid", "the input is invalid")                      \
+    X(GL_E_NOT_FOUND, -6, "not_found", "it does not exist")                     \
+    X(GL_E_EXISTS, -7, "exists", "it already exists")                           \
+    X(GL_E_DENIED, -8, "denied", "not allowed")                                 \
+    X(GL_E_UNAVAILABLE, -9, "unavailable", "the store or node is unavailable")  \
+    X(GL_E_UNKNOWN, -10, "unknown", "the outcome is unknown")                   \
+    X(GL_E_STALE, -11, "stale", "an outdated token, attempt or start deadline") \
+    X(GL_E_STATE, -12, "state", "not possible in this state")                   \
+    X(GL_E_DAMAGED, -13, "damaged", "stored data is damaged")                   \
+    X(GL_E_VERSION, -14, "version", "written by a newer release")               \
+    X(GL_E_BUSY, -15, "busy", "held by someone else")                           \
+    X(GL_E_NOT_OWNER, -16, "not_owner", "not held by the caller")
 
 enum gl_error {
     GL_OK = 0,
@@ -70,8 +70,8 @@ enum { GL_WHY_BYTES = 1024 };
 struct gl_why {
     int code;
     enum gl_reason reason; /* GL_REASON_NONE: only a code */
-    bool needs_help; /* a retry does not help until somebody has done something, such as freeing
-                        disk space; gl_why() clears it, the adapter that knows sets it */
+    bool needs_help; /* a retry does not help until someone has acted, for example by freeing disk
+                        space; gl_why() clears it, the adapter that knows sets it */
     char text[GL_WHY_BYTES];
 };
 

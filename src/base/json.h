@@ -90,8 +90,7 @@ void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *re
 
 /* The writer adds commas and escapes; nesting is up to the caller (asserted at the end).
  *   struct gl_jw w; gl_jw_init(&w, &buf);
- *   gl_jw_object(&w); gl_jw_put_str(&w, "id", id); gl_jw_end(&w);
- */
+ *   gl_jw_object(&w); gl_jw_put_str(&w, "id", id); gl_jw_end(&w); */
 struct gl_jw {
     struct gl_buf *out;
     uint64_t has_items; /* bit per depth: a comma is due */

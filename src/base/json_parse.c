@@ -424,7 +424,7 @@ static bool sorts_before(const struct sort_key *a, const struct sort_key *b)
     return c ? c < 0 : a->node < b->node;
 }
 
-/* A bottom-up merge sort: n log n for any input, so that nobody can choose keys that collide.
+/* A bottom-up merge sort: n log n for any input, so that no one can choose keys that collide.
  * Returns the array that holds the result. */
 static struct sort_key *sort_keys(struct sort_key *from, struct sort_key *to, size_t n)
 {

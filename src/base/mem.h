@@ -4,8 +4,7 @@
  *
  *   gl_mem_*      plain heap blocks
  *   gl_pool_*     size-class free lists for long-lived records: memory is reused and not returned
- *                 before gl_pool_done(); a pool belongs to one thread
- */
+ *                 before gl_pool_done(); a pool belongs to one thread */
 #ifndef GL_BASE_MEM_H
 #define GL_BASE_MEM_H
 

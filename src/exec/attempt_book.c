@@ -338,7 +338,7 @@ int gl_book_open(struct gl_book *b, bool quiet, struct gl_why *reterr_why)
     make_epoch(b);
     b->later = event_new(gl_loop_base(b->loop), -1, 0, on_later, b);
     if (b->later == NULL) {
-        return gl_why(reterr_why, GL_E_IO, "cannot make the events of the executor");
+        return gl_why(reterr_why, GL_E_IO, "cannot create the events of the executor");
     }
     b->announce = !quiet;
     gl_book_schedule(b);

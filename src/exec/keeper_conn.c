@@ -75,8 +75,7 @@ static void drop_connection(struct gl_keeper_conn *c)
     reap_launcher(c, WNOHANG);
 }
 
-/* The connection, or an attempt to open it, has failed: report that once, and retry after a pause.
- */
+/* The connection, or an attempt to open it, has failed: report that once, and retry later. */
 static void connection_failed(struct gl_keeper_conn *c, const char *text)
 {
     struct gl_why why;
@@ -101,8 +100,7 @@ static gl_ms now(const struct gl_keeper_conn *c)
 }
 
 /* A keeper of an earlier release takes any message of ours as a sign of life for all of its steps.
- * So without a session, send it nothing: then it stops all of them in time, including unsafe ones.
- */
+ * So without a session, send it nothing: it then stops all of them in time, even unsafe ones. */
 static bool must_not_ping(const struct gl_keeper_conn *c)
 {
     return c->orphan_grace_ms > 0 && c->version != 0 && c->version < GL_KEEPER_VERSION_SESSIONS &&
@@ -266,8 +264,7 @@ void gl_keeper_conn_terminate(struct gl_keeper_conn *c)
     uid_t uid = 0;
     pid_t pid = 0;
     GL_ASSERT(c->state == GL_CONN_UP);
-    /* The process that listens must be the one that answered: never signal anything else.
-     */
+    /* The process that listens must be the one that answered: never signal anything else. */
     if (gl_sock_peer(c->fd, &uid, &pid, NULL) == 0 && pid > 1 && (uint64_t)pid == c->pid) {
         (void)kill(pid, SIGTERM);
     }

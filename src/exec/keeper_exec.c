@@ -85,7 +85,7 @@ static void finish(struct gl_exec_req *req, int status, const char *text)
     req->done(req);
 }
 
-/* Take what is in a list now: whoever is called back may ask for more. */
+/* Move out the current content of a list: a callback may add new requests to it. */
 static void take_all(struct gl_link *from, struct gl_link *to)
 {
     gl_list_init(to);
@@ -477,7 +477,7 @@ static void free_exec(struct keeper_exec *x)
     gl_mem_free(x);
 }
 
-/* What a call must not do itself: answer requests and close. */
+/* What must not be done inside a call: answer requests and close. */
 static void on_later(evutil_socket_t fd, short what, void *owner)
 {
     struct keeper_exec *x = owner;
@@ -528,7 +528,7 @@ static int prepare(struct keeper_exec *x, const struct gl_keeper_exec_config *co
     x->later = event_new(gl_loop_base(c->loop), -1, 0, on_later, x);
     int r = gl_keeper_conn_init(c, why);
     if (r < 0 || x->later == NULL) {
-        return gl_why(why, GL_E_IO, "cannot make the events of the executor");
+        return gl_why(why, GL_E_IO, "cannot create the events of the executor");
     }
     if (config->keeper_path == NULL) {
         return gl_keeper_spawn_find(a, &c->spawn.program, why);

@@ -109,7 +109,7 @@ int gl_keeper_spawn(const struct gl_keeper_spawn *s, pid_t *ret_pid, int *ret_re
     char *args[ARGS_MAX];
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-        return gl_why(reterr_why, GL_E_IO, "cannot make a pipe: %s", strerror(errno));
+        return gl_why(reterr_why, GL_E_IO, "cannot create a pipe: %s", strerror(errno));
     }
     GL_CLEANUP(gl_fs_closep) int ready = ends[0];
     GL_CLEANUP(gl_fs_closep) int write_end = ends[1];

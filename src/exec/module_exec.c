@@ -253,7 +253,7 @@ static int open_all(struct module_exec *x, const struct gl_module_exec_config *c
     }
     x->resume = evtimer_new(gl_loop_base(x->book.loop), on_resume, x);
     if (x->resume == NULL) {
-        return gl_why(reterr_why, GL_E_IO, "cannot make the events of the executor");
+        return gl_why(reterr_why, GL_E_IO, "cannot create the events of the executor");
     }
     x->registry.loop = x->book.loop;
     x->registry.events = (struct gl_module_link_events){.owner = x, .ended = on_call_ended};

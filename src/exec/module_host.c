@@ -1,4 +1,4 @@
-/* module_host.c - module_host.c - glia-module-host: runs native modules outside the node.
+/* module_host.c - glia-module-host: runs native modules outside the node.
  *
  *   glia-module-host --run PATH        handle calls with the module in PATH (module_wire.h) on
  *                                      descriptor 3 until the other end is closed

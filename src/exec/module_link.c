@@ -419,7 +419,7 @@ int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why)
     l->timer = evtimer_new(base, on_timer, l);
     l->flush = event_new(base, -1, 0, on_flush, l);
     if (l->timer == NULL || l->flush == NULL) {
-        return gl_why(reterr_why, GL_E_IO, "cannot make the events of a module");
+        return gl_why(reterr_why, GL_E_IO, "cannot create the events of a module");
     }
     return 0;
 }

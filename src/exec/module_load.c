@@ -85,7 +85,7 @@ int gl_module_load(const char *path, void **ret_object, const struct glia_module
 void gl_module_unload(void *object)
 {
     if (object != NULL) {
-        (void)dlclose(object); /* cleaning up is the module's business */
+        (void)dlclose(object); /* a module cleans up after itself */
     }
 }
 

@@ -288,7 +288,8 @@ int gl_module_registry_init(struct gl_module_registry *r, const char *folders, c
     }
     add_own_folder(r);
     r->timer = evtimer_new(gl_loop_base(r->loop), on_timer, r);
-    return r->timer != NULL ? 0 : gl_why(reterr_why, GL_E_IO, "cannot make the events of modules");
+    return r->timer != NULL ? 0
+                            : gl_why(reterr_why, GL_E_IO, "cannot create the events of modules");
 }
 
 void gl_module_registry_done(struct gl_module_registry *r)

@@ -74,7 +74,7 @@ int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        return gl_why(reterr_why, GL_E_IO, "cannot make a pair of sockets: %s", strerror(errno));
+        return gl_why(reterr_why, GL_E_IO, "cannot create a pair of sockets: %s", strerror(errno));
     }
     GL_CLEANUP(gl_fs_closep) int ours = ends[0];
     GL_CLEANUP(gl_fs_closep) int theirs = ends[1];

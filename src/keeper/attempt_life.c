@@ -168,8 +168,7 @@ static void end_not_executed(struct gl_keeper *k, struct gl_attempt *a, int code
 
 /* ---- stopping ---- */
 
-/* The process is our child and was not waited for, so its pid and group cannot have been reused.
- */
+/* The process is our child and was not waited for, so its pid and group cannot have been reused. */
 static void signal_group(const struct gl_attempt *a, int sig)
 {
     GL_ASSERT(a->proc.pid > 1);
@@ -196,8 +195,7 @@ void gl_attempt_life_stop(struct gl_keeper *k, struct gl_attempt *a, enum gl_exe
     if (a->state != GL_ATTEMPT_RUNNING || a->stopping) {
         return;
     }
-    /* It may have exited by itself a moment ago: then that is its result, not that it was stopped.
-     */
+    /* It may have exited by itself a moment ago: then that is its result, not the stop. */
     if (waitpid(a->proc.pid, &status, WNOHANG) == a->proc.pid) {
         clear(k, a, status);
         k->reaped = true;

@@ -70,7 +70,7 @@ static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        (void)gl_why(why, GL_E_LIMIT, "cannot make a pipe: %s", strerror(errno));
+        (void)gl_why(why, GL_E_LIMIT, "cannot create a pipe: %s", strerror(errno));
         return NULL;
     }
     struct gl_pipe *p = gl_mem_alloc(sizeof(*p));

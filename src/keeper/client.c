@@ -71,7 +71,7 @@ void gl_client_activate(struct gl_keeper *k, struct gl_client *c)
     k->active = c;
     k->contact_at = k->now;
     gl_keeper_clear_timer(k, &c->hello_timer);
-    /* Ends reported to an earlier connection and not acknowledged are reported again. */
+    /* Ends that were reported to an earlier connection but not acknowledged are reported again. */
     while (!gl_list_empty(&k->reported)) {
         struct gl_link *l = gl_list_first(&k->reported);
         gl_list_remove(l);

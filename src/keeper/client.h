@@ -1,7 +1,7 @@
 /* client.h - connections to the keeper's socket.
  *
  * One node at a time: the last one to send HELLO is active, and its predecessors are disconnected
- * with whatever they had left to say. Connections that have not sent HELLO are tolerated for a few
+ * and their unread messages dropped. Connections that have not sent HELLO are tolerated for a few
  * seconds.
  *
  * Each turn handles at most a few frames per connection; replies are sent after the journal was

@@ -34,8 +34,7 @@ struct gl_cached_dir {
 bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
                        struct gl_dir_cache_sizes *ret);
 
-/* The attempt is over. True: its folder is untouched and is now cached; false: it stays as it is.
- */
+/* The attempt is over. True: its folder is untouched and is now cached; false: it is not cached. */
 bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *a, gl_str path);
 
 /* The job is forgotten: remove its cached folders. */

@@ -175,7 +175,7 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
     }
     r = replay(j, gl_buf_view(&text), each, owner);
     if (r < 0) {
-        return gl_why(reterr_why, r, "cannot take over what %s holds", j->path);
+        return gl_why(reterr_why, r, "cannot replay %s", j->path);
     }
     j->fd = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (j->fd < 0) {

@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     if (argc < 2 || !read_options(&o, argv)) {
         return usage();
     }
-    gl_harden_memory(); /* it will hold secrets of steps */
+    gl_harden_memory(); /* it will hold the secrets of steps */
     close_others(o.ready_fd);
     reset_signals();
     (void)umask(022);

@@ -249,8 +249,8 @@ static uint32_t next_state(const struct gl_redactor *r, uint32_t at, uint8_t byt
     }
 }
 
-/* Spans that overlap or touch become one. It begins behind all that is done, because nothing is
- * while it may be the beginning of something. */
+/* Spans that overlap or touch become one. A new span begins at or after `done`: bytes that may be
+ * the beginning of a secret are not done yet. */
 static void add_span(struct gl_redact *x, uint64_t from, uint64_t to)
 {
     bool said = false;
@@ -368,14 +368,14 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* A number, a word, or what is left of one. */
+/* A number, a word, or the rest of one. */
 static bool is_scalar(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' ||
            c == '-' || c == '.' || c == '*';
 }
 
-/* Copy an escape; one whose end has been left out is left out. Returns its length. */
+/* Copy an escape; an escape whose end was removed is dropped. Returns its length. */
 static size_t repair_escape(gl_str rest, struct gl_buf *out)
 {
     size_t n = 2;

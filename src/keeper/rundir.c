@@ -112,7 +112,7 @@ static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_st
     if ((err == 0 || err == EEXIST) && s->cwd.n == 0) {
         err = make_folders(k->contexts_fd, name, 0700);
     }
-    return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the working folder", name);
+    return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "create the working folder", name);
 }
 
 int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *const *env,
@@ -123,8 +123,8 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
     const char *last = s->cwd.n == 0 ? gl_rundir_join(&k->scratch, path, GL_S("work")).p : path.p;
     int r = 0;
     if (!gl_dir_cache_take(k, job, path, &former)) {
-        /* A step could have put a link where a later one gets its folder: create nothing below it.
-         */
+        /* A step could have put a link at the path of a later one's folder: create nothing below
+         * it. */
         r = gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
         r = r < 0 ? r : make_folder(k, s, path, reterr_why);
     }

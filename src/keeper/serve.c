@@ -25,10 +25,11 @@ static void reply(struct gl_client *c, const struct gl_keeper_msg *rq, int statu
 static int save_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
 {
     if (incarnation < k->epoch.incarnation) {
-        return gl_why(why, GL_E_STALE,
-                      "incarnation %llu of the node is over: %llu has been here (if the database "
-                      "or the file 'node' was removed on purpose, remove keeper/epoch too)",
-                      (unsigned long long)incarnation, (unsigned long long)k->epoch.incarnation);
+        return gl_why(
+            why, GL_E_STALE,
+            "incarnation %llu of the node is outdated: the keeper has seen %llu (if the database "
+            "or the file 'node' was removed on purpose, remove keeper/epoch too)",
+            (unsigned long long)incarnation, (unsigned long long)k->epoch.incarnation);
     }
     if (incarnation == k->epoch.incarnation && k->epoch_saved) {
         return 0;
@@ -281,7 +282,7 @@ static void dispatch(struct gl_keeper *k, struct gl_client *c, const struct gl_k
         on_list(k, c, m);
         break;
     case GL_KEEPER_PING:
-        if (m->session_until != 0) { /* 0: a plain sign of life */
+        if (m->session_until != 0) { /* 0: only a sign of life */
             k->session_until = m->session_until - k->wall_offset;
         }
         break;

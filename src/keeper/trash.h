@@ -9,7 +9,7 @@
 
 #include "keeper/keeper.h"
 
-/* Continue with what an earlier keeper left. */
+/* Continue with the folders that an earlier keeper left. */
 void gl_trash_open(struct gl_keeper *k);
 /* Remove `path`, relative to the contexts' folder, with everything in it. A path below a symbolic
  * link, or one that cannot be renamed, stays where it is. */

@@ -93,10 +93,11 @@ static int put_blob(struct gl_keeper *k, const struct gl_exec_start *s,
         return gl_fs_why(why, err, "copy to", name);
     }
     return good ? 0
-                : gl_why(why, GL_E_DAMAGED,
-                         "the snapshot of '%.*s' is damaged: the content of %s/%s is not what its "
-                         "name says",
-                         GL_STR_ARG(f->name), k->contexts, blob);
+                : gl_why(
+                      why, GL_E_DAMAGED,
+                      "the snapshot of '%.*s' is damaged: the content of %s/%s does not match its "
+                      "hash",
+                      GL_STR_ARG(f->name), k->contexts, blob);
 }
 
 /* A worker's files are readable by all: a container it starts may use another uid. */
@@ -164,7 +165,7 @@ static int make_work(struct gl_keeper *k, const char *work, struct gl_why *why)
         gl_trash_put(k, work);
         err = gl_rundir_mkdirs(k, work, 0700);
     }
-    return err == 0 ? 0 : gl_fs_why(why, err, "make the working folder", work);
+    return err == 0 ? 0 : gl_fs_why(why, err, "create the working folder", work);
 }
 
 /* A folder below the working folder may have no files, so it is created here. Any other must exist.
@@ -177,7 +178,7 @@ static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const ch
         return 0;
     }
     int err = gl_rundir_mkdirs(k, cwd, 0755);
-    return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the folder", cwd);
+    return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "create the folder", cwd);
 }
 
 /* Checked before anything is created or removed there, and again afterwards. */
@@ -201,7 +202,7 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
     }
     int err = gl_rundir_mkdirs(k, path.p, 0700); /* for the log */
     if (err != 0 && err != EEXIST) {
-        return gl_fs_why(reterr_why, err, "make the folder", path.p);
+        return gl_fs_why(reterr_why, err, "create the folder", path.p);
     }
     r = make_work(k, work, reterr_why);
     if (r == 0) {

@@ -286,7 +286,7 @@ static void note_dropped(struct gl_worker_lines *w)
     GL_CLEANUP(gl_buf_done) struct gl_buf note = {0};
 
     GL_ASSERT(w->dropped_n > 0);
-    gl_buf_fmt(&note, "-- %llu lines for the runtime dropped: nobody took them in time --\n",
+    gl_buf_fmt(&note, "-- %llu lines for the runtime dropped: no node took them in time --\n",
                (unsigned long long)w->dropped_n);
     gl_worker_lines_err(w, gl_buf_view(&note));
 }

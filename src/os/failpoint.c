@@ -32,8 +32,7 @@ void gl_failpoint_hit(const char *name)
     if (atomic_fetch_sub(&left, 1) == 1) {
         (void)kill(getpid(), SIGKILL);
         for (;;) {
-            (void)pause(); /* The signal arrives before another thread can use the result.
-                            */
+            (void)pause(); /* The signal arrives before another thread can use the result. */
         }
     }
 }

@@ -52,8 +52,7 @@ static gl_str folder_of(const char *path)
     return slash == path ? GL_S("/") : (gl_str){.p = path, .n = (size_t)(slash - path)};
 }
 
-/* Create one folder. Its parent is synced: a synced file inside must not be lost with the folder
- */
+/* Create one folder. Its parent is synced: a synced file inside must not be lost with it. */
 static int make_folder(const char *path, struct gl_arena *a, struct gl_why *reterr_why)
 {
     if (mkdir(path, 0700) < 0) {
@@ -65,7 +64,7 @@ static int make_folder(const char *path, struct gl_arena *a, struct gl_why *rete
         if (err == EEXIST) {
             err = ENOTDIR;
         }
-        return gl_fs_why(reterr_why, err, "make the folder", path);
+        return gl_fs_why(reterr_why, err, "create the folder", path);
     }
     return gl_fs_sync_folder(gl_str_c(a, folder_of(path)), reterr_why);
 }
@@ -84,8 +83,7 @@ int gl_fs_mkdirs(const char *path, struct gl_why *reterr_why)
         const char *part = gl_str_c(&a, (gl_str){.p = whole.p, .n = i});
         struct stat st;
         if (stat(part, &st) == 0 && S_ISDIR(st.st_mode)) {
-            continue; /* Works even where mkdir is refused, as on a read-only file system.
-                       */
+            continue; /* Works even where mkdir is refused, as on a read-only file system. */
         }
         int err = make_folder(part, &a, reterr_why);
         if (err < 0) {

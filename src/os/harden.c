@@ -44,8 +44,7 @@ static void mask_options(char *options)
 }
 
 /* "--store=redis://user:PASSWORD@host". If someone forgot to escape an '@', a '/' or a '?' in the
- * password, the last '@' ends it, as in port/storeurl.h: rather too much is hidden.
- */
+ * password, the last '@' ends it, as in port/storeurl.h: rather too much is hidden. */
 static void mask_password(char *argument)
 {
     char *rest = strstr(argument, "://");

@@ -63,8 +63,7 @@ bool gl_human_file_is_expired(const struct gl_question *r, gl_ms now);
 
 /* Append an answer, durably. Of two concurrent answers one is refused. GL_E_NOT_FOUND: no such
  * request; GL_E_STATE: it is answered or expired, or its job has ended; GL_E_INVALID: the request
- * does not allow this decision; GL_E_BUSY: another process holds a lock on the file.
- */
+ * does not allow this decision; GL_E_BUSY: another process holds a lock on the file. */
 int gl_human_file_respond(const char *root, gl_str run_id,
                           const struct gl_human_file_answer *answer, struct gl_arena *a,
                           struct gl_why *reterr_why);

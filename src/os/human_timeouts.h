@@ -7,7 +7,7 @@
  * rebuilt from the files after a crash.
  *
  * A folder may belong to another node, or to a job that has ended. The owner's `ask` function is
- * therefore called before questions are shown to anybody.
+ * therefore called before any question is shown.
  *
  *   gl_human_timeouts_init()     then, all from one thread:
  *   gl_human_timeouts_scan()     every second or so

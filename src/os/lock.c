@@ -13,8 +13,7 @@
 
 enum { TEXT_BYTES = 96 };
 
-/* Three lines: pid, start time, purpose. It may be read before a new holder has written it.
- */
+/* Three lines: pid, start time, purpose. It may be read before a new holder has written it. */
 static struct gl_lock_holder read_holder(int fd)
 {
     struct gl_lock_holder h = {0};

@@ -7,7 +7,7 @@
 #include "port/logs.h"
 
 struct gl_logfs {
-    struct gl_logs logs; /* give this to whoever needs the port */
+    struct gl_logs logs; /* what callers of the port get */
     const char *data;    /* the data folder, borrowed */
 };
 

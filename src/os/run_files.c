@@ -186,10 +186,10 @@ int gl_run_files_open(const char *root, gl_str run_id, gl_str path, int *ret_fd,
 
         if (part.n == 0 || gl_str_is(part, ".") || gl_str_is(part, "..") ||
             memchr(part.p, 0, part.n) != NULL) {
-            return gl_why(
-                reterr_why, GL_R_ARTIFACT_PATH_INVALID,
-                "'%.*s' is not a path inside the run folder: '..' and empty components are not allowed",
-                GL_STR_ARG(path));
+            return gl_why(reterr_why, GL_R_ARTIFACT_PATH_INVALID,
+                          "'%.*s' is not a path inside the run folder: '..' and empty components "
+                          "are not allowed",
+                          GL_STR_ARG(path));
         }
         next = openat(at, gl_str_c(&a, part),
                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -5,7 +5,7 @@
  * when another job takes the folder, the old one is renamed to "<run id>.<the earlier job's
  * id>". The owners of <runs root>/<run id> are listed in <runs root>/.glia/<run id>, one job id
  * per line, the latest last. The list is outside of the folder because workers empty or replace
- * their folder. A folder without a list was made by somebody else and is used as it is.
+ * their folder. A folder without a list was not created by a job and is used unchanged.
  *
  * Each job calls gl_run_owner_take() once, before its first worker starts. The list is durable
  * before that worker runs. After a crash in between, the next start repeats the step: until the

@@ -1,7 +1,7 @@
 /* run_questions.h - the questions of one run as the API reports them (port/questions.h).
  *
  *   gl_run_questions_from_file()   the open questions of a file that has been read
- *   gl_run_questions_copy()        a copy, with at most so many questions
+ *   gl_run_questions_copy()        a copy, with a limited number of questions
  *   gl_run_questions_reader()      reads files on request, for commands without a node */
 #ifndef GL_OS_RUN_QUESTIONS_H
 #define GL_OS_RUN_QUESTIONS_H

@@ -23,8 +23,7 @@ struct gl_tree_sum {
 bool gl_tree_remove(int at, const char *name, struct gl_tree_sum *sum);
 
 /* Add the size of everything in `name` in the folder `at` to *sum. Unreadable entries count
- * nothing.
- */
+ * nothing. */
 void gl_tree_measure(int at, const char *name, struct gl_tree_sum *sum);
 
 #endif

@@ -147,8 +147,7 @@ struct gl_exec_req {
 struct gl_exec_events {
     void *owner;
     /* The executor is usable. `epoch` names its unbroken memory: if an executor answers with the
-     * epoch in which a start was decided and does not know the attempt, the attempt never started.
-     */
+     * epoch in which a start was decided and does not know the attempt, it never started. */
     void (*up)(void *owner, gl_str epoch);
     void (*down)(void *owner, const char *why);
     void (*ended)(void *owner, const struct gl_attempt_key *key, uint64_t token,
@@ -164,9 +163,9 @@ struct gl_exec_ops {
     const char *name;
     /* Done when the attempt is running, or has ended already (`ended` follows). A known attempt is
      * not started again: the call succeeds and only raises the floor. After GL_E_UNAVAILABLE it is
-     * open whether the attempt started; attach resolves it. An earlier attempt of the same step
-     * that still runs (its node was thought dead and came back to the same job) is stopped, and the
-     * start fails with GL_E_UNAVAILABLE until it has ended. */
+     * unknown whether the attempt started; attach resolves that. If an earlier attempt of the same
+     * step is still running (its node was thought dead and came back to the same job), it is
+     * stopped, and the start fails with GL_E_UNAVAILABLE until it has ended. */
     void (*start)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_exec_start *start);
     void (*attach)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_attempt_key *key,
                    uint64_t token, gl_str epoch);
@@ -179,7 +178,7 @@ struct gl_exec_ops {
     void (*ack)(struct gl_exec *x, const struct gl_attempt_key *key, uint64_t token);
     void (*list)(struct gl_exec *x, struct gl_exec_req *req);
     /* The node's session is valid until `until`, by the node's clock. After that the node no longer
-     * speaks for attempts that need a session: the executor ends them within the orphan grace
+     * vouches for attempts that need a session: the executor ends them within the orphan grace
      * unless it learns of a later time first. NULL: nothing of this executor outlives the node. */
     void (*session)(struct gl_exec *x, gl_ms until);
     void (*close)(struct gl_exec *x, void (*closed)(void *owner), void *owner);

@@ -1,5 +1,5 @@
 /* keeper_check.c - validates the requests a keeper receives: names that become paths, sizes,
- * secrets. The node runs the same checks first; the keeper repeats them because it trusts nobody.
+ * secrets. The node runs the same checks first; the keeper repeats them because it trusts no one.
  */
 #include "port/keeper_protocol.h"
 
@@ -187,7 +187,7 @@ static int check_files(const struct gl_exec_start *s, struct gl_why *why)
 {
     size_t bytes = 0, texts = 0;
     if (s->files_n > 0 && s->cwd.n > 0 && !s->is_worker) {
-        return gl_why(why, GL_E_INVALID, "a step with files of its own runs in a private folder");
+        return gl_why(why, GL_E_INVALID, "a step with files must run in a private folder");
     }
     for (size_t i = 0; i < s->files_n; i++) {
         const struct gl_exec_file *f = &s->files[i];
@@ -259,16 +259,16 @@ static int check_cwd(const struct gl_exec_start *s, struct gl_why *why)
             return gl_keeper_check_file((gl_str){.p = below.p + 1, .n = below.n - 1}, why);
         }
     }
-    return gl_why(why, GL_E_INVALID, "the folder to run in must be an absolute path");
+    return gl_why(why, GL_E_INVALID, "the working folder must be an absolute path");
 }
 
 static int check_worker(const struct gl_exec_start *s, struct gl_why *why)
 {
     if (s->make_folder.n > 0 && (!s->is_worker || !is_absolute(s->make_folder))) {
-        return gl_why(why, GL_E_INVALID, "the folder to make must be an absolute path");
+        return gl_why(why, GL_E_INVALID, "the folder to create must be an absolute path");
     }
     if (s->take_folder.n > 0 && (!s->is_worker || !is_absolute(s->take_folder))) {
-        return gl_why(why, GL_E_INVALID, "the folder to take must be an absolute path");
+        return gl_why(why, GL_E_INVALID, "the run folder must be an absolute path");
     }
     if (!s->is_worker) {
         return 0;

@@ -177,8 +177,7 @@ int gl_keeper_check_file(gl_str name, struct gl_why *reterr_why);
 /* A value that can be redacted from the log: 4 bytes to 64 KiB, no NUL. */
 int gl_keeper_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why);
 /* Check everything about a start (with its secrets already read) that does not depend on the
- * machine.
- */
+ * machine. */
 int gl_keeper_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why);
 
 /* The newest version both support, or 0. */

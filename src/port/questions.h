@@ -58,14 +58,15 @@ struct gl_questions {
                                     uint64_t *ret_open_n);
 };
 
-/* Writes the answers that nobody gave in time. */
+/* Writes the default answers of expired requests. */
 struct gl_ask_expiry {
     struct gl_link link; /* the writer's */
     gl_str job;          /* borrowed until `done` */
-    gl_ms now;           /* the requests whose time is over by then get their default decision */
+    gl_ms now;           /* requests that have expired by this time get their default decision */
     void (*done)(struct gl_ask_expiry *x);
     void *owner;
-    int status; /* 0, or why nothing was written; GL_E_BUSY: somebody holds a lock on the file */
+    int status; /* 0, or why nothing was written; GL_E_BUSY: another process holds a lock on the
+                   file */
     struct gl_why why;
     size_t n; /* answers written */
 };

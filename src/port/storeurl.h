@@ -17,8 +17,7 @@ int gl_storeurl_kind(gl_str url, enum gl_storeurl_kind *ret, struct gl_why *rete
 /* False also if `url` is not a store URL. */
 bool gl_storeurl_is_shared(gl_str url);
 
-/* The URL with its passwords masked, for messages, logs and files: "redis://user:***@host:6379/0".
- */
+/* The URL with its passwords masked, for messages, logs, files: "redis://user:***@host:6379/0". */
 gl_str gl_storeurl_safe(struct gl_arena *a, gl_str url);
 
 /* Do two URLs name the same place? Users, passwords, options and explicit default ports or

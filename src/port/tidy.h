@@ -34,7 +34,7 @@ struct gl_tidy_req {
 };
 
 struct gl_tidy {
-    /* Remove logs, working folders and everything else the attempts of these jobs left. */
+    /* Remove logs, working folders and everything else that the attempts of these jobs left. */
     void (*remove_jobs)(struct gl_tidy *t, struct gl_tidy_req *req, gl_str context,
                         const gl_str *jobs, size_t jobs_n);
     /* List the jobs that left files. */

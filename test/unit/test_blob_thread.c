@@ -195,7 +195,7 @@ static void a_changed_file_is_noticed_by_who_checks(void **state)
     assert_int_equal(gl_fs_write(path, GL_S("as it IS!"), &why), 0);
     assert_int_equal(look(p, hex, false), 0);
     assert_int_equal(look(p, hex, true), GL_E_DAMAGED);
-    assert_non_null(strstr(p->req.why.text, "is not what its name says"));
+    assert_non_null(strstr(p->req.why.text, "does not match its hash"));
 }
 
 static void half_a_blob_is_swept_away(void **state)

@@ -7,8 +7,7 @@
  *     engine->begin         for each request, from inside the port's call
  *     gl_calls_complete()   once per request, later, never from inside `begin`
  *     engine->close         no request that could be served follows
- *     gl_calls_closed()     by the engine, when no call is pending; frees the store
- */
+ *     gl_calls_closed()     by the engine, when no call is pending; frees the store */
 #ifndef GL_STORE_CALLS_H
 #define GL_STORE_CALLS_H
 

@@ -12,8 +12,7 @@
  *     SESSION_LIST   id, incarnation, node, about, left_ms, dead
  *     EXPORT         kind, id, rev, owner, token, live, sum, value; kind, id, score; or kind, id,
  *                    seq, value
- *     MEASURE        bytes
- */
+ *     MEASURE        bytes */
 #ifndef GL_STORE_SQL_H
 #define GL_STORE_SQL_H
 

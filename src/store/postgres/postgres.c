@@ -1,4 +1,4 @@
-/* postgres.c - opening, closing, and the turn: the function in which everything moves on.
+/* postgres.c - opening, closing, and the turn, in which all progress is made.
  *
  * Callbacks only change state and schedule a turn (gl_postgres_schedule_turn()). The turn then
  * completes finished requests, forms groups, and sends. So no callback of the caller runs while a
@@ -21,8 +21,7 @@ void gl_postgres_schedule_turn(struct gl_postgres *s)
 
 /* ---- requests ---- */
 
-/* Commits and resolves are completed in call order, by postgres_order.c; everything else at once.
- */
+/* Commits and resolves complete in call order, by postgres_order.c; everything else at once. */
 void gl_postgres_finish(struct gl_postgres_op *op)
 {
     op->is_finished = true;
@@ -224,8 +223,7 @@ static void open_for_work(struct gl_postgres *s)
          (s->calls.events.woken == NULL || listener->was_ready || listener->why.text[0] != '\0'));
 }
 
-/* While the server is refused, waiting requests fail with the reason at once instead of timing out.
- */
+/* While the server is refused, waiting requests fail at once with the reason. */
 static void reject_all(struct gl_postgres *s)
 {
     for (size_t i = 0; i < s->conns_n; i++) {

@@ -165,7 +165,7 @@ void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status, const
 
 void gl_postgres_conn_done(struct gl_postgres_conn *c)
 {
-    gl_list_init(&c->waiting); /* at most context lookups are left, which nobody waits for */
+    gl_list_init(&c->waiting); /* at most context lookups are left, and no request waits for them */
     gl_list_init(&c->sent);
     close_conn(c);
     gl_buf_done(&c->asked);

@@ -27,7 +27,7 @@ static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
         gl_buf_fmt(out, "SET statement_timeout = %lld", ms * 12);
         return;
     case GL_POSTGRES_LISTENER:
-        /* a lost wake-up is made up for by the next sweep: no need to wait for the disk */
+        /* the next sweep makes up for a lost wake-up: no need to wait for the disk */
         gl_buf_fmt(out, "SET synchronous_commit = off; SET statement_timeout = %lld; LISTEN glia",
                    ms);
         return;

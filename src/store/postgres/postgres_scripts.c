@@ -31,8 +31,8 @@ static const char session_open[] =
     " INSERT INTO glia.session(id, node, incarnation, deadline, about)"
     "  VALUES(session_open_1.id, p_node, session_open_1.incarnation,"
     "  glia.now_ms() + p_ttl, p_about);"
-    /* Nobody asks about the transactions of a process that ended yesterday. The last session of
-     * each node stays, because incarnations continue from it. Others may be doing the same now. */
+    /* The transactions of a process that ended yesterday are never resolved. The last session of
+     * each node stays, because incarnations continue from it. Other nodes may do the same now. */
     " WITH old AS ("
     "  SELECT s.id FROM glia.session s"
     "  WHERE s.dead AND s.ended < glia.now_ms() - 86400000 AND EXISTS (SELECT FROM glia.session n"

@@ -55,7 +55,7 @@ void gl_redis_group_send(struct gl_redis_link *l, gl_ms now)
 /* ---- replies ---- */
 
 /* MULTI was refused, so the commands were carried out one by one, and the replies that follow are
- * not those of a group. Drop the connection: each transaction then ends unknown and is asked about.
+ * not those of a group. Drop the connection: each transaction then ends unknown and is resolved.
  * From now on nothing is grouped. */
 static void on_multi_refused(struct gl_redis_link *l, gl_str error)
 {

@@ -1,7 +1,7 @@
 /* redis_scripts.c - the Lua scripts, in pieces that gl_redis_scripts combines.
  *
  * The server cannot roll a script back, so a script checks everything before it writes anything,
- * and its writes must not fail. A key of another type, put there by somebody else, must not stop a
+ * and its writes must not fail. A key of another type, put there by someone else, must not stop a
  * node: the scripts replace it where they write and skip it where they read. */
 #include "store/redis/redis_scripts.h"
 
@@ -313,7 +313,7 @@ static const char session[] =
     "if r[2] == '1' then return 1 end\n"
     "if verb == 'renew' then\n"
     "  call('HSET', key(S), 'until', num(now + ARGV[5]), 'about', ARGV[6])\n"
-    /* A session that is not listed is never declared dead: if somebody deleted the list, renewals
+    /* A session that is not listed is never declared dead: if someone deleted the list, renewals
      * fill it again. */
     "  call('ZADD', 'glia:.alive', 'NX', r[4] or '0', S)\n"
     "elseif verb == 'end' then\n"
@@ -357,7 +357,7 @@ static const char list[] =
     "      r = try('HMGET', k, 'r', 'o', 't', 'l')\n"
     "      if odd(r) then r = 'no record' elseif not r[1] then r = false end\n"
     "    end\n"
-    /* An entry without a record is left over from somebody who deleted keys by hand. */
+    /* An entry without a record is left over after keys were deleted by hand. */
     "    if r then out[#out + 1] = id; out[#out + 1] = r end\n"
     "    if bytes_max > 0 and ARGV[9] == '1' and type(r) == 'table' then\n"
     "      bytes = bytes + #(r[6] or '')\n"

@@ -22,10 +22,13 @@
  *   I/O error of COMMIT itself                      GL_E_UNKNOWN; the database is reopened and the
  *                                                   outcome made durable before any other use, then
  *                                                   `resolve` answers from the remembered groups
- * (the newest GL_SQLITE_GROUPS_KEPT; for older ones it answers GL_E_UNKNOWN) damaged file
- * GL_E_DAMAGED file of a newer release                         GL_E_VERSION In addition to the
- * statuses of the port, GL_E_INVALID: an invalid context name, or a log entry whose number is
- * taken. */
+ *                                                   (the newest GL_SQLITE_GROUPS_KEPT; for older
+ *                                                   ones it answers GL_E_UNKNOWN)
+ *   damaged file                                    GL_E_DAMAGED
+ *   file of a newer release                         GL_E_VERSION
+ *
+ * In addition to the statuses of the port, GL_E_INVALID: an invalid context name, or a log entry
+ * whose number is taken. */
 #ifndef GL_STORE_SQLITE_H
 #define GL_STORE_SQLITE_H
 

@@ -17,7 +17,7 @@ int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64
 
 /* Move every running job of an unused database towards a pause, with `reason`, so that no node
  * starts work from a restored backup unasked. Steps that were running are left alone: the next node
- * must find out what became of them. */
+ * must determine their outcome. */
 int gl_sqlite_backup_pause(const char *path, const char *reason, uint64_t *ret_jobs,
                            uint64_t *ret_unfinished, struct gl_why *reterr_why);
 

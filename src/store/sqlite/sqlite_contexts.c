@@ -36,8 +36,8 @@ void gl_sqlite_contexts_done(struct gl_sqlite_contexts *c)
  * in the write-ahead log into the database and sync that, truncate the log, and start a new log
  * with a synced commit. Frames of the old log that reappear after a power cut then belong to no
  * log, and frames that the failed sync left only in memory are written once more. If the process
- * dies here, callers have heard nothing but "unknown", and the next process settles the outcome
- * when it opens the file. */
+ * dies here, callers have received only GL_E_UNKNOWN, and the next process settles the outcome when
+ * it opens the file. */
 static int recover_commit(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->context.n > 0);

@@ -130,7 +130,7 @@ static int prepare(struct gl_sqlite_db *db, enum gl_sqlite_role role, struct gl_
     return 0;
 }
 
-/* Called after each commit, once it is synced and before anybody is told. */
+/* Called after each commit, once it is synced and before it is reported. */
 static int on_wal_grown(void *owner, sqlite3 *conn, const char *name, int pages)
 {
     GL_ASSERT(pages >= 0);
@@ -201,7 +201,7 @@ static int open_db(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str 
     int err = 0;
     if (role == GL_SQLITE_ROLE_R && access(db->path, F_OK) != 0) {
         err = gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s", db->path);
-        /* A note left by a deleted database would accuse the new one of having lost commits. */
+        /* The note of a deleted database would make the new one look as if it had lost commits. */
     } else if (access(db->path, F_OK) != 0) {
         gl_sqlite_synced_forget(db->path);
     }

@@ -1,7 +1,7 @@
 /* sqlite_group.c - group commit: applies a run of transactions in one SQL transaction and syncs
  * once.
  *
- * The outcome of COMMIT decides what the callers hear. Before COMMIT an error means that nothing
+ * The outcome of COMMIT decides the callers' status. Before COMMIT an error means that nothing
  * was written. If COMMIT itself fails, only a refused write proves that; otherwise the outcome is
  * unknown until the database has been reopened and recovered (sqlite_contexts.c). */
 #include "store/sqlite/sqlite_parts.h"

@@ -49,7 +49,7 @@ static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
     struct gl_sqlite_completion *batch = gl_sqlite_completion_new(r->store);
 
     GL_ASSERT(!gl_list_empty(waiting));
-    /* Somebody waits for a read, while a group of commits has already waited for a sync: reads run
+    /* A caller waits for a read, while a group of commits has already waited for a sync: reads run
      * before other posts. */
     batch->task.is_urgent = true;
     struct gl_why why;

@@ -27,8 +27,7 @@ extern const size_t gl_sqlite_schema_steps_n;
  *
  *   GL_E_VERSION     it is newer; or older, and `read_only`
  *   GL_E_NOT_FOUND   it is empty, and `read_only`
- *   GL_E_DAMAGED     it is damaged, or not one of ours
- */
+ *   GL_E_DAMAGED     it is damaged, or not one of ours */
 int gl_sqlite_schema_upgrade(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
                              size_t steps_n, bool read_only, struct gl_why *reterr_why);
 

@@ -7,13 +7,12 @@
  * Failpoints, in the order in which a group reaches them:
  *     sqlite.before_begin       the group has been cut
  *     sqlite.before_commit      everything is written, nothing is durable
- *     sqlite.after_commit       durable, but not reported to anybody
+ *     sqlite.after_commit       durable, but not reported yet
  *     sqlite.after_post         reported to the control thread
  *     sqlite.before_checkpoint, sqlite.after_checkpoint
  * and around other commits:
  *     sqlite.before_session, sqlite.after_session     of a session_open
- *     sqlite.before_recovery, sqlite.after_recovery   settling a failed COMMIT
- */
+ *     sqlite.before_recovery, sqlite.after_recovery   settling a failed COMMIT */
 #include "base/check.h"
 #include "os/failpoint.h"
 #include "store/sqlite/sqlite_parts.h"
