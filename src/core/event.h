@@ -19,7 +19,7 @@
 /* The kind, its word, and its struct. */
 #define GL_EVENTS(X)                                                                           \
     X(SESSION, "session", session)       /* we may own jobs */                                 \
-    X(TICK, "tick", nothing)             /* nothing but the time */                            \
+    X(TICK, "tick", nothing)             /* only the time has changed */                       \
     X(SUBMIT, "submit", submit)          /* a client submits a job */                          \
     X(COMMAND, "command", command)       /* pause, resume, cancel, ... a job */                \
     X(CLAIM, "claim", claim)             /* acquire, renew, release, ... a claim */            \

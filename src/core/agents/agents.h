@@ -125,7 +125,7 @@ void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st);
 bool gl_agent_step_is_managed(const struct gl_step *st);
 /* Sends its agent a message from the ledger, of class command. */
 void gl_agent_step_send(struct gl_core *c, struct gl_step *st, const char *type, gl_str body);
-/* It has ended: stops its worker if need be and drops the letters it holds. */
+/* It has ended: stops its worker if it has one and drops the letters it holds. */
 void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st);
 /* Fails its current attempt and stops the worker. `why` is for people. */
 void gl_agent_step_fail(struct gl_core *c, struct gl_step *st, gl_str why);

@@ -101,7 +101,8 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
 
 enum verdict { HANDLE, HOLD, IGNORE };
 
-/* What the status of the ledger step says about a letter for it. Begins an attempt if need be. */
+/* What the status of the ledger step says about a letter for it. Begins an attempt of a step that
+ * may run. */
 static enum verdict ask_ledger(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
     GL_ASSERT(gl_step_is_bound(step));

@@ -462,7 +462,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 static gl_ms due(const struct gl_core *c)
 {
     (void)c;
-    return INT64_MAX; /* it never starts anything by itself */
+    return INT64_MAX; /* it acts only on requests and answers */
 }
 
 /* ---- in a snapshot of the core ---- */

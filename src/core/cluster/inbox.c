@@ -5,7 +5,7 @@
  *               └───────────┴──► (gone: nothing was done; the entry is found again)
  *
  * An entry in `accepted` is skipped by later scans, so a command is in progress at most once here.
- * That no other node executes it too is the store's business: see inbox.h. */
+ * A guard in the store keeps other nodes from executing it as well: see inbox.h. */
 #include "core/cluster/inbox.h"
 
 #include "base/limits.h"

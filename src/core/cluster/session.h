@@ -11,7 +11,7 @@
 void gl_session_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_session_on_open(struct gl_core *c, const struct gl_event *ev);
 
-/* Are jobs of this stack and env scope this node's business? */
+/* Does this node look after jobs of this stack and env scope? */
 bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope);
 
 #endif

@@ -1,6 +1,6 @@
 /* command.h - commands about a job: pause, resume, cancel, respond, signal, send, redrive.
  *
- * A command loads its job first, if need be, and is answered once its transaction has committed.
+ * A command loads its job first, if necessary, and is answered once its transaction has committed.
  * One that came through the inbox of a shared store removes its inbox entry in that same
  * transaction, so it is executed once, however often it is found. */
 #ifndef GL_CORE_FLOW_COMMAND_H

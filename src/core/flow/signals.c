@@ -14,7 +14,7 @@ struct signal {
     gl_str name, data;
 };
 
-/* In memory; the record is the caller's business. */
+/* In memory only; the caller writes or has read the record. */
 static struct signal *signal_new(struct gl_core *c, struct gl_job *j, gl_str id, gl_str name,
                                  gl_str data)
 {

@@ -305,13 +305,13 @@ static void refuse_damaged(struct gl_core *c, struct gl_job *j, const struct gl_
                   GL_STR_ARG(j->id));
 }
 
-/* There is no such job, so the executor's attempts of it are of no use. */
+/* There is no such job, so the executor's attempts of it are not wanted. */
 static void refuse_absent(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     gl_txn_refuse(c, gl_parked_request(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
                   GL_STR_ARG(j->id));
-    /* The job's last token is not known any more. The job is gone for good, so a token above all
+    /* The job's last token is no longer known. The job will never exist again, so a token above all
      * others can harm no later owner. */
     gl_attempts_discard(c, ev, INT64_MAX);
 }
@@ -615,7 +615,7 @@ static bool is_left_behind(struct gl_core *c, const struct gl_event_record *job)
 }
 
 /* Of a job that we may not take and that no living node owns: has it ended, so that its attempts
- * are of no use? */
+ * are not wanted? */
 static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     const struct gl_event_record *rec = ev->loaded.records.items;

@@ -1,4 +1,4 @@
-/* leftovers.c - removes small records and files that are of no more use and that nothing else
+/* leftovers.c - removes small records and files that are no longer needed and that nothing else
  * removes:
  *
  *   rates     a day after the time in it, nothing waits for it any more

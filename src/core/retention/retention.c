@@ -358,8 +358,8 @@ static bool is_too_large(const struct gl_core *c)
            r->pass.store_bytes + r->pass.files_bytes > (uint64_t)r->keep.bytes + r->young_bytes;
 }
 
-/* How many jobs of average size to remove to get below the limit. Rather too few, because the store
- * is measured again after every batch. */
+/* How many jobs of average size to remove to get below the limit. Errs on the low side, because the
+ * store is measured again after every batch. */
 static int64_t count_by_size(const struct gl_core *c)
 {
     const struct gl_retention_state *r = &c->retention;
