@@ -116,7 +116,7 @@ gl_str gl_worker_question_others(struct gl_arena *a, struct gl_strs decisions)
 
 /* ---- sentences ---- */
 
-/* ", until 2026-...; then: reject" */
+/* " (until 2026-...; then: reject)" */
 static gl_str until(struct gl_arena *a, const struct gl_question *r)
 {
     char when[GL_TIMES_BYTES];

@@ -7,7 +7,7 @@
  * own function type and finds its owner in the request.
  *
  * A chain (struct gl_chain) is a task of several calls, one at a time: loading a job, fetching a
- * file. It is the first member of its owner's struct, and so is the owner:
+ * file. It is the first member of its owner's struct, so a pointer to it is one to its owner:
  *
  *     struct load { struct gl_chain chain; ... };
  *     static const struct gl_chain_kind loads = {.bytes = sizeof(struct load), ...};

@@ -311,7 +311,7 @@ static void on_owners(struct gl_store_req *req)
     f->status = req->status;
     for (size_t i = 0; req->status == 0 && i < f->entries_n; i++) {
         if (gl_core_owns(n->core, f->entries[i].id)) {
-            continue; /* perhaps only since the request: at worst one record was read in vain */
+            continue; /* possibly since the request; then one record was read for nothing */
         }
         while (at < req->records_n && !gl_str_eq(f->keys[at].id, f->entries[i].id)) {
             at++;
