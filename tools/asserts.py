@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What the code asserts about itself, counted for the ratchet of tools/tidy.
+"""Counts assertions, for the ratchet of tools/tidy.
 
-    tools/asserts.py     the figures of each room, and of each of its folders
+    tools/asserts.py     the counts of each room (a folder of src/), and of each of its folders
 
-A condition is one GL_ASSERT, whatever it joins with &&, that says something about arguments or
-state. Not counted are those that only say whether a pointer is NULL, constants, and what stands
-in comments and macros. docs/HACKING.md says what to assert.
+A condition is one GL_ASSERT about arguments or state, even if it joins several with &&. Conditions
+that only test whether a pointer is NULL, constants, comments and macros are not counted.
+docs/HACKING.md says what to assert.
 """
 
 import os
@@ -36,7 +36,7 @@ def conditions(text):
 
 
 def functions(text):
-    """How many there are: the house style puts the brace of a body into the first column."""
+    """The number of functions: the opening brace of a body is in the first column."""
     return len(re.findall(r"^\{$", text, re.M))
 
 

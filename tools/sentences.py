@@ -1,18 +1,17 @@
-"""Where tests match on our prose, counted for the ratchet of tools/tidy.
+"""Counts where tests match on prose, for the ratchet of tools/tidy.
 
-A sentence is a text in which at least three words follow each other with a blank between them. A
-word before a colon is the name of a field, so `sh: x, rate: 1/x` is none. Neither are the commands
-that a hint names (`glia job resume x`) and the lines of the simulator's trace.
+A sentence is a text with at least three consecutive words, separated by spaces. A word before a
+colon is the name of a field, so `sh: x, rate: 1/x` is not a sentence. Neither are the commands in
+a hint (`glia job resume x`) and the lines of the simulator's trace.
 
 A test matches on a sentence if the text
 
 - in Python is compared (==, !=, in, not in), or searched for with re, find(), index(), count(),
   startswith() or endswith();
-- in C is an argument of assert_...(), str...(), mem...() or of a helper that checks what was said,
-  or stands in a table of what is expected (a member or a variable named `says`, `expected`, ...).
+- in C is an argument of assert_...(), str...(), mem...() or of a helper that checks a message, or
+  is in a table of expected values (a member or a variable named `says`, `expected`, ...).
 
-What stands in the goldens (*.golden, test/flows/) is not counted: there our prose may be
-compared.
+The goldens (*.golden, test/flows/) are not counted: their purpose is to compare prose.
 """
 
 import ast
@@ -86,8 +85,8 @@ TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|(?P<text>"(?:\\.|[^"\\\n])*")|\'(?:\\.|[
 
 
 def in_c(text):
-    """Literals that follow each other are one. What they are an argument of is the name before the
-    innermost open parenthesis; outside of any, they stand in the table whose head is above."""
+    """Adjacent literals are one. They are an argument of the name before the innermost open
+    parenthesis; outside of any, they are part of the table whose head is above."""
     calls, head, word, parts, begun = [], "", "", [], 0
 
     def ended():
