@@ -1,8 +1,8 @@
-"""The servers of bench/stores: what they have done so far, and what they can do at best.
+"""The servers of bench/stores: counters of their work, and their maximum throughput.
 
-The ceiling is what the server does for somebody who asks it for the same work and nothing else: as
-many commands (or rows) and bytes as one of our commits had in the run before, sent by the server's
-own benchmark, without guards, and without anybody who waits for the answer."""
+The ceiling is the throughput of the server's own benchmark with the same work: the commands (or
+rows) and bytes of one of our commits in the previous run, without guards, and without waiting for
+the outcome of a commit."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ PATIENCE_S = 120
 
 
 def cpu_s(pid, with_children=False):
-    """Of a process, and of those it has waited for. One that has just ended is counted there."""
+    """CPU time of a process, and of its children that have ended and been waited for."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rsplit(")", 1)[1].split()
@@ -28,7 +28,7 @@ def cpu_s(pid, with_children=False):
 
 
 def written_bytes(pid):
-    """What a process has given to its disk."""
+    """What a process has written to its disk."""
     with open(f"/proc/{pid}/io", encoding="ascii") as file:
         return int(next(line for line in file if line.startswith("write_bytes")).split()[1])
 
@@ -44,8 +44,8 @@ def output_of(words, **env):
 # ---- Redis ----
 
 class RedisStore:
-    """One server that keeps an append-only file. Its rewriting, in a process of its own, is not
-    counted: how often that happens hangs on how large the file was before."""
+    """One server with an append-only file. Rewrites of the file, in a separate process, are not
+    counted: their frequency depends on the file's earlier size."""
 
     commands = ("hincrby", "hmget", "hget", "exists", "hset", "zadd", "zrem", "xadd")
 
@@ -67,7 +67,7 @@ class RedisStore:
         self.owner.close()
 
     def flush(self):
-        """A large one takes its time, and so does a rewrite of its file that has begun."""
+        """Flushing a large database takes time, and so does a rewrite that has begun."""
         with Redis(self.server.port, timeout=PATIENCE_S) as redis:
             redis.ask("FLUSHALL", "ASYNC")
         wait_for("the end of a rewrite", lambda: self.server.info("persistence")
@@ -81,7 +81,7 @@ class RedisStore:
                 "requests": calls["evalsha"], **calls}
 
     def script(self, per_commit):
-        """Straight on, without a decision: K is a new key, the other arguments are values."""
+        """The commands without guards: K is a new key, the other arguments are values."""
         lines = {
             "hincrby": "c('HINCRBY', 'b:s', 'x', 1)",
             "hmget": "c('HMGET', 'b:1:' .. K, 'o', 't', 'r')",
@@ -106,7 +106,7 @@ class RedisStore:
         return "\n".join(text) + "\nreturn 0", value - 1
 
     def ceiling(self, delta, out_bytes, n):
-        """Commits a second, the server's seconds for each, and what was asked for."""
+        """Commits per second, the server's CPU time for each, and a description of the work."""
         per_commit = {c: round(delta[c] / delta["requests"]) for c in self.commands}
         text, values = self.script(per_commit)
         self.flush()
@@ -140,7 +140,7 @@ class PostgresStore:
 
     tables = ("record", "entry", "log")
     lanes = 3
-    # A plan that is made while the tables are empty would read all of them for good.
+    # Plans made while the tables are empty would scan whole tables from then on.
     by_key = "-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
 
     def __init__(self):
@@ -155,7 +155,7 @@ class PostgresStore:
                         " DROP SCHEMA IF EXISTS glia_default CASCADE")
 
     def cpu_s(self):
-        """The first counts those it has waited for, so it is read last."""
+        """The first process includes children it has waited for, so it is read last."""
         return sum(cpu_s(pid, True) for pid in reversed(self.server.pids()))
 
     def has_no_clients(self):
@@ -163,7 +163,7 @@ class PostgresStore:
                                " 'client backend' AND pid <> pg_backend_pid()") == "0"
 
     def counters(self):
-        """A server process tells what it has counted when it ends."""
+        """A server process reports its counters when it ends."""
         wait_for("the end of the server's processes", self.has_no_clients)
         rows = self.server.sql(
             "SELECT 'requests', coalesce(sum(calls), 0) FROM pg_stat_user_functions"
@@ -177,7 +177,7 @@ class PostgresStore:
         return {"cpu_s": self.cpu_s(), **{name: float(value) for name, value in found.items()}}
 
     def ceiling(self, delta, out_bytes, n):
-        """`delta` has been brought to `commits` of ours; a group is a transaction."""
+        """`delta` is the work of `commits` of our commits; a group is a transaction."""
         group = max(1, round(delta["commits"] / max(delta["groups"], 1)))
         rows = {f"{t}_{w}": round(delta.get(f"{t}_{w}", 0) / delta["commits"] * group)
                 for t in self.tables for w in ("ins", "upd", "del")}
@@ -210,7 +210,7 @@ CREATE TABLE bench.log(kind text COLLATE "C", id bytea, seq bigint, value bytea,
 
     @staticmethod
     def script(rows, size):
-        """What one turn inserts, the next one of the same client updates and deletes."""
+        """Each round of a client updates and deletes what its previous round inserted."""
         def number(turn, i="i"):
             return f":client_id * 100000000000 + ({turn}) * 100000 + {i}"
 
