@@ -1,7 +1,7 @@
 /* sim_store.h - the `memory` engine behind port/store.h: one node's handle on a simulated disk.
  *
  * The disk is shared and durable; a handle belongs to one incarnation of a node. The handle decides
- * when and whether a request reaches the disk, and what its caller is told: this is where faults
+ * when and whether a request reaches the disk, and what its caller learns: this is where faults
  * are injected. Commits of one handle reach the disk and complete in the order of the calls; a read
  * sees the disk at some moment between its call and its end.
  *
