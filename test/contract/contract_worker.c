@@ -332,8 +332,9 @@ static void beacons_are_dropped_first_while_the_node_is_away(void **state)
         }
     }
     assert_int_equal(events, 700);
-    assert_true(gl_str_eq(e.output.stderr_text, GL_S("-- 400 lines for the runtime dropped: nobody "
-                                                     "took them in time --\n")));
+    assert_true(
+        gl_str_eq(e.output.stderr_text, GL_S("-- 400 lines for the runtime dropped: no node "
+                                             "took them in time --\n")));
 }
 
 static void nothing_is_lost_while_the_node_listens(void **state)
