@@ -1,8 +1,8 @@
 /* arena.h - memory with one lifetime: a core step, a transaction, a parsed document.
  *
  * Order of calls: init (or zero the struct), alloc any number of times, then reset to reuse the
- * memory or done to free it. Nothing is freed individually, and pointers must not outlive a reset.
- */
+ * memory or done to free it. Nothing is freed individually, and pointers must not outlive a
+ * reset. */
 #ifndef GL_BASE_ARENA_H
 #define GL_BASE_ARENA_H
 

@@ -208,8 +208,8 @@ static uint64_t load_le(const unsigned char *p, size_t n)
     return v;
 }
 
-/* Multiply and fold over words read as little endian, so that every machine computes the same hash.
- */
+/* Multiply and fold over words read as little endian, so that every machine computes the same
+ * hash. */
 uint64_t gl_str_hash(gl_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;

@@ -22,8 +22,8 @@ struct gl_module_exec_config {
     const char
         *host_path; /* of glia-module-host; NULL: next to our own executable, then in ../libexec */
     /* Called with the job before a trusted module handles a message, and with "" when it has
-     * returned, so that a module that crashes this process can be attributed to a job. NULL: none.
-     */
+     * returned, so that a module that crashes this process can be attributed to a job. NULL:
+     * none. */
     void (*handling)(void *owner, gl_str job);
     void *owner;
 };

@@ -17,7 +17,7 @@ static int check_owner(const char *path, const char *shown, bool is_folder,
 {
     struct stat st;
     if (stat(path, &st) != 0) {
-        return gl_fs_why(reterr_why, errno, "look at", path);
+        return gl_fs_why(reterr_why, errno, "access", path);
     }
     if (is_folder ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)) {
         return gl_why(reterr_why, GL_E_INVALID, "%s is not a %s", shown,

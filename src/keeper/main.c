@@ -2,8 +2,8 @@
  *
  * Started by a node, not by hand. It drops everything it was started with: session, folder,
  * descriptors (above all the lock of the data folder, which must end with the node). Once it
- * accepts connections it writes "ok" to the ready descriptor, or else the reason for the failure.
- */
+ * accepts connections it writes "ok" to the ready descriptor, or else the reason for the
+ * failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -211,8 +211,8 @@ static void on_attach(struct gl_keeper *k, struct gl_client *c, const struct gl_
     if (found != NULL) {
         gl_attempt_life_set_node(k, found);
     } else {
-        /* A keeper that is shutting down has forgotten the attempts it stopped: it proves nothing.
-         */
+        /* A keeper that is shutting down has forgotten the attempts it stopped: it proves
+         * nothing. */
         bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
         answer.state = proof ? GL_EXEC_NEVER : GL_EXEC_LOST;
     }

@@ -168,8 +168,8 @@ static int make_work(struct gl_keeper *k, const char *work, struct gl_why *why)
     return err == 0 ? 0 : gl_fs_why(why, err, "create the working folder", work);
 }
 
-/* A folder below the working folder may have no files, so it is created here. Any other must exist.
- */
+/* A folder below the working folder may have no files, so it is created here. Any other must
+ * exist. */
 static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const char *cwd,
                     struct gl_why *why)
 {

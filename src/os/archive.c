@@ -65,7 +65,7 @@ static int pump(int from, int to, const char *path, struct copied *ret, struct g
             return gl_fs_why(reterr_why, errno, "read", path);
         }
         if (to >= 0 && write_all(to, p, (size_t)n) < 0) {
-            return gl_fs_why(reterr_why, errno, "write a copy of", path);
+            return gl_fs_why(reterr_why, errno, "copy", path);
         }
         gl_sha256_add(&sum, p, (size_t)n);
         ret->bytes += (uint64_t)n;

@@ -47,8 +47,8 @@ int gl_human_file_read(const char *root, gl_str run_id, struct gl_arena *a,
                        struct gl_human_file *ret, struct gl_why *reterr_why);
 
 /* The job of the run is on another node: can this file, if both nodes see the same disk, hold its
- * questions? The job's status says since when its workers have been running (RFC 3339; "" : none).
- */
+ * questions? The job's status says since when its workers have been running (RFC 3339; "" :
+ * none). */
 bool gl_human_file_is_current(const char *root, gl_str run_id, gl_str since);
 
 struct gl_human_file_answer {

@@ -208,7 +208,7 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
     }
     struct stat st;
     if (fstat(fd, &st) < 0) {
-        return gl_fs_why(reterr_why, errno, "look at", path);
+        return gl_fs_why(reterr_why, errno, "access", path);
     }
     struct log_layout layout = find_layout(fd, (uint64_t)st.st_size);
     uint64_t at = place_of(&layout, &offset, out);

@@ -38,7 +38,7 @@ static int absolute(const char *path, struct gl_arena *a, const char **ret,
     }
     char *cwd = getcwd(NULL, 0);
     if (cwd == NULL) {
-        return gl_fs_why(reterr_why, errno, "find the current folder for", path);
+        return gl_fs_why(reterr_why, errno, "determine the current folder for", path);
     }
     *ret = gl_str_fmt(a, "%s/%.*s", gl_str_is(gl_str_of(cwd), "/") ? "" : cwd, GL_STR_ARG(p)).p;
     free(cwd);
@@ -100,7 +100,7 @@ static int check_owner(const char *data, struct gl_why *reterr_why)
 {
     struct stat st;
     if (stat(data, &st) < 0) {
-        return gl_fs_why(reterr_why, errno, "look at", data);
+        return gl_fs_why(reterr_why, errno, "access", data);
     }
     if (st.st_uid != geteuid()) {
         return gl_why(reterr_why, GL_R_FOLDER_OTHER_USER,

@@ -42,7 +42,7 @@ static int remove_stale(const char *path, struct gl_why *reterr_why)
 {
     struct stat st;
     if (lstat(path, &st) < 0) {
-        return errno == ENOENT ? 0 : gl_fs_why(reterr_why, errno, "look at", path);
+        return errno == ENOENT ? 0 : gl_fs_why(reterr_why, errno, "access", path);
     }
     if (!S_ISSOCK(st.st_mode)) {
         return gl_why(reterr_why, GL_E_EXISTS, "%s exists and is not a socket; remove it", path);
@@ -110,7 +110,7 @@ int gl_sock_peer(int fd, uid_t *ret_uid, pid_t *ret_pid, struct gl_why *reterr_w
     struct ucred cred;
     socklen_t n = sizeof(cred);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
-        return gl_fs_why(reterr_why, errno, "ask for the peer of", "a socket");
+        return gl_fs_why(reterr_why, errno, "get the peer of", "a socket");
     }
     *ret_uid = cred.uid;
     *ret_pid = cred.pid;

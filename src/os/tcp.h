@@ -19,8 +19,8 @@ bool gl_tcp_split(gl_str text, gl_str *ret_host, uint16_t *ret_port);
 int gl_tcp_check(gl_str text, struct gl_why *reterr_why);
 
 /* Listen there; the descriptor is non-blocking. `ret_text` is the actual address, with the port
- * that was chosen; *ret_is_local: only this machine can reach it. GL_E_UNAVAILABLE: it is in use.
- */
+ * that was chosen; *ret_is_local: only this machine can reach it. GL_E_UNAVAILABLE: it is in
+ * use. */
 int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYTES],
                   bool *ret_is_local, struct gl_why *reterr_why);
 

@@ -1,6 +1,6 @@
 /* keeper_check.c - validates the requests a keeper receives: names that become paths, sizes,
- * secrets. The node runs the same checks first; the keeper repeats them because it trusts no one.
- */
+ * secrets. The node runs the same checks first; the keeper repeats them because it trusts no
+ * one. */
 #include "port/keeper_protocol.h"
 
 enum {

@@ -107,8 +107,8 @@ static void set(int fd, int level, int option, int value)
     (void)setsockopt(fd, level, option, &value, sizeof(value)); /* best effort */
 }
 
-/* Keepalive detects a vanished peer within half a minute, even on a connection that only listens.
- */
+/* Keepalive detects a vanished peer within half a minute, even on a connection that only
+ * listens. */
 static void set_options(int fd)
 {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -129,8 +129,8 @@ static void on_open(struct gl_conn *c)
     (void)end_callback(c);
 }
 
-/* The reason for an error or end-of-file event. errno is read first, before other calls change it.
- */
+/* The reason for an error or end-of-file event. errno is read first, before other calls change
+ * it. */
 static void why_ended(struct gl_conn *c, short what, struct gl_why *ret)
 {
     int err = EVUTIL_SOCKET_ERROR();

@@ -1,5 +1,5 @@
-/* options.c - table-driven parsing of URL options. A message names the option but never its value.
- */
+/* options.c - table-driven parsing of URL options. A message names the option but never its
+ * value. */
 #include "store/common/options.h"
 
 #include "base/check.h"

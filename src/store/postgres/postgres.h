@@ -20,8 +20,8 @@ struct gl_postgres_config { /* copied */
 };
 
 /* Open a store. Validates the URL (GL_E_INVALID) and loads libpq (GL_E_UNAVAILABLE). Connections
- * are made later, and requests wait for them for a bounded time. The loop must outlive the store.
- */
+ * are made later, and requests wait for them for a bounded time. The loop must outlive the
+ * store. */
 int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg,
                      struct gl_loop *loop, struct gl_why *reterr_why);
 

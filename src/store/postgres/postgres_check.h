@@ -2,8 +2,8 @@
  * The same check runs on each new connection and in `glia store check`.
  *
  * Order of calls: send gl_postgres_check_query, read its result, then either
- * gl_postgres_check_server() to accept or refuse the server, or the diagnose functions to report.
- */
+ * gl_postgres_check_server() to accept or refuse the server, or the diagnose functions to
+ * report. */
 #ifndef GL_STORE_POSTGRES_CHECK_H
 #define GL_STORE_POSTGRES_CHECK_H
 

@@ -75,8 +75,8 @@ void gl_postgres_schema_statement(struct gl_buf *out, int statement, gl_str sche
 /* The script that creates or completes the schema "glia": one string of many statements. */
 void gl_postgres_schema_store(struct gl_buf *out, gl_str identity);
 
-/* Statement `i` of the script that creates a context, to be run in one transaction; false: no more.
- */
+/* Statement `i` of the script that creates a context, to be run in one transaction; false: no
+ * more. */
 bool gl_postgres_schema_context(struct gl_buf *out, size_t i, gl_str context, gl_str schema);
 
 #endif

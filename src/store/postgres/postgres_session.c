@@ -1,6 +1,6 @@
 /* postgres_session.c - sessions, the clock, and the outcomes of transactions: statements on the
- * control connection, outside of any context. Deadlines are compared only with the server's clock.
- */
+ * control connection, outside of any context. Deadlines are compared only with the server's
+ * clock. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"

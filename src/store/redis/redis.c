@@ -40,8 +40,8 @@ void gl_redis_schedule_tick(struct gl_redis *s, gl_ms in_ms)
     (void)evtimer_add(s->tick, &t);
 }
 
-/* Is the store closing and everything done? A posted flush still refers to its link, so it counts.
- */
+/* Is the store closing and everything done? A posted flush still refers to its link, so it
+ * counts. */
 static bool is_over(const struct gl_redis *s)
 {
     return s->calls.closing && s->calls.pending_n == 0 && !s->links[GL_REDIS_WRITER].flushing;

@@ -251,8 +251,8 @@ static void on_scanned(struct gl_redis_plan *p, const struct gl_redis_reply *rep
     }
 }
 
-/* Without a position the context is empty, or the export is complete: the request returns no items.
- */
+/* Without a position the context is empty, or the export is complete: the request returns no
+ * items. */
 static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     struct gl_redis_plan *p = plan_of(op->store, op);

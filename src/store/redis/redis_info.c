@@ -61,8 +61,8 @@ void gl_redis_info_parse(struct gl_redis_info *f, gl_str info)
     f->evicts = f->maxmemory > 0 && strcmp(f->policy, "noeviction") != 0;
 }
 
-/* CONFIG may be forbidden by an ACL; then the settings stay unknown and only a warning is possible.
- */
+/* CONFIG may be forbidden by an ACL; then the settings stay unknown and only a warning is
+ * possible. */
 void gl_redis_info_parse_config(struct gl_redis_info *f, const struct gl_redis_reply *reply)
 {
     f->config_known = reply->type == GL_REDIS_ARRAY && reply->items_n > 0;

@@ -149,8 +149,8 @@ static const char commit[] =
     "  end\n"
     "  if not ok then return refuse(g) end\n"
     "end\n"
-    /* From here on nothing may fail. A key of another type than ours is not ours and is replaced.
-     */
+    /* From here on nothing may fail. A key of another type than ours is not ours and is
+     * replaced. */
     "local function w(c, k, a, b)\n"
     "  local r\n"
     "  if b then r = try(c, k, a, b) else r = try(c, k, a) end\n"

@@ -47,8 +47,8 @@ static int parse_user(struct gl_redis_url *u, gl_str text, struct gl_arena *a, s
     return 0;
 }
 
-/* "host[:port]" or "[IPv6 address][:port]". The default port depends on whether it is a sentinel.
- */
+/* "host[:port]" or "[IPv6 address][:port]". The default port depends on whether it is a
+ * sentinel. */
 static int parse_host(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
 {
     struct gl_redis_host *h = &u->hosts[u->hosts_n];

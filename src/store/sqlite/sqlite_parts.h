@@ -120,8 +120,8 @@ void gl_sqlite_completion_post(struct gl_sqlite_completion *b); /* taken; must n
 /* sqlite_group.c: group commit: many transactions of the port in one SQL transaction, with one
  * sync. */
 
-/* Commit the `n` calls starting at `first`, all of one context and session, and set their statuses.
- */
+/* Commit the `n` calls starting at `first`, all of one context and session, and set their
+ * statuses. */
 void gl_sqlite_group_commit(struct gl_sqlite_worker *w, struct gl_call *first, size_t n);
 
 /* sqlite_apply.c: applies one transaction of the port inside the SQL transaction of its group.

@@ -1,6 +1,6 @@
 /* sqlite_read.c - binds and steps the statement of a read, and lets store/common/sql.c convert the
- * rows. Texts are copied to the arena, because SQLite's memory is only valid until the next step.
- */
+ * rows. Texts are copied to the arena, because SQLite's memory is only valid until the next
+ * step. */
 #include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"

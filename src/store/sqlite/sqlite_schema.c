@@ -40,8 +40,8 @@ static const char version_1[] =
     "INSERT INTO meta VALUES('made_by', 'glia " GL_VERSION "');";
 
 /* `sum` is the checksum of port/checksum.h; 0: the record was written by an older release and is
- * not verified. The table `item` was never used; it stays so that older releases can read the file.
- */
+ * not verified. The table `item` was never used; it stays so that older releases can read the
+ * file. */
 static const char version_2[] =
     "ALTER TABLE record ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE session ADD COLUMN about TEXT NOT NULL DEFAULT '';"

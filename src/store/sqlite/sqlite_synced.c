@@ -1,8 +1,8 @@
 /* sqlite_synced.c - the note (format, reading, writing) and the check of a log against it.
  *
  * The note is a file of two slots, written alternately, each with a sequence number and a hash. A
- * torn write destroys one slot; the other still describes an earlier commit, which is true as well.
- */
+ * torn write destroys one slot; the other still describes an earlier commit, which is true as
+ * well. */
 #include "store/sqlite/sqlite_synced.h"
 
 #include <errno.h>
@@ -51,8 +51,8 @@ static uint64_t get(const char *from, size_t n)
     return v;
 }
 
-/* Layout: magic 8, seq 8, salts 4+4, frames 4, sums 4+4, padding 4, group 8, hash 8. Little-endian.
- */
+/* Layout: magic 8, seq 8, salts 4+4, frames 4, sums 4+4, padding 4, group 8, hash 8.
+ * Little-endian. */
 static void pack(char *slot, uint64_t seq, const struct gl_sqlite_wal_mark *m)
 {
     GL_ASSERT(seq > 0);
@@ -103,8 +103,8 @@ static uint64_t read_note(int fd, struct gl_sqlite_wal_mark *ret)
     return newest;
 }
 
-/* Open a companion file of the database. O_NOFOLLOW: a planted link must not redirect our writes.
- */
+/* Open a companion file of the database. O_NOFOLLOW: a planted link must not redirect our
+ * writes. */
 static int open_beside(const char *path, const char *suffix, int flags)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};

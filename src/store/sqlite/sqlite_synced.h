@@ -12,8 +12,8 @@
  *
  * What is detected: always, damage that leaves two later commits intact; and damage anywhere in
  * what the note describes, that is, everything up to the last acknowledged commit unless the power
- * failed within seconds after it. Without a note (a database of an older release) only the former.
- */
+ * failed within seconds after it. Without a note (a database of an older release) only the
+ * former. */
 #ifndef GL_STORE_SQLITE_SYNCED_H
 #define GL_STORE_SQLITE_SYNCED_H
 

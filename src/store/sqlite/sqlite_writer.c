@@ -105,8 +105,8 @@ static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
 }
 
 /* When idle, move everything into the database and truncate the log, so that nothing depends on it
- * while the store rests. Does not wait for a reader that blocks this, because commits may arrive.
- */
+ * while the store rests. Does not wait for a reader that blocks this, because commits may
+ * arrive. */
 static void truncate_log(struct gl_sqlite_db *db)
 {
     GL_ASSERT(db->wal_pages >= 0);
