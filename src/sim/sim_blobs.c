@@ -11,12 +11,12 @@ struct sim_blobs_file {
     gl_ms used_at;
 };
 
-struct blob_op {
+struct sim_blob_op {
     struct gl_link link;
     struct sim_blobs *blobs;
     struct gl_blob_req *req;
     struct sim_call call;
-    void (*run)(struct blob_op *op);
+    void (*run)(struct sim_blob_op *op);
     gl_str hex;
     uint64_t at;
     void *buffer;
@@ -111,12 +111,12 @@ void sim_blobs_spoil(struct sim_blobs *b, gl_str hex)
 
 /* ---- requests ---- */
 
-static void fail(struct blob_op *op, int code)
+static void fail(struct sim_blob_op *op, int code)
 {
     op->req->status = gl_why(&op->req->why, code, "simulated disk: %s", gl_err_text(code));
 }
 
-static void run_look(struct blob_op *op)
+static void run_look(struct sim_blob_op *op)
 {
     const struct sim_blobs_file *f = gl_map_find(&op->blobs->folder->files, op->hex);
     if (!blob_has(&op->blobs->port, (gl_str){0}, op->hex)) {
@@ -128,7 +128,7 @@ static void run_look(struct blob_op *op)
     }
 }
 
-static void run_read(struct blob_op *op)
+static void run_read(struct sim_blob_op *op)
 {
     const struct sim_blobs_file *f = gl_map_find(&op->blobs->folder->files, op->hex);
     if (f == NULL) {
@@ -142,7 +142,7 @@ static void run_read(struct blob_op *op)
     }
 }
 
-static void run_write(struct blob_op *op)
+static void run_write(struct sim_blob_op *op)
 {
     struct sim_blobs_file *f = gl_map_find(&op->blobs->parts, op->hex);
     if (op->at > 0 && (f == NULL || f->content.n != op->at)) {
@@ -154,7 +154,7 @@ static void run_write(struct blob_op *op)
     gl_buf_str(&f->content, op->piece);
 }
 
-static void run_seal(struct blob_op *op)
+static void run_seal(struct sim_blob_op *op)
 {
     struct sim_blobs *b = op->blobs;
     struct sim_blobs_file *f = gl_map_find(&b->parts, op->hex);
@@ -171,7 +171,7 @@ static void run_seal(struct blob_op *op)
     file_free(&b->parts, f);
 }
 
-static void op_free(struct blob_op *op)
+static void op_free(struct sim_blob_op *op)
 {
     sim_world_cancel(op->blobs->world, &op->call);
     gl_list_remove(&op->link);
@@ -180,7 +180,7 @@ static void op_free(struct blob_op *op)
 
 static void on_due(struct sim_call *call)
 {
-    struct blob_op *op = GL_CONTAINER(call, struct blob_op, call);
+    struct sim_blob_op *op = GL_CONTAINER(call, struct sim_blob_op, call);
     struct gl_blob_req *req = op->req;
     if (sim_world_fault(op->blobs->world, &op->blobs->rng, op->blobs->refuses)) {
         fail(op, GL_E_IO);
@@ -191,11 +191,11 @@ static void on_due(struct sim_call *call)
     req->done(req);
 }
 
-static struct blob_op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str hex,
-                             void (*run)(struct blob_op *op))
+static struct sim_blob_op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str hex,
+                                 void (*run)(struct sim_blob_op *op))
 {
     struct sim_blobs *b = GL_CONTAINER(port, struct sim_blobs, port);
-    struct blob_op *op = gl_mem_alloc(sizeof(*op));
+    struct sim_blob_op *op = gl_mem_alloc(sizeof(*op));
     bool heard = b->fuse == NULL || !sim_fuse_call(b->fuse);
     req->status = 0;
     req->size = 0;
@@ -225,7 +225,7 @@ static void blob_look(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
 static void blob_read(struct gl_blob *port, struct gl_blob_req *req, gl_str context, gl_str hex,
                       uint64_t at, void *buffer, size_t n)
 {
-    struct blob_op *op = begin(port, req, hex, run_read);
+    struct sim_blob_op *op = begin(port, req, hex, run_read);
     (void)context;
     op->at = at;
     op->buffer = buffer;
@@ -235,7 +235,7 @@ static void blob_read(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
 static void blob_write(struct gl_blob *port, struct gl_blob_req *req, gl_str context, gl_str hex,
                        uint64_t at, gl_str piece)
 {
-    struct blob_op *op = begin(port, req, hex, run_write);
+    struct sim_blob_op *op = begin(port, req, hex, run_write);
     (void)context;
     op->at = at;
     op->piece = piece;
@@ -247,7 +247,7 @@ static void blob_seal(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
     (void)begin(port, req, hex, run_seal);
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 static void set_up(struct sim_blobs *b, struct sim_world *w)
 {
@@ -285,7 +285,7 @@ void sim_blobs_open(struct sim_blobs *b, struct sim_blobs *folder, struct sim_ga
 void sim_blobs_crash(struct sim_blobs *b)
 {
     for (struct gl_link *l; (l = gl_list_first(&b->ops)) != NULL;) {
-        op_free(GL_CONTAINER(l, struct blob_op, link));
+        op_free(GL_CONTAINER(l, struct sim_blob_op, link));
     }
 }
 
