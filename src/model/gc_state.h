@@ -35,10 +35,10 @@ struct gl_gc_blob {
     uint64_t size;
     uint32_t pieces;
     gl_ms at;       /* when writing began, or when a node needed it while it was condemned */
-    bool was_whole; /* CONDEMNED: with all of its pieces, which are there until it goes */
+    bool was_whole; /* CONDEMNED: with all of its pieces, which stay until it is removed */
 };
 
-enum { GL_GC_PIECE_BYTES = 1 << 20 }; /* of each, but the last */
+enum { GL_GC_PIECE_BYTES = 1 << 20 }; /* of each piece except the last */
 
 extern const struct gl_schema gl_gc_blob_schema;
 

@@ -35,7 +35,7 @@ static const uint32_t step_moves[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_WAITING] = STEP_ENDS,
 };
 
-/* A unit of an agent: WAITING without a message, and never at an end. */
+/* A unit of an agent: WAITING without a message; it never ends. */
 static const uint32_t unit_moves[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_PENDING] = S(READY) | S(WAITING) | S(RETRY_WAIT) | S(BLOCKED),
     [GL_STEP_READY] = S(QUEUED) | S(WAITING) | S(RETRY_WAIT) | S(BLOCKED),

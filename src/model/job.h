@@ -2,22 +2,22 @@
  *
  * A job is kind "job", id = its ULID; it is owned by a session. A step is kind "step", id =
  * "<job>/<step id>". A step has no record before its first parent has ended (or, for a root, before
- * the job has reached it): until then it is pending, and the flow says everything about it. The
- * `live` flag of a step's record is set while it still has something to do, which includes telling
- * its children that it ended.
+ * the job has reached it): until then it is pending, and the flow describes it completely. The
+ * `live` flag of a step's record is set while it still has something to do, which includes updating
+ * its children after its end.
  *
  * Index "wake": one entry per live job, at the time when it must be looked at next:
  *     GL_WAKE_RUNNING   it has attempts running, or agents that keep their slots between two tries:
- *                       whoever takes over asks for them first, and counts what they hold
+ *                       a node that takes over asks for them first, and counts their slots
  *     GL_WAKE_READY     it has work that waits for nothing but slots
  *     a time            its earliest timer
  *     GL_WAKE_NEVER     it waits for a person
  * Index "ended": ended jobs at the time they ended, for retention.
  * Index "retry/<job>": live jobs that retry that one, which is not removed until they have ended.
  * A step with foreach has the status `waiting` while its instances, the steps "<step id>[0]" and so
- * on, run; they are steps like others, but nobody's parents: their step is told of their ends.
+ * on, run. They are ordinary steps, but have no children: their step is updated when they end.
  * A signal that no step waits for yet is kept as kind "signal", id "<job>/<number>".
- * What a job was given is kind "inputs", id = the job's.
+ * The inputs of a job are kind "inputs", id = the job's.
  * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated
  * JSON events. */
 #ifndef GL_MODEL_JOB_H
@@ -27,7 +27,7 @@
 
 enum { GL_WAKE_RUNNING = 0, GL_WAKE_READY = 1 };
 #define GL_WAKE_NEVER (INT64_MAX - 1)
-/* Where in the index "ended" jobs stand of which a part has been removed already. */
+/* The place in the index "ended" of jobs that have been partly removed. */
 enum { GL_ENDED_BEGUN = 0 };
 #define GL_WAKE_NONE (-1) /* not in the index: a terminal job */
 
@@ -60,7 +60,7 @@ enum gl_job_status {
  *      │          ▲▲         │        │ │ │
  *      │          │└─ pause ─┘        │ │ └──► BLOCKED (review) ──► READY or an end
  *      │          └─ RETRY_WAIT ◄─────┘ │       RETRY_WAIT also ends, if what it waited for was
- *      │                                │       the end of one attempt too many
+ *      │                                │       the end of a surplus attempt
  *      └► SKIPPED └──── lost, paused ───┘        WAITING is kept for controllers that wait at a
  * checkpoint. */
 #define GL_STEP_STATUSES(X)        \
@@ -113,7 +113,7 @@ enum gl_block {
 #undef X
 };
 
-/* Why a running attempt was told to stop. */
+/* Why a running attempt is being stopped. */
 #define GL_STOPS(X)           \
     X(NONE, "none")           \
     X(PAUSE, "pause")         \
@@ -156,8 +156,8 @@ struct gl_job_record {
     gl_str job_id, run_id, name;
     gl_str flow; /* SHA-256 of the compiled flow: record kind "flow" */
     uint8_t status, verdict, hold;
-    bool is_strayed;    /* held by another node than the one that knows of its attempts */
-    gl_str reason;      /* of the verdict or the hold */
+    bool is_strayed;    /* paused by a node other than the one that knows its attempts */
+    gl_str reason;      /* of the verdict or the pause */
     gl_str failed_step; /* whose failure ended the job */
     gl_str stack, env_scope, dedupe_key;
     gl_str request_key; /* names the submission that created the job; "" : none */
@@ -168,17 +168,17 @@ struct gl_job_record {
     uint32_t roots_spread; /* roots that have been reached */
     uint32_t items_n;      /* instances made for `foreach` so far, by all steps */
     gl_str retry_of;       /* the ended job whose completed outputs this one reuses */
-    gl_str retry_from;     /* "" : reuse all that completed; else nothing from this step on */
+    gl_str retry_from;     /* "" : reuse all completed steps; else none from this step on */
     int64_t signals_n;     /* signals received so far */
     /* On a shared store, as in "default:2,gpu:1" (core/cluster/node_pools.h). */
     gl_str pools;      /* what the steps of its flow need; "" : of an earlier release */
-    gl_str pools_next; /* what it needs first at its next owner's; "" : `pools` */
+    gl_str pools_next; /* what its next owner needs first; "" : `pools` */
 
     /* Of a bundle. */
     uint64_t letters_n; /* messages so far: the number of the last one */
-    uint32_t waiting_n; /* ... that wait or are being handled */
+    uint32_t waiting_n; /* ... that are waiting or being handled */
     uint32_t dead_n;    /* ... that could not be delivered */
-    uint32_t turns_n;   /* messages whose handling has begun, all agents together */
+    uint32_t turns_n;   /* messages whose handling has begun, of all agents */
     uint32_t seeds_n;   /* of the flow's seeds, those that have been sent */
     uint64_t graph_revision;
     uint32_t patches_n;
@@ -192,8 +192,8 @@ struct gl_job_record {
 struct gl_step_record {
     gl_str step_id;
     uint8_t status, terminal_outcome, blocked_on, stopping;
-    uint32_t attempt_count; /* attempts decided so far; the current one's number */
-    uint32_t counted;       /* of them, those that `retry` counts */
+    uint32_t attempt_count; /* attempts so far; the number of the current one */
+    uint32_t counted;       /* those that `retry` counts */
     uint32_t up_ended, up_success, up_failed, up_accepted; /* parents */
     uint32_t spread;       /* children that have been updated after the end */
     gl_str epoch;          /* the executor's, when the current attempt was decided */
@@ -205,54 +205,54 @@ struct gl_step_record {
     int64_t exit_code;
     gl_str terminal_reason, last_error;
     gl_str output;               /* JSON */
-    uint64_t output_bytes;       /* its size, where a reader has left it out; never stored */
+    uint64_t output_bytes;       /* its size, if a reader left it out; never stored */
     gl_str decision, decided_by; /* of a person */
     gl_ms decided_at;
-    uint32_t gate;     /* GL_GATE_*: what has been decided before its first attempt */
-    gl_ms queued_at;   /* since when it waits for slots, or its last wait began */
+    uint32_t gate;     /* GL_GATE_*: what was decided before its first attempt */
+    gl_ms queued_at;   /* when its current or last wait for slots began */
     uint32_t seat;     /* of that key on a shared store, from 1: the record "limit/<key>/<seat>" */
     gl_str limit_key;  /* of `concurrency`, with its references resolved */
-    gl_ms due_at;      /* blocked: when its time is over, or its sleep */
+    gl_ms due_at;      /* blocked: when its timeout or its sleep ends */
     gl_str asked;      /* approval: the question for the person ... */
     gl_str choices;    /* ... and the allowed answers: "approve,reject" */
     uint32_t items_n;  /* foreach: how many instances, ... */
     uint32_t items_at; /* ... the number of the first among the job's, ... */
-    uint32_t items_made, items_ended, items_failed; /* ... and how far they are */
-    uint32_t up_reused; /* parents that are as they were in an earlier job */
+    uint32_t items_made, items_ended, items_failed; /* ... and their progress */
+    uint32_t up_reused; /* parents that are unchanged from an earlier job */
     gl_str reused_from; /* the earlier job that ran it */
 
     /* Of a bundle. A unit's `output` is the agent's state. */
-    uint64_t letter;    /* unit: the message it handles; ledger: the one it would be given again */
-    uint64_t processed; /* unit: messages handled */
-    uint32_t tries;     /* unit: of this message, at once */
-    bool keeps_slots;   /* unit: between two of them it has the slots of its lease */
+    uint64_t letter;       /* unit: the message it handles; ledger: the one it would get again */
+    uint64_t processed;    /* unit: messages handled */
+    uint32_t tries;        /* unit: immediate tries of this message */
+    bool keeps_slots;      /* unit: between two of them it keeps the slots of its lease */
     uint32_t mail_attempt; /* unit: the attempt of the ledger's step it works for; 0: none */
     uint32_t more_needs;   /* ledger: parents beyond the flow's, after a scatter */
     uint32_t map_index;    /* ledger: of an instance */
     gl_ms beacon_at;       /* time of its last beacon */
-    gl_ms heartbeat_at;    /* ledger: by when it must be heard of again */
-    gl_str policy_state;   /* unit: JSON: when it was started again */
+    gl_ms heartbeat_at;    /* ledger: when its next beacon is due */
+    gl_str policy_state;   /* unit: JSON: when it was restarted */
     gl_str waits_for;      /* unit: the step its message is for */
 };
 
-/* `gate`: decided once, and true ever after. */
+/* `gate`: decided once, and never changed. */
 enum {
-    GL_GATE_OPEN = 1,    /* `when` said yes; no need to ask again */
-    GL_GATE_SPREAD = 2,  /* foreach: its instances are being made */
+    GL_GATE_OPEN = 1,    /* `when` was true; it is not evaluated again */
+    GL_GATE_SPREAD = 2,  /* foreach: its instances are being created */
     GL_GATE_REUSED = 4,  /* completed by an earlier job */
     GL_GATE_SAME = 16,   /* skipped, and nothing that led to it has changed since the earlier job */
     GL_GATE_LIMITED = 8, /* waits for a concurrency or rate limit, as last written */
 };
 
-/* Jobs of a stack or env scope stand in indexes of their own: "wake/<stack>/<env_scope>". On a
- * store that is not shared all stand in "wake". */
+/* Jobs of a stack or env scope have their own index: "wake/<stack>/<env_scope>". On a
+ * store that is not shared all jobs are in "wake". */
 gl_str gl_job_index(struct gl_arena *a, const char *name, gl_str stack, gl_str env_scope);
 
 extern const struct gl_schema gl_job_schema, gl_step_schema;
 extern const char *const gl_job_status_words[],
     *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[];
 
-/* Steps that have ended, one way or another. */
+/* Steps that have ended, with any outcome. */
 static inline uint64_t gl_job_ended_steps(const struct gl_job_record *r)
 {
     return (uint64_t)r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
@@ -262,13 +262,13 @@ bool gl_job_status_is_terminal(uint8_t status);
 bool gl_step_status_is_terminal(uint8_t status);
 /* Blocked until a person decides: review or approval. */
 bool gl_step_asks_a_person(const struct gl_step_record *r);
-/* Paused because a record of it cannot be used, which its reason names: it takes no command but a
- * cancel until that is mended. */
+/* Paused because one of its records cannot be used; its reason names the record. Until that is
+ * repaired, the job accepts no command except cancel. */
 bool gl_job_is_held_damaged(const struct gl_job_record *r);
 /* May a step change from one status to the other? The only table of allowed changes. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
-bool gl_agent_unit_may_move(uint8_t from, uint8_t to); /* the same of a bundle's units, ... */
-bool gl_agent_step_may_move(uint8_t from, uint8_t to); /* ... and of its ledger */
+bool gl_agent_unit_may_move(uint8_t from, uint8_t to); /* the same for a bundle's units, ... */
+bool gl_agent_step_may_move(uint8_t from, uint8_t to); /* ... and for its ledger */
 bool gl_job_may_move(uint8_t from, uint8_t to);
 
 #endif

@@ -188,11 +188,11 @@ struct schema_reading {
     struct gl_why *why;
 };
 
-/* Where we are, for errors: the way back to the outermost object. */
+/* The current position, for errors: a chain to the outermost object. */
 struct path {
     const struct path *up;
     gl_str name;
-    size_t index; /* of a list, if there is no name */
+    size_t index; /* in a list, if there is no name */
 };
 
 static int read_object(const struct schema_reading *r, const struct gl_schema *s, gl_jnode n,
@@ -372,15 +372,15 @@ static int read_value(const struct schema_reading *r, const struct gl_field *f, 
     GL_UNREACHABLE();
 }
 
-/* What is wrong with the value of a field, or NULL. */
+/* The error in the value of a field, or NULL. */
 static const char *outside(const struct gl_field *f, const void *at, char text[static 96])
 {
     bool is_number = f->type == GL_F_I64 || f->type == GL_F_U64 || f->type == GL_F_U32;
     bool is_text = f->type == GL_F_STR;
     uint64_t value = f->type == GL_F_U32 ? AS(uint32_t, at)
-                     : is_number         ? AS(uint64_t, at) /* below zero: above every limit */
-                     : is_text           ? AS(gl_str, at).n
-                                         : 0;
+                     : is_number ? AS(uint64_t, at) /* a negative value exceeds every limit */
+                     : is_text   ? AS(gl_str, at).n
+                                 : 0;
     if ((f->flags & GL_FF_NOT_ZERO) && is_empty(f, at)) {
         return "must be more than 0";
     }
@@ -400,8 +400,8 @@ static int check_bounds(const struct schema_reading *r, const struct gl_field *f
     return wrong != NULL ? fail(r, n, path, wrong) : 0;
 }
 
-/* The number of the field called `name`, looking first at `hint`: what we wrote ourselves comes
- * back in the same order. fields_n if there is none. */
+/* The number of the field called `name`, trying `hint` first, since our own records have their
+ * fields in order. fields_n if there is none. */
 static size_t field_of(const struct gl_schema *s, gl_str name, size_t hint)
 {
     for (size_t k = 0; k < s->fields_n; k++) {
@@ -484,7 +484,7 @@ void gl_schema_clear(const struct gl_schema *s, void *ret)
     }
 }
 
-/* False: the text is no value of that type. */
+/* False: the text is not a value of that type. */
 static bool read_plain(const struct gl_field *f, gl_str text, void *at)
 {
     uint64_t number = 0;

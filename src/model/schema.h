@@ -1,8 +1,8 @@
 /* schema.h - one table per object, which drives everything that knows its fields.
  *
- * A schema lists the fields of a C struct: name, type, offset, and a sentence about it. The
- * record in the store, the JSON of the API, the errors for wrong input and the page in the
- * reference are all made from that table. */
+ * A schema lists the fields of a C struct: name, type, offset, and a description. The record in
+ * the store, the JSON of the API, the errors for wrong input and the page in the reference all
+ * come from that table. */
 #ifndef GL_MODEL_SCHEMA_H
 #define GL_MODEL_SCHEMA_H
 
@@ -29,12 +29,12 @@ enum gl_field_flag {
     GL_FF_REQUIRED = 1,   /* absent is an error when decoding */
     GL_FF_ALWAYS = 2,     /* written even when zero or empty */
     GL_FF_STORE_ONLY = 4, /* not in the API */
-    /* Of requests: the field stands in the path or in the query, not in the body. */
+    /* In requests: the field is in the path or in the query, not in the body. */
     GL_FF_PATH = 8,
     GL_FF_QUERY = 16,
     GL_FF_OR_UNSET = 32, /* a number or a duration: -1 if absent */
-    GL_FF_NOT_ZERO = 64, /* zero can only mean that it is absent */
-    GL_FF_LENT = 128,    /* a string that belongs to something else than the object */
+    GL_FF_NOT_ZERO = 64, /* zero always means absent */
+    GL_FF_LENT = 128,    /* a string that is not owned by the object */
 };
 
 struct gl_strs {
@@ -57,7 +57,7 @@ struct gl_field {
     const char *const *words;    /* GL_F_ENUM: NULL-terminated; index = value */
     const struct gl_schema *sub; /* GL_F_LIST, GL_F_OBJECT */
     const char *doc;
-    uint64_t max; /* of a number its value, of a text its bytes; 0: no limit */
+    uint64_t max; /* a number's value or a text's bytes; 0: no limit */
 };
 
 struct gl_schema {
@@ -87,7 +87,7 @@ struct gl_schema {
 enum gl_audience { GL_FOR_STORE, GL_FOR_API };
 
 /* Write the fields of `object` into the object that is open in `w` (so that a caller can add more).
- * Fields that are zero or empty are left out unless GL_FF_ALWAYS. */
+ * Fields that are zero or empty are omitted unless GL_FF_ALWAYS. */
 void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw *w,
                      enum gl_audience audience);
 
@@ -96,16 +96,16 @@ void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw
 int gl_schema_read(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
                    struct gl_arena *a, void *ret, struct gl_why *reterr_why);
 
-/* The same in two steps, for an object of which some fields are known from elsewhere. */
+/* The same in two steps, for an object some of whose fields come from elsewhere. */
 void gl_schema_clear(const struct gl_schema *s, void *ret);
 int gl_schema_read_more(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
                         struct gl_arena *a, void *ret, struct gl_why *reterr_why);
 
-/* Read one field from plain text, as a query has it; *ret is the object. */
+/* Read one field from plain text, as in a query; *ret is the object. */
 int gl_schema_read_text(const struct gl_field *f, gl_str text, void *ret,
                         struct gl_why *reterr_why);
 
-/* Does this field stand in a body? */
+/* Whether this field belongs in a body. */
 bool gl_schema_is_body(const struct gl_field *f);
 
 /* A word's number in a NULL-terminated list; -1 if absent. */

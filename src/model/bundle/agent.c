@@ -166,7 +166,7 @@ const struct gl_schema gl_bundle_schema = {
     .fields_n = GL_COUNT(bundle_fields),
 };
 
-/* The compiled form leaves out what is usual: there can be many agents. */
+/* The compiled form omits defaults, because there can be many agents. */
 
 static void usual_limits(struct gl_agent_spec *a)
 {
@@ -224,7 +224,7 @@ void gl_agent_defaults(struct gl_agent_spec *a)
     a->output_type = a->output_type.n > 0 ? a->output_type : usual_type(a);
     a->tries = a->tries > 0 ? a->tries : 1;
     a->stdout_max = a->stdout_max > 0 ? a->stdout_max : GL_STDOUT_BYTES;
-    if (a->depth_max == 0) { /* all of them are as usual, or none */
+    if (a->depth_max == 0) { /* all of them have their defaults, or none */
         usual_limits(a);
     }
 }
@@ -313,7 +313,7 @@ static int link_steps(struct gl_flow *f, struct gl_why *why)
     return 0;
 }
 
-/* First count, then give each agent its part of one array, then fill. */
+/* Count, then give each agent its part of one array, then fill. */
 static int link_routes(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
 {
     struct gl_route *routes = f->bundle->routes.items;

@@ -14,11 +14,11 @@
 
 #include "model/flow/flow.h"
 
-#define GL_AGENT_KINDS(X)                                            \
-    X(EXECUTOR, "executor")     /* a process for each message */     \
-    X(AGGREGATOR, "aggregator") /* collects messages */              \
-    X(ROUTER, "router")         /* passes them on */                 \
-    X(SENSOR, "sensor")         /* notes them, and passes them on */ \
+#define GL_AGENT_KINDS(X)                                              \
+    X(EXECUTOR, "executor")     /* a process for each message */       \
+    X(AGGREGATOR, "aggregator") /* collects messages */                \
+    X(ROUTER, "router")         /* passes them on */                   \
+    X(SENSOR, "sensor")         /* records them, and passes them on */ \
     X(MODULE, "module")         /* a native module (include/glia/module.h) */
 
 enum gl_agent_kind {
@@ -40,7 +40,7 @@ enum gl_route_mode {
         GL_ROUTE_MODE_COUNT
 };
 
-/* `output`: what an agent sends when a message has been handled well. */
+/* `output`: what an agent sends after it has handled a message successfully. */
 #define GL_AGENT_OUTPUTS(X)                                   \
     X(USUAL, "usual")     /* output_message_type is absent */ \
     X(NOTHING, "nothing") /* it is null */                    \
@@ -90,12 +90,12 @@ extern const char *const gl_agent_kind_words[],
                                       *const gl_delay_words[], *const gl_recovery_words[],
                                                                    *const gl_job_type_words[];
 
-/* How often an agent that failed is started again: attempts within a sliding window. */
+/* How often a failed agent is restarted: attempts within a sliding window. */
 struct gl_restart {
     uint32_t attempts; /* 0: none */
     gl_ms interval_ms, delay_ms, max_delay_ms;
     uint8_t delay_function; /* enum gl_delay */
-    bool waits;             /* mode "delay": exhausted, it waits for the window; else it fails */
+    bool waits; /* mode "delay": when none are left, it waits for the window; else it fails */
 };
 
 struct gl_policies {
@@ -108,7 +108,7 @@ struct gl_upload {
     gl_str target; /* below the workspace */
 };
 
-/* What is usual is left out of the compiled form. */
+/* The compiled form omits defaults. */
 #define GL_AGENT_ALLOCATION \
     "{\"devices\":[],\"ports\":[],\"volumes\":[],\"runtime_driver\":\"host_local\"}"
 #define GL_AGENT_EXECUTOR_TYPE "executor_result"
@@ -116,12 +116,12 @@ struct gl_upload {
 
 struct gl_agent_spec {
     gl_str id;
-    uint8_t kind;            /* enum gl_agent_kind */
-    gl_str template_type;    /* generic, stream, map, reduce, batch */
-    gl_str role, alias;      /* for people */
-    gl_str config;           /* JSON object: of a module as written, else what is in no other field;
-                                "" : {} */
-    gl_str module;           /* of a module: its name */
+    uint8_t kind;         /* enum gl_agent_kind */
+    gl_str template_type; /* generic, stream, map, reduce, batch */
+    gl_str role, alias;   /* a display name */
+    gl_str config; /* JSON object: of a module as written, else the keys that have no field here;
+                      "" : {} */
+    gl_str module; /* of a module: its name */
     struct gl_items uploads; /* struct gl_upload */
     struct gl_strs pass_env; /* names of the node's variables that win over `environment` */
     gl_str runner;     /* host_local, docker_worker, openshell; "" : the manifest names none */
@@ -129,25 +129,25 @@ struct gl_agent_spec {
     gl_str allocation; /* JSON for MN_ALLOCATION_JSON */
 
     uint8_t output;      /* enum gl_agent_output */
-    gl_str output_type;  /* of what it sends */
+    gl_str output_type;  /* of the message it sends */
     gl_str emit_type;    /* router: "" : the type it got */
     gl_str failure_type; /* failure_message_type: sent instead of failing */
     bool leaves_step;    /* workflow_complete_step is false */
     bool terminal_sink, complete_run, complete_on_message;
-    uint32_t complete_after; /* 0: not by number */
-    uint32_t tries;          /* max_attempts: of transient failures, at once; >= 1 */
+    uint32_t complete_after; /* 0: no number */
+    uint32_t tries;          /* max_attempts: immediate tries after transient failures; >= 1 */
     gl_ms try_backoff_ms;    /* doubles */
     uint32_t stdout_max;     /* max_output_bytes */
     gl_ms startup_delay_ms;
     gl_ms lease_timeout_ms; /* longest wait for slots */
     uint32_t lease_queue_max;
-    bool beacons;         /* the runner tells that the worker lives, ... */
-    bool beacon_required; /* ... and the worker must tell it, too */
+    bool beacons;         /* the runner reports that the worker is alive, ... */
+    bool beacon_required; /* ... and the worker must send beacons, too */
     gl_ms beacon_ms, beacon_timeout_ms;
     uint32_t depth_max, high_mark, low_mark; /* backpressure */
     gl_ms retry_after_ms;
     bool has_restart;
-    struct gl_restart restart; /* of its own */
+    struct gl_restart restart; /* for this agent only */
 
     /* Derived when the flow is read. */
     int64_t step;     /* the first step of the ledger that names it; -1: none */
@@ -169,7 +169,7 @@ struct gl_seed { /* a message that an entrypoint gets when the job starts */
     gl_str message; /* JSON value as written: see gl_message_seed() */
 };
 
-/* Where a flow may be changed while its job runs (model/bundle/patch.h). */
+/* A part of a flow that may change while its job runs (model/bundle/patch.h). */
 struct gl_region {
     gl_str id;
     bool is_fanout;          /* strategy checkpoint_fanout; else replace_path */
@@ -180,7 +180,7 @@ struct gl_region {
 
 struct gl_template {
     gl_str id, agent, label;
-    gl_str control; /* JSON: time-outs, retry and failure policy of its instances */
+    gl_str control; /* JSON: timeouts, retry and failure policy of its instances */
 };
 
 struct gl_dynamic {
@@ -206,10 +206,9 @@ struct gl_bundle_spec {
     struct gl_items payloads; /* struct gl_payload, sorted by path */
     struct gl_policies policies;
     struct gl_dynamic dynamic;
-    gl_str config;   /* the merged configuration: JSON object */
-    gl_str scenario; /* scenario.json; "" : none */
-    struct gl_strs
-        notes; /* what was taken otherwise than it is written: events and status say so */
+    gl_str config;        /* the merged configuration: JSON object */
+    gl_str scenario;      /* scenario.json; "" : none */
+    struct gl_strs notes; /* where Glia deviates from the manifest; shown in events and status */
 };
 
 static inline const struct gl_agent_spec *gl_flow_agent(const struct gl_flow *f, uint32_t number)
@@ -227,19 +226,19 @@ static inline bool gl_flow_is_unit(const struct gl_flow *f, uint32_t number)
     return number < gl_flow_agents_n(f);
 }
 
-/* The number of an agent; -1: there is none of that name. */
+/* The number of an agent; -1 if there is none with that name. */
 int64_t gl_flow_find_agent(const struct gl_flow *f, gl_str id);
 
 extern const struct gl_schema gl_bundle_schema;
 
-/* Times and limits that a manifest need not name. */
+/* Defaults of times and limits. */
 void gl_agent_defaults(struct gl_agent_spec *a);
 /* Into the object that is open in `w`. */
 void gl_bundle_write(const struct gl_bundle_spec *b, struct gl_jw *w);
 
-/* After decoding: numbers for names, agents' routes and steps. */
+/* After decoding: sets the numbers of names, and agents' routes and steps. */
 int gl_bundle_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why);
-/* Only what children accept, on their parents' side, where an end is told. */
+/* Only copies what children accept to their parents, which need it when they end. */
 int gl_bundle_link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why);
 
 #endif

@@ -12,14 +12,14 @@ static const struct {
 #undef X
 };
 
-/* ---- what is shown of a text ---- */
+/* ---- excerpts of a text ---- */
 
 static bool is_control(char c)
 {
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* The first line that says something, its white space made single spaces. */
+/* The first line that is not blank, with runs of white space as single spaces. */
 static gl_str first_line(gl_str text, struct gl_arena *a)
 {
     gl_str line = {0};
@@ -42,8 +42,7 @@ static gl_str first_line(gl_str text, struct gl_arena *a)
     return gl_str_trim((gl_str){.p = out, .n = n});
 }
 
-/* The bytes of the character at the front; of bytes that are none, one: each will be shown as one.
- */
+/* The length of the first character; 1 for an invalid byte, which is shown as one character. */
 static size_t char_bytes(gl_str s)
 {
     size_t n = gl_str_utf8_at(s);
@@ -80,7 +79,7 @@ static gl_str cut_bytes(gl_str s, size_t max, struct gl_arena *a)
     return gl_str_fmt(a, "%.*s\u2026", (int)at, s.p);
 }
 
-/* Text as JSON has it: NUL bytes would end a format, and say nothing anyway. */
+/* Text for JSON, without NUL bytes, which would end a format string. */
 static gl_str without_nul(gl_str s, struct gl_arena *a)
 {
     char *out;

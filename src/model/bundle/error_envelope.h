@@ -1,4 +1,4 @@
-/* error_envelope.h - why something failed, as the document mn.error.v1 of bundles.
+/* error_envelope.h - describes a failure as the document mn.error.v1 of bundles.
  *
  *   {schema_version, code, desc, details {message, category, retryable, step_id, agent_id, attempt,
  *    max_attempts}, severity, occurred_at, event_id, remediation, links}
@@ -20,7 +20,7 @@ enum {
     GL_ERROR_ENVELOPE_NAME_BYTES = 256, /* of ids in `details` */
 };
 
-/* code, category, may trying again help, what to do */
+/* code, category, whether a retry may help, remedy */
 #define GL_FAILURES(X)                                                                             \
     X(EXIT, "worker_failed", "worker", false,                                                      \
       "Check the worker's output: 'glia job logs' shows its stdout and stderr.")                   \
@@ -61,19 +61,19 @@ enum gl_failure {
 
 struct gl_error_envelope {
     enum gl_failure failure;
-    bool is_transient;        /* what was said looks as if trying again may help: retryable, then */
-    bool is_handled;          /* the job goes on: a warning */
-    gl_str message;           /* as it was said; any bytes */
-    gl_str step_id, agent_id; /* "" : none */
+    bool is_transient;              /* the message looks transient, so the error is retryable */
+    bool is_handled;                /* the job continues: a warning */
+    gl_str message;                 /* as reported; any bytes */
+    gl_str step_id, agent_id;       /* "" : none */
     uint32_t attempt, max_attempts; /* 0: not known */
     gl_ms occurred_at;
     gl_str event_id;    /* "" : none */
-    gl_str remediation; /* "" : what the table says */
-    const gl_str *env;  /* "NAME=value" of whoever said it: the secrets among them are taken out */
+    gl_str remediation; /* "" : the remedy of the table */
+    const gl_str *env;  /* "NAME=value" of the worker: secrets among them are redacted */
     size_t env_n;
 };
 
-/* The document, as one value. `scratch` may be thrown away afterwards. */
+/* The document, as one value. `scratch` may be discarded afterwards. */
 void gl_error_envelope_write(const struct gl_error_envelope *e, struct gl_arena *scratch,
                              struct gl_jw *w);
 gl_str gl_error_envelope_text(const struct gl_error_envelope *e, struct gl_arena *a);

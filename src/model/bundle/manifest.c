@@ -7,7 +7,7 @@
 
 enum { CYCLE_NAMES_MAX = 12 };
 
-/* What the bundle is called. */
+/* The names of the bundle. */
 
 static gl_str required(struct gl_manifest *m, gl_jnode obj, const char *key, const char *what)
 {
@@ -65,7 +65,7 @@ static void report_cycle(struct gl_manifest *m)
     gl_buf_done(&names);
 }
 
-/* A field of the workflow that names a step; -1: it names none, or nothing is said. */
+/* A field of the workflow that names a step; -1 if it is absent or names none. */
 static int64_t named_step(struct gl_manifest *m, const char *key)
 {
     struct gl_manifest_step *step;
@@ -143,7 +143,7 @@ static void check_bindings(struct gl_manifest *m)
     }
 }
 
-/* Only the end of everything may end the job. */
+/* The agent of a step must not end the job. */
 static void check_completion(struct gl_manifest *m)
 {
     const struct gl_agent_spec *agents = m->b->agents.items;
@@ -215,8 +215,8 @@ static void compile(struct gl_manifest *m)
                                    .n = m->notes.n / sizeof(gl_str)};
 }
 
-/* Could the compiled form be too large to be read back? It is not sixteen times as long as what was
- * written, besides what was counted. */
+/* Whether the compiled form could be too large to be read back. Apart from what was counted, it is
+ * less than sixteen times as long as the manifest. */
 static void check_size(struct gl_manifest *m)
 {
     const struct gl_payload *payloads = m->b->payloads.items;
@@ -238,8 +238,8 @@ static void check_size(struct gl_manifest *m)
     gl_buf_done(&out);
 }
 
-/* What was accepted must also be accepted when read back: an error here is one of ours, which is
- * why it has no place. */
+/* A bundle that was accepted must also be accepted when read back: an error here is a bug, so it
+ * has no place in the manifest. */
 static void finish(struct gl_manifest *m)
 {
     struct gl_why why;

@@ -16,15 +16,15 @@
 #include "model/bundle/agent.h"
 
 struct gl_manifest_given {
-    struct gl_items payloads; /* struct gl_payload, sorted by path: what payloads/ holds */
-    struct gl_strs folders;   /* those below payloads/ that hold nothing, in any order */
+    struct gl_items payloads; /* struct gl_payload, sorted by path: the files in payloads/ */
+    struct gl_strs folders;   /* the empty folders below payloads/, in any order */
     gl_str hash;              /* of the bundle's listing */
     gl_str config;            /* merged: gl_manifest_config(); "" : {} */
-    gl_str overlay;  /* JSON object: --set inputs.payload.*, laid over every seed; "" : none */
+    gl_str overlay;  /* JSON object: --set inputs.payload.*, merged into every seed; "" : none */
     gl_str scenario; /* scenario.json; "" : none */
 };
 
-/* Is this document a manifest, rather than a flow file? */
+/* Whether this document is a manifest rather than a flow file. */
 bool gl_manifest_is(const struct gl_json *j, gl_jnode root);
 
 /* Everything lives in `a`, or borrows from the tape and from `given`. GL_E_INVALID with all errors.
@@ -32,38 +32,38 @@ bool gl_manifest_is(const struct gl_json *j, gl_jnode root);
 int gl_manifest_parse(const struct gl_json *j, gl_jnode root, const struct gl_manifest_given *given,
                       struct gl_arena *a, struct gl_flow **ret, struct gl_flow_errors *reterr);
 
-/* Lay `over` over `under` (objects merge, everything else replaces), then set each "a.b.c=value"
+/* Merge `over` into `under` (objects merge, everything else replaces), then set each "a.b.c=value"
  * (the value is JSON, else text). */
 int gl_manifest_config(gl_str under, gl_str over, const struct gl_strs *sets, struct gl_arena *a,
                        gl_str *ret, struct gl_why *reterr_why);
-/* The values that `sets` has below inputs.payload, as a JSON object; "" : none. */
+/* The values in `sets` below inputs.payload, as a JSON object; "" : none. */
 int gl_manifest_overlay(const struct gl_strs *sets, struct gl_arena *a, gl_str *ret,
                         struct gl_why *reterr_why);
 
-/* What a manifest may say, table by table: manifest_fields.c. A test compares the rows with
+/* The fields of a manifest, table by table (manifest_fields.c). A test compares the rows with
  * docs/bundle-manifest.md. */
-#define GL_MANIFEST_TABLES(X) /* its name, its rows, the table that has further rows of it */ \
-    X(MANIFEST, manifest, NONE)                                                               \
-    X(WORKFLOW, workflow, NONE)                                                               \
-    X(GRAPH, graph, NONE)                                                                     \
-    X(AGENTS, agents, NONE)                                                                   \
-    X(RUNTIME, runtime, NONE)                                                                 \
-    X(BINDING, binding, NONE)                                                                 \
-    X(NODE, node, NONE)                                                                       \
-    X(RESOURCES, resources, NONE)                                                             \
-    X(CONFIG, config, EXECUTOR)                                                               \
-    X(EXECUTOR, executor, NONE)                                                               \
-    X(BACKPRESSURE, backpressure, NONE)                                                       \
-    X(EDGE, edge, NONE)                                                                       \
-    X(STEP, step, NONE)                                                                       \
-    X(CONTROL, control, NONE)                                                                 \
-    X(RETRY, retry, NONE)                                                                     \
-    X(STEP_EDGE, step_edge, NONE)                                                             \
-    X(DYNAMIC, dynamic, NONE)                                                                 \
-    X(TEMPLATE, template, NONE)                                                               \
-    X(REGION, region, NONE)                                                                   \
-    X(LIMITS, limits, NONE)                                                                   \
-    X(POLICIES, policies, NONE)                                                               \
+#define GL_MANIFEST_TABLES(X) /* its name, its rows, and the table with its other rows */ \
+    X(MANIFEST, manifest, NONE)                                                           \
+    X(WORKFLOW, workflow, NONE)                                                           \
+    X(GRAPH, graph, NONE)                                                                 \
+    X(AGENTS, agents, NONE)                                                               \
+    X(RUNTIME, runtime, NONE)                                                             \
+    X(BINDING, binding, NONE)                                                             \
+    X(NODE, node, NONE)                                                                   \
+    X(RESOURCES, resources, NONE)                                                         \
+    X(CONFIG, config, EXECUTOR)                                                           \
+    X(EXECUTOR, executor, NONE)                                                           \
+    X(BACKPRESSURE, backpressure, NONE)                                                   \
+    X(EDGE, edge, NONE)                                                                   \
+    X(STEP, step, NONE)                                                                   \
+    X(CONTROL, control, NONE)                                                             \
+    X(RETRY, retry, NONE)                                                                 \
+    X(STEP_EDGE, step_edge, NONE)                                                         \
+    X(DYNAMIC, dynamic, NONE)                                                             \
+    X(TEMPLATE, template, NONE)                                                           \
+    X(REGION, region, NONE)                                                               \
+    X(LIMITS, limits, NONE)                                                               \
+    X(POLICIES, policies, NONE)                                                           \
     X(RESTART, restart, NONE)
 
 enum gl_manifest_table_id {
@@ -76,21 +76,21 @@ enum gl_manifest_table_id {
 
 struct gl_manifest;
 
-/* How gl_manifest_read() reads a field, and what it puts there. */
+/* How gl_manifest_read() reads a field, and what it stores. */
 enum gl_manifest_how {
     GL_READ_NOT,   /* nothing: other code reads it, or none does */
-    GL_READ_SEEN,  /* nothing: it matters only whether it is there */
+    GL_READ_SEEN,  /* nothing: only its presence matters */
     GL_READ_TEXT,  /* gl_str */
-    GL_READ_AGENT, /* gl_str: the id of one that is there */
+    GL_READ_AGENT, /* gl_str: the id of an existing one */
     GL_READ_STEP,
     GL_READ_TEXTS,
     GL_READ_FLAGS,   /* of a bool or uint8_t: the bits `min` are set if true, else `max` */
     GL_READ_U32,     /* min .. max */
     GL_READ_MS,      /* gl_ms: min .. max */
     GL_READ_SECONDS, /* gl_ms of at least min, written as seconds */
-    GL_READ_WORD,    /* uint8_t, or of two a bool: the number of one of `words` */
-    GL_READ_CHECKED, /* nothing: one of `words`, without an effect */
-    GL_READ_COUNTED, /* uint32_t: one more, for an amount that has no effect */
+    GL_READ_WORD,    /* uint8_t, or bool for two words: the index in `words` */
+    GL_READ_CHECKED, /* nothing: one of `words`, without effect */
+    GL_READ_COUNTED, /* uint32_t: incremented for each amount that has no effect */
     GL_READ_ZERO,    /* nothing: more than 0 of `what` is refused */
     GL_READ_REFUSED, /* nothing: `what` is refused */
     GL_READ_BY_HAND, /* by `read` */
@@ -99,18 +99,18 @@ enum gl_manifest_how {
 struct gl_manifest_field {
     const char *name;
     const char *type;
-    const char *doc;      /* NULL: it is not in the reference */
-    const char *fallback; /* the default, as the reference says it; NULL: none */
+    const char *doc;      /* NULL: not in the reference */
+    const char *fallback; /* the default, as in the reference; NULL: none */
     const char *alias;    /* another name; read if there is no value under the first */
     enum gl_manifest_how how;
-    size_t at; /* in the struct that is filled */
+    size_t at; /* in the destination struct */
     int64_t min, max;
     const char *const *words;
     const char *what;
     const char *missing; /* required: what to write */
     const char *note;    /* follows the path in a note, if the field is set */
     void (*read)(struct gl_manifest *m, gl_jnode obj, const char *key, void *into);
-    enum gl_manifest_table_id table; /* the rows of the table, or tables, that it holds */
+    enum gl_manifest_table_id table; /* the rows of the table, or tables, in its value */
 };
 
 struct gl_manifest_table {
@@ -120,7 +120,7 @@ struct gl_manifest_table {
 };
 
 extern const struct gl_manifest_table gl_manifest_tables[GL_TABLE_COUNT];
-/* The row of a name or an alias; NULL: there is none. */
+/* The row of a name or an alias; NULL if there is none. */
 const struct gl_manifest_field *gl_manifest_field(enum gl_manifest_table_id of, gl_str name);
 
 #endif

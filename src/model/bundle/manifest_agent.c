@@ -4,7 +4,7 @@
 
 static const char allocation_usual[] = GL_AGENT_ALLOCATION;
 
-/* complete_job, anywhere. The tape has all keys in a row, so nothing need be descended into. */
+/* Finds complete_job at any depth. The tape has all keys in a row, so no recursion is needed. */
 static void refuse_old_names(struct gl_manifest *m, gl_jnode config)
 {
     const struct gl_json *j = m->r.j;
@@ -52,7 +52,7 @@ static void check_completion(struct gl_manifest *m, gl_jnode config, const struc
     }
 }
 
-/* Marks that are not written move with those that are. */
+/* Watermarks that are absent follow those that are set. */
 static void read_backpressure(struct gl_manifest *m, gl_jnode config, struct gl_agent_spec *a)
 {
     gl_jnode b = gl_manifest_object(m, config, "backpressure");
@@ -91,7 +91,7 @@ void gl_manifest_python(struct gl_manifest *m, gl_jnode obj, const char *key, vo
     }
 }
 
-/* What the compiled form has in fields of its own is not kept again. A module gets all of it. */
+/* Keeps the keys that have no field in the compiled form. A module gets all keys. */
 static gl_str keep_config(struct gl_manifest *m, const struct gl_manifest_node *node)
 {
     struct gl_buf out = {0};

@@ -78,7 +78,7 @@ static void write_with(const struct gl_json *j, gl_jnode n, struct target *t, si
     uint32_t i = 0;
 
     if (!is_map && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_jw_raw(w, gl_json_raw(j, n)); /* the path leads nowhere */
+        gl_jw_raw(w, gl_json_raw(j, n)); /* the path does not exist */
         return;
     }
     (is_map ? gl_jw_object : gl_jw_array)(w);
@@ -199,7 +199,7 @@ bool gl_manifest_config_bindings(struct gl_manifest *m)
 
     if (m->given->config.n == 0 ||
         gl_json_parse(jc, m->given->config, GL_INPUTS_BYTES_MAX, m->r.a, NULL) != 0) {
-        return true; /* take_given() says what is wrong */
+        return true; /* take_given() reports the error */
     }
     list = gl_json_get(jc, gl_json_root(jc), "manifest_config_bindings");
     if (!gl_manifest_is_set(list)) {

@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
-/* The configuration goes to each worker as one variable, beside its name and two fields more. */
+/* Each worker gets the configuration in one variable, with its name and two more fields. */
 enum { CONFIG_BYTES_MAX = GL_ARG_BYTES_MAX - 8192 };
 
 static bool is_object(gl_jnode n)
@@ -10,7 +10,7 @@ static bool is_object(gl_jnode n)
     return gl_json_is(n, GL_JSON_OBJECT);
 }
 
-/* The key in `obj` that reads the same, of another document. */
+/* The equal key in `obj`, which is part of another document. */
 static gl_jnode same_key(const struct gl_json *j, gl_jnode obj, gl_str key)
 {
     struct gl_arena a = {0};
@@ -26,7 +26,7 @@ static gl_jnode same_key(const struct gl_json *j, gl_jnode obj, gl_str key)
 static void write_merged(const struct gl_json *ju, gl_jnode under, const struct gl_json *jo,
                          gl_jnode over, struct gl_jw *w);
 
-/* Members of `n`; of those that `but` (in `jb`) has too, none. */
+/* The members of `n` that `but` (in `jb`) does not have. */
 static void write_members(const struct gl_json *j, gl_jnode n, const struct gl_json *jb,
                           gl_jnode but, struct gl_jw *w)
 {
@@ -65,7 +65,7 @@ static void write_objects(const struct gl_json *ju, gl_jnode under, const struct
     gl_arena_done(&a);
 }
 
-/* As deep as documents are: GL_JSON_DEPTH_MAX. */
+/* Recursion is limited by the depth of documents, GL_JSON_DEPTH_MAX. */
 static void write_merged(const struct gl_json *ju, gl_jnode under, const struct gl_json *jo,
                          gl_jnode over, struct gl_jw *w)
 {

@@ -32,7 +32,7 @@ static gl_jnode first_of(struct gl_manifest *m, gl_jnode obj, const char *a, con
     return n != NULL ? n : gl_manifest_get(m, obj, c);
 }
 
-/* Where the rule stands, and where its quorum does; each is a text or a table. */
+/* The fields that hold the rule and its quorum; each is a text or a table. */
 static gl_jnode rule_of(struct gl_manifest *m, gl_jnode step, bool has_parents)
 {
     gl_jnode control = gl_manifest_object(m, step, "control");
@@ -133,7 +133,7 @@ void gl_manifest_multiplier(struct gl_manifest *m, gl_jnode obj, const char *key
     r->factor_pct = pct;
 }
 
-/* The first of them that says something. */
+/* The first of them that is present. */
 static gl_ms first_time(gl_ms a, gl_ms b, gl_ms otherwise)
 {
     return a > 0 ? a : b > 0 ? b : otherwise;
@@ -159,7 +159,7 @@ void gl_manifest_control(struct gl_manifest *m, gl_jnode step, const struct gl_m
                   : node->max_attempts > 0 ? node->max_attempts
                                            : 1;
     gl_manifest_read(m, GL_TABLE_RETRY, gl_manifest_object(m, control, "retry"), r);
-    /* That the node comes before retry.backoff_seconds is the contract's. */
+    /* The contract requires that the node takes precedence over retry.backoff_seconds. */
     r->backoff_ms = c.backoff_ms >= 0             ? c.backoff_ms
                     : node->retry_backoff_ms >= 0 ? node->retry_backoff_ms
                                                   : r->backoff_ms;

@@ -43,7 +43,7 @@ static bool entry_id(struct gl_manifest *m, gl_jnode e, gl_jnode value, const ch
 
 /* Templates. */
 
-/* With what its agent's node adds, so that who makes a step of it need not look there. */
+/* Includes what its agent's node adds, so that the patch code need not look there. */
 static gl_str template_control(struct gl_manifest *m, const struct gl_step_spec *s)
 {
     static const char *const policies[] = {"fail_workflow", "continue_partial", "skip"};

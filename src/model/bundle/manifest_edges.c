@@ -28,8 +28,8 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_route *ret)
     return ret->from_node.n > 0 && ret->to_node.n > 0 && ret->type.n > 0;
 }
 
-/* The place of an edge: a new one, or in the catalog's form that of one with the same id. NULL with
- * an error where that must not be. */
+/* The slot of an edge: a new one, or in the catalog form that of the edge with the same id. NULL
+ * with an error where ids must be unique. */
 static struct gl_route *place_of(struct gl_manifest *m, gl_jnode n, const struct gl_route *edge,
                                  struct gl_route *fresh, struct gl_map *ids)
 {
@@ -67,7 +67,7 @@ static size_t read_list(struct gl_manifest *m, gl_jnode list, struct gl_route *r
     return n;
 }
 
-/* A list of edges; NULL, with an error if it is something else. */
+/* A list of edges; NULL, with an error if it is not a list. */
 static gl_jnode edge_list(struct gl_manifest *m, gl_jnode n)
 {
     if (n != NULL && !gl_manifest_expect(m, n, GL_JSON_ARRAY, "a list of edges")) {

@@ -1,4 +1,4 @@
-/* The four forms of a manifest, and where each has its parts. */
+/* The four forms of a manifest, and the places of their parts. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
@@ -18,7 +18,7 @@ bool gl_manifest_is(const struct gl_json *j, gl_jnode root)
            gl_json_get(j, gl_json_get(j, root, "runtime"), "bindings") != NULL;
 }
 
-/* The catalog's version. False: it cannot be run. */
+/* The version of the catalog form. False: it cannot be run. */
 static bool check_version(struct gl_manifest *m, bool *ret_catalog)
 {
     gl_jnode n = gl_manifest_get(m, m->root, "apiVersion");
@@ -75,7 +75,7 @@ static bool lower_catalog(struct gl_manifest *m)
     return true;
 }
 
-/* Fields of the older form beside `flow`. */
+/* Fields of the older form next to `flow`. */
 static void refuse_mixture(struct gl_manifest *m)
 {
     static const char *const old[] = {"nodes", "edges", "daemon"};

@@ -1,11 +1,11 @@
-/* Notes about likely typing errors: unknown field names close to known ones, and messages that no
- * edge carries. Such a bundle runs, so these are notes and not errors. */
+/* Notes about likely typos: unknown field names close to known ones, and messages that no
+ * edge carries. Such a bundle runs, so these are notes, not errors. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
 enum {
     TYPO_NOTES_MAX = 8,
-    NAME_BYTES_MIN = 4, /* shorter words resemble too many names */
+    NAME_BYTES_MIN = 4, /* shorter words resemble too many names to suggest one */
     TYPES_LOOKED_AT = 64,
 };
 
@@ -130,7 +130,7 @@ gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char 
 
 /* Messages that no agent receives. */
 
-/* Whether an edge takes messages of a type on. `*ret_near`: the type of one that nearly does. */
+/* Whether an edge takes messages of a type. `*ret_near`: the type of an edge that nearly does. */
 static bool is_taken(const struct gl_route *routes, const uint32_t *of, size_t n, gl_str type,
                      gl_str *ret_near)
 {
@@ -171,7 +171,7 @@ static void check_type(struct gl_manifest *m, const struct gl_manifest_node *nod
     m->typo_notes_n++;
 }
 
-/* The edges by the agent they lead from: those of agent i stand from firsts[i] to firsts[i + 1]. */
+/* The edges by their sender: those of agent i are firsts[i] to firsts[i + 1]. */
 static uint32_t *edges_by_sender(struct gl_manifest *m, size_t *firsts)
 {
     const struct gl_route *routes = m->b->routes.items;
@@ -194,7 +194,7 @@ static uint32_t *edges_by_sender(struct gl_manifest *m, size_t *firsts)
     return sorted;
 }
 
-/* An agent without edges is the last one: its types do not matter. */
+/* An agent without edges is an end of the graph: its types do not matter. */
 static void check_types(struct gl_manifest *m)
 {
     size_t *firsts = GL_NEW_ARRAY(m->r.a, size_t, m->nodes_n + 2);

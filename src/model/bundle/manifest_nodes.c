@@ -26,7 +26,7 @@ static gl_str node_id(struct gl_manifest *m, gl_jnode n)
     return ret;
 }
 
-/* In the catalog's form the later of two wins: that is how it has always been submitted. */
+/* In the catalog form the later of two wins, for compatibility. */
 static void add_node(struct gl_manifest *m, gl_jnode n)
 {
     struct gl_manifest_node *node = &m->nodes[m->nodes_n], *same;
@@ -114,7 +114,7 @@ static void list_nodes(struct gl_manifest *m)
     }
 }
 
-/* What they are. */
+/* Their types and settings. */
 
 static bool kind_of(gl_str word, uint8_t *ret)
 {
@@ -183,7 +183,7 @@ static void read_template_type(struct gl_manifest *m, const struct gl_manifest_n
         gl_schema_word(words, gl_json_str(m->r.j, gl_manifest_get(m, node->n, "kind"), m->r.a)) <
             0) {
         a->template_type = GL_S("generic");
-        return; /* `kind` of a worker is a free word */
+        return; /* `kind` of a worker may be any word */
     }
     (void)gl_manifest_word(m, node->n, key, words, &word);
     word = word == 5 ? 3 : word;
@@ -233,7 +233,7 @@ static void compile_node(struct gl_manifest *m, size_t i)
     }
 }
 
-/* What agents ask for and nothing measures. */
+/* Resources that agents request and Glia ignores. */
 static void note_resources(struct gl_manifest *m)
 {
     const struct gl_manifest_table *t = &gl_manifest_tables[GL_TABLE_RESOURCES];
@@ -273,7 +273,7 @@ void gl_manifest_nodes(struct gl_manifest *m)
 
     list_nodes(m);
     if (m->nodes_n + steps_n > GL_STEPS_MAX) {
-        steps_n = 0; /* gl_manifest_steps() says so */
+        steps_n = 0; /* gl_manifest_steps() reports it */
     }
     m->b->agents =
         (struct gl_items){GL_NEW_ARRAY(m->r.a, struct gl_agent_spec, m->nodes_n + 1), m->nodes_n};

@@ -16,7 +16,7 @@ static void read_restart(struct gl_manifest *m, gl_jnode n, struct gl_restart *r
     }
 }
 
-/* Work moves to another machine with its job, and when its node is lost: nothing to limit. */
+/* Work moves to another machine only with its job, when its node is lost: nothing to limit. */
 static void check_reschedule(struct gl_manifest *m, gl_jnode policies)
 {
     gl_jnode n = gl_manifest_object(m, policies, "reschedule");
@@ -77,7 +77,7 @@ void gl_manifest_job_type(struct gl_manifest *m, gl_jnode obj, const char *key, 
     (void)gl_manifest_word(m, obj, key, gl_job_type_words, &p->job_type);
 }
 
-/* The job type of the root has been read: that of the table comes before it. */
+/* The job type of the root has been read; that of the table overrides it. */
 void gl_manifest_policies(struct gl_manifest *m)
 {
     gl_jnode n = gl_manifest_object(m, m->root, "policies");
@@ -87,7 +87,7 @@ void gl_manifest_policies(struct gl_manifest *m)
     usual_restart(p, &p->restart);
     gl_manifest_restart(m, n, &p->restart);
     if (p->recovery_mode == GL_RECOVERY_MANUAL_RECOVER) {
-        p->restart.attempts = 0; /* nothing happens without a person */
+        p->restart.attempts = 0; /* a person decides about every restart */
     }
     if (p->recovery_mode == GL_RECOVERY_CLUSTER_RECOVER) {
         gl_manifest_note(m, "policies.recovery_mode cluster_recover is treated as auto: another "

@@ -135,7 +135,7 @@ static void read_variable(struct gl_manifest *m, gl_jnode key, gl_str *ret)
     }
 }
 
-/* Skills come before what the node itself says. */
+/* The folders of skills come before the node's own PYTHONPATH. */
 static bool add_skills(struct gl_manifest *m, gl_str *entry)
 {
     gl_str prefix = GL_S("PYTHONPATH=");
@@ -150,7 +150,7 @@ static bool add_skills(struct gl_manifest *m, gl_str *entry)
     return true;
 }
 
-/* After the command: the two have a limit together. */
+/* Read after the command, because both share a limit. */
 void gl_manifest_environment(struct gl_manifest *m, gl_jnode obj, const char *key, void *into)
 {
     const struct gl_manifest_node *node = ((struct gl_manifest_config *)into)->node;
@@ -194,7 +194,7 @@ static gl_str without_slash(gl_str path)
     return path;
 }
 
-/* What follows `root` in `path`: "" for itself, "/…" below it. */
+/* The rest of `path` after `root`: "" for `root` itself, "/…" below it. */
 static bool is_below(gl_str path, gl_str root, gl_str *ret)
 {
     if (!gl_str_starts(path, root)) {
@@ -228,7 +228,7 @@ static void place_workdir(struct gl_manifest *m, const struct gl_manifest_config
     }
 }
 
-/* May it run twice? An unsafe mark wins; without any mark nobody has said that it may. */
+/* Whether it may run twice. An unsafe mark wins; without a mark it may not. */
 
 static bool is_external_word(gl_str word)
 {

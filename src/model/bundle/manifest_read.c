@@ -5,16 +5,16 @@
 
 #include "base/check.h"
 
-enum { SUGGESTED_MAX = 20000 }; /* names looked at for one suggestion */
+enum { SUGGESTED_MAX = 20000 }; /* names compared for one suggestion */
 
-/* Where something stands. */
+/* The path of a value. */
 
 static bool holds(gl_jnode n, const struct gl_json *j, uint32_t at)
 {
     return at >= (uint32_t)(n - j->nodes) && at < n->next;
 }
 
-/* One step down towards the node number `at`; what is found is added to the path. */
+/* One step down towards node number `at`; adds the step to the path. */
 static gl_jnode descend(const struct gl_json *j, gl_jnode from, uint32_t at, struct gl_arena *a,
                         struct gl_buf *out)
 {
@@ -60,7 +60,7 @@ static void add_mistyped(struct gl_manifest *m, gl_jnode n, const char *key, cha
     gl_str there = gl_flow_read_clip(gl_manifest_lint_typo_of(m, n, key));
     size_t at = strlen(text);
 
-    if (there.n > 0) { /* what does not fit is cut */
+    if (there.n > 0) { /* truncated if it does not fit */
         (void)snprintf(text + at, GL_WHY_BYTES - at, "; `%.*s` is not read: did you mean `%.*s`?",
                        GL_STR_ARG(there), (int)strcspn(key, "."), key);
     }
@@ -78,12 +78,12 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum 
         m->r.errors->total++;
         return;
     }
-    if (field != NULL) { /* it is there: point at it */
+    if (field != NULL) { /* it exists: point at it */
         n = field;
         at.field = NULL;
     }
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* an overlong sentence is cut */
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a sentence that is too long is truncated */
     va_end(args);
     if (field == NULL && key != NULL) {
         add_mistyped(m, n, key, text);

@@ -26,15 +26,15 @@ struct gl_manifest_node {
     gl_str id;
     uint8_t kind;     /* enum gl_agent_kind */
     bool is_declared; /* its kind is known */
-    bool is_bound;    /* a step or a template names it */
-    /* What the ledger takes from the node when the step does not say it; 0 and -1: not written. */
+    bool is_bound;    /* named by a step or a template */
+    /* Defaults for the step, from the node; 0 and -1: absent. */
     gl_ms timeout_ms, beacon_timeout_ms, retry_backoff_ms;
     uint32_t max_attempts;
 };
 
 enum gl_manifest_mark { GL_MARKED_SAFE = 1, GL_MARKED_UNSAFE = 2 };
 
-/* What the config of a node says, while it is compiled. */
+/* The config of a node, while it is compiled. */
 struct gl_manifest_config {
     const struct gl_manifest_node *node;
     struct gl_agent_spec agent;
@@ -43,10 +43,10 @@ struct gl_manifest_config {
     struct gl_step_spec *unit;
     gl_str runner, pool, workspace, workdir, idempotency_key; /* as written */
     uint32_t slots;
-    uint8_t marks; /* enum gl_manifest_mark: may it run twice? */
+    uint8_t marks; /* enum gl_manifest_mark: whether it may run twice */
 };
 
-/* What the control of a step says; 0 and -1: nothing. */
+/* The control of a step; 0 and -1: absent. */
 struct gl_manifest_control_fields {
     uint8_t failure_policy;
     bool is_optional;
@@ -87,14 +87,14 @@ struct gl_manifest {
     struct gl_map by_id;        /* struct gl_manifest_node */
     struct gl_map steps_by;     /* struct gl_manifest_step */
     struct gl_map edges_by;     /* struct gl_manifest_edge */
-    struct gl_map inputs_by;    /* what an agent gets first: a JSON node */
+    struct gl_map inputs_by;    /* an agent's first messages: a JSON node */
     struct gl_map binding_by;   /* of bindings: the key, a JSON node */
     struct gl_map runs_by;      /* ids of bindings that steps and templates name: the JSON node */
     struct gl_map templates_by; /* struct gl_template */
     struct gl_buf notes;        /* gl_str */
-    uint32_t typo_notes_n;      /* of them: about names that look mistyped */
-    bool is_rewritten;          /* places in the document are not what the user wrote */
-    size_t expansion_bytes;     /* what is written once and compiled many times */
+    uint32_t typo_notes_n;      /* those about names that look mistyped */
+    bool is_rewritten;          /* places in the document are not those of the user's file */
+    size_t expansion_bytes;     /* things written once and compiled many times */
     struct gl_items skills;     /* struct gl_upload: packages that every executor gets */
     gl_str skills_path;         /* ... and where Python finds them */
     uint32_t unnamed_runners_n;
@@ -102,56 +102,57 @@ struct gl_manifest {
     gl_str unnamed_runner;                               /* the first of them */
 };
 
-/* `key`: of a field of `n` that is missing or wrong as a whole; NULL: `n` itself. */
+/* `key`: the field of `n` that is missing or wrong; NULL: `n` itself. */
 void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum gl_reason reason,
                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* Read `obj` (NULL: absent) by the rows of `of` into the struct they belong to. */
+/* Read `obj` (NULL: absent) by the rows of `of` into their struct. */
 void gl_manifest_read(struct gl_manifest *m, enum gl_manifest_table_id of, gl_jnode obj,
                       void *into);
-/* Record a note: something is accepted, but has another effect than it says. */
+/* Record a note: something is accepted, but does not have the effect that its name suggests. */
 void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-bool gl_manifest_note_has_room(const struct gl_manifest *m); /* will the next note be kept? */
+bool gl_manifest_note_has_room(
+    const struct gl_manifest *m); /* whether the next note will be kept */
 /* "agents.nodes[2].config" */
 gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n);
-/* "; did you mean `x`?" out of a map's keys, or nothing. */
+/* "; did you mean `x`?" from a map's keys, or nothing. */
 const char *gl_manifest_suggestion(struct gl_manifest *m, const struct gl_map *known, gl_str word);
-/* The error that there is no `what` with that name, with a suggestion. */
+/* Report that there is no `what` with that name, with a suggestion. */
 void gl_manifest_unknown(struct gl_manifest *m, gl_jnode n, enum gl_reason reason, const char *what,
                          const struct gl_map *known, gl_str word);
-/* False with an error: `id`, of `n`, is not what a step may be called. */
+/* False with an error if `id`, of `n`, is not a valid id of a step. */
 bool gl_manifest_check_step_id(struct gl_manifest *m, gl_jnode n, gl_str id);
-/* False with an error: it is not of that type. */
+/* False with an error if it has another type. */
 bool gl_manifest_expect(struct gl_manifest *m, gl_jnode n, enum gl_json_type type,
                         const char *what);
 
 gl_jnode gl_manifest_get(struct gl_manifest *m, gl_jnode obj, const char *key);
-/* The first of two names that is there. */
+/* The first of two names that is present. */
 gl_jnode gl_manifest_either(struct gl_manifest *m, gl_jnode obj, const char *key, const char * or);
 /* False for null, false, "", [], {} and 0, and for an absent field. */
 bool gl_manifest_is_set(gl_jnode n);
 
-/* Readers of a field of `obj` (which may be NULL). False: it is absent, or wrong (then an error was
- * noted); *ret stays as it was. */
+/* Readers of a field of `obj` (which may be NULL). False: it is absent, or invalid (with an error);
+ * *ret is unchanged. */
 bool gl_manifest_text(struct gl_manifest *m, gl_jnode obj, const char *key, gl_str *ret);
 bool gl_manifest_int(struct gl_manifest *m, gl_jnode obj, const char *key, int64_t lo, int64_t hi,
                      int64_t *ret);
 bool gl_manifest_bool(struct gl_manifest *m, gl_jnode obj, const char *key, bool *ret);
 bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
                       const char *const *words, uint8_t *ret);
-/* "; did you mean `x`?" out of `words`, or nothing. */
+/* "; did you mean `x`?" from `words`, or nothing. */
 const char *gl_manifest_near(struct gl_manifest *m, const char *const *words, gl_str word);
 gl_jnode gl_manifest_object(struct gl_manifest *m, gl_jnode obj, const char *key);
 gl_jnode gl_manifest_list(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* A list of texts; one text is a list of one. */
 struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char *key);
-/* The element of such a list that an error speaks of. (Exact if all of it are texts.) */
+/* The element of such a list, for an error. (Exact if all elements are texts.) */
 gl_jnode gl_manifest_element(struct gl_manifest *m, gl_jnode list, size_t i);
-/* A text that goes to a program: no NUL, and not the byte that stands for the workspace. */
+/* A text for a program: without NUL, and without the byte that stands for the workspace. */
 bool gl_manifest_is_program_text(gl_str s);
-/* One value without the white space in it. */
+/* A value without white space. */
 gl_str gl_manifest_compact(struct gl_manifest *m, gl_jnode n);
-/* Count what is compiled many times; false with an error when it is too much. */
+/* Count things that are compiled many times; false with an error if there are too many. */
 bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes);
 
 /* `over` over `under` (NULL: nothing), both of `a`'s documents: objects merge, the rest replaces.
@@ -177,10 +178,10 @@ void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
 void gl_manifest_process(struct gl_manifest *m, struct gl_manifest_config *c);
 /* Of manifest_lint.c: notes about fields that look mistyped. Call it after all other parts. */
 void gl_manifest_lint(struct gl_manifest *m);
-/* A field of `obj` that is not read and nearly called `key`, which is missing; none: empty. */
+/* An unread field of `obj` whose name is close to `key`, which is missing; empty if none. */
 gl_str gl_manifest_lint_typo_of(struct gl_manifest *m, gl_jnode obj, const char *key);
-/* Of manifest_config_bindings.c: what the configuration writes into the manifest. False with an
- * error. */
+/* Of manifest_config_bindings.c: copies values of the configuration into the manifest. False with
+ * an error. */
 bool gl_manifest_config_bindings(struct gl_manifest *m);
 /* Of manifest_uploads.c. */
 void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *node,
@@ -191,7 +192,7 @@ void gl_manifest_control(struct gl_manifest *m, gl_jnode step, const struct gl_m
                          struct gl_step_spec *ret);
 void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
                       struct gl_step_spec *ret);
-/* The agents of a step or template; none: an error was noted. */
+/* The agents of a step or template; empty after an error. */
 struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_str id);
 /* The readers that rows of manifest_fields.c name: `key` of `obj` goes into the struct of its
  * table.

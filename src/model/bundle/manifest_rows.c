@@ -1,5 +1,5 @@
-/* Reads the fields of an object by the rows of manifest_fields.c. The order of the rows is the
- * order of reading: notes appear in it, and a row read by hand may rely on those before it. */
+/* Reads the fields of an object by the rows of manifest_fields.c, in the order of the rows: notes
+ * appear in this order, and a row read by hand may rely on the rows before it. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 
@@ -74,7 +74,7 @@ static bool read_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, g
     return true;
 }
 
-/* False: it is absent, or wrong. */
+/* False: it is absent or invalid. */
 static bool read_field(struct gl_manifest *m, const struct gl_manifest_field *f, gl_jnode obj,
                        const char *key, void *into)
 {
@@ -84,7 +84,7 @@ static bool read_field(struct gl_manifest *m, const struct gl_manifest_field *f,
     uint8_t word;
     bool value;
 
-    if (f->how == GL_READ_BY_HAND) { /* it may look at a null */
+    if (f->how == GL_READ_BY_HAND) { /* it may be a null */
         f->read(m, obj, key, into);
         return true;
     }

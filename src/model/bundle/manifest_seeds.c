@@ -60,7 +60,7 @@ static void overlay_loose(struct gl_manifest *m, gl_jnode seed, const struct ove
     struct gl_json jb;
     struct gl_buf merged = {0};
 
-    /* Both were written just now, so they can be read. */
+    /* Both were just written, so they are valid. */
     GL_ASSERT(gl_json_parse(&jb, body, GL_MANIFEST_BYTES_MAX, m->r.a, NULL) == 0);
     gl_manifest_merge(&jb, gl_json_root(&jb), &over->j, gl_json_root(&over->j), &merged);
     gl_buf_fmt(out, "%.*s%s\"body\":", (int)rest.n - 1, rest.p, rest.n > 2 ? "," : "");
@@ -104,14 +104,14 @@ static gl_str seed_text(struct gl_manifest *m, gl_jnode seed, const struct overl
     return ret;
 }
 
-/* What there is for an agent. */
+/* The inputs of an agent. */
 
 struct seeder {
     struct gl_manifest *m;
     struct overlay over;
     struct gl_buf seeds;  /* struct gl_seed */
     gl_jnode shared;      /* a list for every entrypoint ... */
-    gl_str *shared_texts; /* ... and its texts, made once */
+    gl_str *shared_texts; /* ... and its texts, written once */
     gl_str nothing;       /* {} */
 };
 
@@ -157,7 +157,7 @@ static void seed_shared(struct seeder *s, gl_str agent)
     uint32_t i = 0;
 
     if (n->count > GL_INBOX_MAX) {
-        seed_from(s, agent, n); /* says so */
+        seed_from(s, agent, n); /* reports the error */
         return;
     }
     if (s->shared_texts == NULL) {
@@ -192,7 +192,7 @@ static bool is_root(struct gl_manifest *m, const struct gl_manifest_node *node)
     return gl_str_is(role, "root") || gl_str_is(role, "root_coordinator");
 }
 
-/* In the form that has only bindings: the workers with which the entrypoint's binding starts. */
+/* In the form with bindings only: the start workers of the entrypoint's binding. */
 static struct gl_strs start_workers(struct gl_manifest *m)
 {
     gl_str entry = gl_json_str(m->r.j, gl_manifest_get(m, m->graph, "entrypoint"), m->r.a);

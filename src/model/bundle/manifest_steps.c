@@ -3,7 +3,7 @@
 #include "model/bundle/manifest_read.h"
 #include "model/flow/flow_graph.h"
 
-/* Who does a step. */
+/* The agents of a step. */
 
 static void note_bound(struct gl_manifest *m, gl_str agent)
 {
@@ -29,7 +29,7 @@ static gl_str first_agent(struct gl_manifest *m, gl_jnode step, gl_str id)
     return gl_map_find(&m->by_id, id) != NULL ? id : (gl_str){0};
 }
 
-/* Those of its binding, when nothing else is said. */
+/* Those of its binding, if nothing else names any. */
 static struct gl_strs bound_workers(struct gl_manifest *m, gl_jnode step, gl_str id)
 {
     gl_str run = gl_json_str(m->r.j, gl_manifest_get(m, step, "run"), m->r.a);
@@ -265,8 +265,8 @@ static size_t read_edges(struct gl_manifest *m, struct gl_manifest_edge **ret)
     return n;
 }
 
-/* By the step they lead to, in the order written: first count, then give each step its part, then
- * fill. The edges to step i are those from firsts[i] to firsts[i + 1]. */
+/* Sort edges by the step they lead to, in the order written: count, then give each step its part,
+ * then fill. The edges to step i are firsts[i] to firsts[i + 1]. */
 static struct gl_manifest_edge **sort_edges(struct gl_manifest *m, struct gl_manifest_edge *edges,
                                             size_t n, size_t **ret_firsts)
 {
@@ -286,8 +286,8 @@ static struct gl_manifest_edge **sort_edges(struct gl_manifest *m, struct gl_man
     return sorted;
 }
 
-/* The edges that lead to one step become its needs. Of two from the same parent both must accept
- * its end. */
+/* The edges that lead to a step become its needs. If two come from the same parent, both must
+ * accept its outcome. */
 static void take_needs(struct gl_manifest *m, struct gl_step_spec *s, uint32_t number,
                        struct gl_manifest_edge *const *edges, size_t n, uint32_t *seen)
 {
@@ -299,7 +299,7 @@ static void take_needs(struct gl_manifest *m, struct gl_step_spec *s, uint32_t n
     for (size_t i = 0; i < n; i++) {
         uint32_t from = edges[i]->from;
 
-        /* seen: twice the place, so that what another step has left there is never of this one */
+        /* seen: twice the index, so that an entry left by another step never matches this one */
         if (seen[from * 2] == number + 1) {
             out[seen[from * 2 + 1]].accepts &= edges[i]->accepts;
             continue;
@@ -345,7 +345,7 @@ static void compile_step(struct gl_manifest *m, uint32_t number)
     }
 }
 
-/* Needs, rules, agents of all steps. */
+/* The needs, rules and agents of all steps. */
 void gl_manifest_graph(struct gl_manifest *m)
 {
     struct gl_manifest_edge *edges, **sorted;

@@ -39,7 +39,7 @@ static bool has_folder(struct gl_manifest *m, gl_str path)
     return i < m->given->payloads.n && gl_str_starts(payload_at(m, i)->path, prefix);
 }
 
-/* A folder without a file in it, nor in those below it: there is nothing to copy. */
+/* Whether it is a folder without any files below it, so that there is nothing to copy. */
 static bool is_empty(const struct gl_manifest *m, gl_str path)
 {
     const struct gl_strs *all = &m->given->folders;
@@ -107,8 +107,8 @@ static const char *near_payload(struct gl_manifest *m, gl_str path)
     return gl_flow_read_suggestion(&m->r, &near);
 }
 
-/* False: it is no good, which has been said, or there is nothing to copy. `n` is what is named when
- * something is wrong, or has the field `source` or `target` that is. */
+/* False: it is invalid (with an error), or there is nothing to copy. Errors name `n`, or its
+ * field `source` or `target`. */
 static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
 {
     gl_jnode source = gl_manifest_get(m, n, "source"), target = gl_manifest_get(m, n, "target");
@@ -135,7 +135,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     }
     if (u->source.n > 0 ? !has(m, u->source) && is_empty(m, u->source)
                         : m->given->payloads.n == 0) {
-        return false; /* nothing is wrong, and nothing is to be copied */
+        return false; /* valid, but there is nothing to copy */
     }
     if (u->source.n > 0 && !has(m, u->source)) {
         gl_manifest_error(m, source, NULL, GL_REASON_NO_SUCH_FILE,
@@ -220,7 +220,7 @@ void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *n
     ret->uploads = (struct gl_items){.items = uploads, .n = n};
 }
 
-/* Skills: Python packages of the payload that every executor can import. */
+/* Skills: Python packages in payloads/ that every executor can import. */
 
 static gl_str skill_folder(struct gl_manifest *m, gl_jnode e, gl_str name)
 {

@@ -86,8 +86,8 @@ void gl_message_write(const struct gl_message *m, struct gl_buf *out)
     gl_jw_end(&w);
 }
 
-/* Reading. The same names stand in an envelope, beside the body of a seed, and in what a worker
- * emits. */
+/* Reading. The same names are used in an envelope, beside the body of a seed, and in the messages
+ * that a worker emits. */
 
 enum kind { TEXT, TIME, NUMBER, COUNT, SPAN, ENCODING, OBJECT, LIST, ANY };
 
@@ -95,7 +95,7 @@ struct part {
     const char *name;
     enum kind kind;
     size_t offset;
-    bool is_emitted; /* a worker may say it */
+    bool is_emitted; /* a worker may set it */
     bool is_envelope;
 };
 
@@ -330,7 +330,7 @@ static gl_str text_of(struct gl_buf *out, struct gl_arena *a)
     return text;
 }
 
-/* Members of an object by name. A map if they are many: who sends them may mean it badly. */
+/* The members of an object by name. Many members get a map, because the sender may be hostile. */
 struct names {
     const struct gl_json *j;
     gl_jnode object;
@@ -378,8 +378,8 @@ static void put_members(struct gl_jw *w, const struct gl_json *j, gl_jnode objec
     }
 }
 
-/* What stands in a seed and is no part of the envelope is the body: beside what is called so, if
- * that is an object. */
+/* The body of a seed: its field `body` or `payload`; if that is an object or absent, together with
+ * all fields that do not belong to the envelope. */
 static gl_str seed_body(const struct message_reader *r, gl_jnode root)
 {
     const struct gl_json *j = r->j;
@@ -437,9 +437,9 @@ int gl_message_seed(gl_str value, struct gl_arena *a, struct gl_message *ret,
     return rc;
 }
 
-/* What agents send. */
+/* Messages that agents send. */
 
-/* An escape may stand for any letter of the name. */
+/* Any letter of the name may be written as an escape. */
 static bool may_name_body(gl_str artifacts)
 {
     return artifacts.p != NULL && (memmem(artifacts.p, artifacts.n, "glia", 4) != NULL ||
@@ -517,7 +517,7 @@ static int emitted_body(const struct message_reader *r, gl_jnode n, struct gl_me
     return gl_message_set_base64_body(gl_json_str(r->j, encoded, r->a), r->a, m, r->why);
 }
 
-/* What a worker says of headers is laid over what it got. */
+/* A worker's headers are merged into those of the message it handled. */
 static gl_str merged(gl_str under, gl_str over, struct gl_arena *a)
 {
     struct gl_json u, o;

@@ -28,7 +28,7 @@ static gl_str kept(struct gl_buf *b, struct gl_arena *a)
     return s;
 }
 
-/* The bytes that a body stands for, when its type is not JSON. */
+/* The bytes of a body whose type is not JSON. */
 static gl_str plain(gl_str body, struct gl_arena *a)
 {
     static const gl_str mark = {.p = GL_BODY_BYTES, .n = sizeof GL_BODY_BYTES - 1};
@@ -72,8 +72,8 @@ int gl_message_body(const struct gl_message *m, struct gl_arena *a, gl_str *ret,
     return 0;
 }
 
-/* Bytes as a JSON string: as they are if they are text, else as base64 behind its mark. So is a
- * text that only looks like that. */
+/* Bytes as a JSON string: unchanged if they are text, else as base64 with its prefix. A text that
+ * starts with the prefix is also written as base64. */
 static gl_str json_string(gl_str bytes, struct gl_arena *a)
 {
     struct gl_buf out = {0}, text = {0};
@@ -133,7 +133,7 @@ int gl_message_set_base64_body(gl_str base64, struct gl_arena *a, struct gl_mess
     return take_plain(bytes, a, m, reterr_why);
 }
 
-/* ---- bodies that are not in their message ---- */
+/* ---- bodies stored outside of their message ---- */
 
 uint64_t gl_message_pieces(uint64_t bytes)
 {

@@ -70,7 +70,7 @@ static void put_field(struct gl_jw *w, const struct field *f, const struct gl_me
     }
 }
 
-/* Can it contain one of ours? An escape may hide it. */
+/* Whether it may contain one of our headers; an escape may hide it. */
 static bool may_have_ours(gl_str headers)
 {
     return headers.p != NULL && (memmem(headers.p, headers.n, PREFIX, sizeof PREFIX - 1) != NULL ||
@@ -117,7 +117,7 @@ gl_str gl_message_headers(struct gl_arena *a, gl_str headers, const struct gl_me
     return text;
 }
 
-/* "1.5" seconds; what is finer than a millisecond is cut off. */
+/* "1.5" seconds, truncated to milliseconds. */
 static bool seconds_of(gl_str text, gl_ms *ret)
 {
     static const int64_t most = INT64_MAX / 1000 - 1;
@@ -136,7 +136,7 @@ static bool seconds_of(gl_str text, gl_ms *ret)
     return true;
 }
 
-/* Headers come from outside: what has the wrong type says nothing. */
+/* Headers come from outside: values of the wrong type are ignored. */
 static void take_field(const struct gl_json *j, gl_jnode n, const struct field *f,
                        struct gl_arena *a, struct gl_message_ledger *l)
 {

@@ -4,7 +4,7 @@
 
 #include "model/bundle/message.h"
 
-/* The body out of base64, as the content type and encoding of `m` say. */
+/* The body decoded from base64, according to the content type and encoding of `m`. */
 int gl_message_set_base64_body(gl_str base64, struct gl_arena *a, struct gl_message *m,
                                struct gl_why *reterr_why);
 

@@ -8,7 +8,7 @@
 
 enum { PATCH_BYTES_MAX = 16 << 20, PLACE_BYTES = 40 };
 
-/* What the patch is. */
+/* The patch itself. */
 
 static int check_shape(struct gl_patch *p, gl_str text)
 {
@@ -33,7 +33,7 @@ static int check_shape(struct gl_patch *p, gl_str text)
     return 0;
 }
 
-/* The same patch again is seen by who keeps them; this is another one under its name. */
+/* The caller detects a repeated patch; this is a different one with the same id. */
 static int check_fresh(struct gl_patch *p, const struct gl_flow *f)
 {
     for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n; i++) {
@@ -166,7 +166,7 @@ static int check_limits(struct gl_patch *p, const struct gl_flow *f)
     return 0;
 }
 
-/* Carrying it out, on a copy. */
+/* Applying it, to a copy. */
 
 static void copy_flow(struct gl_patch *p, const struct gl_flow *f)
 {
@@ -225,7 +225,7 @@ static int apply_all(struct gl_patch *p)
     return rc;
 }
 
-/* What others may know of it: everything but `with`. */
+/* The public part of the patch: everything except `with`. */
 
 static void put_op(struct gl_patch *p, gl_jnode op, const char *const *names, struct gl_jw *w)
 {

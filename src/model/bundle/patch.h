@@ -9,11 +9,11 @@
 
 #include "model/bundle/agent.h"
 
-/* The state of the job, which the flow does not have. */
+/* The state of the job, which is not part of the flow. */
 struct gl_patch_job {
     void *owner;
     bool (*has_started)(void *owner, uint32_t step); /* or ended */
-    bool (*is_ready)(void *owner, uint32_t step);    /* or beyond: it waits for no other step */
+    bool (*is_ready)(void *owner, uint32_t step);    /* or later: it waits for no other step */
     uint32_t controller; /* the step whose agent sends it, with a running attempt */
     uint64_t revision;   /* of the graph */
     uint32_t patches_n, active_n;
@@ -22,16 +22,16 @@ struct gl_patch_job {
 struct gl_patch_report {
     gl_str patch_id, region_id;
     bool is_fanout;
-    uint32_t added_n;    /* steps, behind the old ones */
+    uint32_t added_n;    /* steps, after the old ones */
     gl_str delta;        /* JSON: topology_delta, without `with` */
     struct gl_strs with; /* for each added step: its `with`, JSON; "" : none */
 };
 
-/* Apply the whole patch, or nothing; `reterr_why` has the reason of a refusal. */
+/* Apply the whole patch, or nothing; `reterr_why` gives the reason of a refusal. */
 int gl_patch_apply(const struct gl_flow *f, const struct gl_patch_job *job, gl_str patch,
                    struct gl_arena *a, struct gl_flow **ret, struct gl_patch_report *ret_report,
                    struct gl_why *reterr_why);
 
-/* Reading `dynamic` of a manifest is model/bundle/manifest.h's. */
+/* model/bundle/manifest.h reads `dynamic` of a manifest. */
 
 #endif

@@ -1,4 +1,4 @@
-/* patch_graph.c - what a changed flow must still be: without loose ends and cycles, and able to
+/* patch_graph.c - checks a changed flow: it must have no loose ends or cycles, and must be able to
  * reach its exit. */
 #include "base/check.h"
 #include "base/limits.h"
@@ -50,7 +50,7 @@ static int check_cycle(struct gl_patch *p)
     return rc;
 }
 
-/* All that is reached from one step, along the edges or against them. */
+/* All steps reachable from a step, along the edges or against them. */
 static bool *reached(struct gl_patch *p, uint32_t from, bool is_forward)
 {
     bool *seen = GL_NEW_ARRAY(p->a, bool, p->f->steps.n);

@@ -4,7 +4,7 @@
 #include "model/bundle/patch_parts.h"
 #include "model/flow/flow_check.h"
 
-#define SPAN_MS_MAX ((gl_ms)3650 * 24 * 3600 * 1000) /* ten years, as everywhere in flows */
+#define SPAN_MS_MAX ((gl_ms)3650 * 24 * 3600 * 1000) /* ten years, the limit in flows */
 
 /* Names. */
 
@@ -74,7 +74,7 @@ static void take_u32(const struct gl_json *j, const char *name, uint32_t least, 
     }
 }
 
-/* As the manifest's reader has written it: with what the agent's node adds. */
+/* As compiled from the manifest: includes what the agent's node adds. */
 static void take_control(gl_str control, struct gl_arena *a, struct gl_step_spec *s)
 {
     static const char *const policies[] = {"fail_workflow", "continue_partial", "skip", NULL};
@@ -287,9 +287,9 @@ static int take_end(struct gl_patch *p, gl_jnode op, const char *name, const cha
     return 0;
 }
 
-/* Who has started is not changed, nor who may at any moment: nothing more can be put before it, and
- * a parent that has ended has told its children already. The controller is at work: it ends after
- * this. */
+/* A step that has started, or may start at any moment, is not changed: nothing can be added before
+ * it, and a parent that has ended has already updated its children. The controller is running: it
+ * ends after this. */
 static int check_started(struct gl_patch *p, uint32_t from, uint32_t to, const char *at)
 {
     uint32_t bad = to == p->controller || has_started(p, to)       ? to
@@ -307,7 +307,7 @@ static int check_started(struct gl_patch *p, uint32_t from, uint32_t to, const c
                   GL_STR_ARG(gl_patch_step(p, bad)->id));
 }
 
-/* Its needs, as arrays of this flow with room for every operation there is. */
+/* Its needs, as arrays of this flow with room for all operations. */
 static struct gl_step_spec *own(struct gl_patch *p, uint32_t number)
 {
     struct gl_step_spec *s = gl_patch_step(p, number);
@@ -414,7 +414,7 @@ int gl_patch_add_edge(struct gl_patch *p, gl_jnode op, const char *at)
     return 0;
 }
 
-/* Of removed ones, too: their edges must go. */
+/* Includes edges of removed steps, which must be removed. */
 static bool is_of_region(struct gl_patch *p, uint32_t number)
 {
     const struct gl_step_spec *s = gl_patch_step(p, number);
@@ -423,7 +423,7 @@ static bool is_of_region(struct gl_patch *p, uint32_t number)
            (s->template_id.n > 0 && gl_str_eq(s->region_id, p->region->id));
 }
 
-/* Of edges within the region: those that the manifest has declared, and what patches have added.
+/* Whether an edge in the region may change: the manifest declares it mutable, or a patch added it.
  */
 static bool is_mutable(struct gl_patch *p, gl_str id, uint32_t from, uint32_t to)
 {
@@ -480,7 +480,7 @@ int gl_patch_remove_edge(struct gl_patch *p, gl_jnode op, const char *at)
     }
     rc = check_started(p, from, to, at);
     if (rc == 0) {
-        (void)gl_map_remove(&p->edges, id); /* it was there */
+        (void)gl_map_remove(&p->edges, id); /* it exists */
         drop_edge(p, to, place);
     }
     return rc;

@@ -21,13 +21,13 @@ struct gl_patch {
     struct gl_json j;
     gl_str id;
     const struct gl_region *region;
-    uint32_t controller, exit; /* exit: UINT32_MAX if there is none */
+    uint32_t controller, exit; /* exit: UINT32_MAX if none */
 
     struct gl_flow *f;    /* the new one */
-    uint32_t old_n, room; /* steps: those of the old flow, and how many there may be */
+    uint32_t old_n, room; /* steps: number in the old flow, and the maximum */
     uint32_t operations_n;
-    bool *is_owned;             /* by step: its needs are a copy with room for more */
-    struct gl_map steps, edges; /* by id: number of the step, or of the one it leads to, + 1 */
+    bool *is_owned;             /* by step: whether its needs are a copy with room for more */
+    struct gl_map steps, edges; /* by id: number of the step, or of the step it leads to, + 1 */
     gl_str *with;               /* of added steps */
     uint32_t removed_n;
 };
@@ -37,17 +37,17 @@ static inline struct gl_step_spec *gl_patch_step(struct gl_patch *p, uint32_t nu
     return &((struct gl_step_spec *)p->f->steps.items)[number];
 }
 
-/* A step that a patch has put into this region, and that is still there. */
+/* A step that a patch added to this region and that still exists. */
 bool gl_patch_is_instance(struct gl_patch *p, uint32_t number);
 
-/* The verbs of operations, checked before anything is changed by them. `at`: of the operation, for
+/* The operations, each checked before it changes anything. `at`: the path of the operation, for
  * errors. */
 int gl_patch_add_step(struct gl_patch *p, gl_jnode op, const char *at);
 int gl_patch_remove_step(struct gl_patch *p, gl_jnode op, const char *at);
 int gl_patch_add_edge(struct gl_patch *p, gl_jnode op, const char *at);
 int gl_patch_remove_edge(struct gl_patch *p, gl_jnode op, const char *at);
 
-/* After all operations: link it, and see whether it is a flow that can be finished. */
+/* After all operations: link the flow, and check that it can be finished. */
 int gl_patch_finish(struct gl_patch *p);
 
 #endif

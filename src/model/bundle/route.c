@@ -4,7 +4,7 @@
 #include "model/bundle/route_parts.h"
 #include "model/text/compare.h"
 
-/* Longer ones first, where one begins with the other. */
+/* Longer ones first, if one is a prefix of the other. */
 const char *const gl_route_op_words[] = {"==", "!=",       ">=", "<=",     ">",
                                          "<",  "contains", "in", "exists", NULL};
 
@@ -82,7 +82,7 @@ const char *gl_route_parse_expr(gl_str text, struct gl_route_expr *ret)
     return NULL;
 }
 
-/* Asking. */
+/* Evaluating. */
 
 struct route_value {
     const struct gl_json *j;
@@ -93,7 +93,7 @@ struct route_evaluation {
     const struct gl_json *j; /* the conditions */
     const struct gl_route_facts *facts;
     struct gl_arena *a;
-    struct route_value roots[ROOT_COUNT]; /* read when they are asked for */
+    struct route_value roots[ROOT_COUNT]; /* read on demand */
 };
 
 static bool parse(struct route_evaluation *e, gl_str text, struct route_value *ret)
@@ -307,7 +307,7 @@ static bool test_holds(struct route_evaluation *e, gl_jnode n)
                    value != NULL ? (struct route_value){e->j, value} : nothing());
 }
 
-/* As deep as documents are: the reader has seen to that. */
+/* The reader has limited the depth. */
 static bool holds(struct route_evaluation *e, gl_jnode n)
 {
     gl_jnode list, all = gl_json_get(e->j, n, "all"), any = gl_json_get(e->j, n, "any");
@@ -347,7 +347,7 @@ static bool is_always(gl_str conditions)
 
 bool gl_route_holds(gl_str conditions, const struct gl_route_facts *facts, struct gl_arena *a)
 {
-    struct gl_arena scratch = {0}; /* a payload is read for each edge: none of that may stay */
+    struct gl_arena scratch = {0}; /* a payload is read for each edge: free what that allocated */
     struct gl_json j;
     struct route_evaluation e = {.j = &j, .facts = facts, .a = &scratch};
     bool result = false;
@@ -363,7 +363,7 @@ bool gl_route_holds(gl_str conditions, const struct gl_route_facts *facts, struc
     return result;
 }
 
-/* Whose state? */
+/* Use of the agent's state. */
 
 static bool reads_state(gl_str path)
 {
@@ -386,7 +386,7 @@ bool gl_route_reads_state(gl_str conditions)
         return false;
     }
     if (gl_json_parse(&j, conditions, GL_ROUTE_BYTES_MAX, &scratch, NULL) == 0) {
-        /* Wherever it stands: a path that is none costs only a look at the state. */
+        /* At any position: a false match only costs reading the state. */
         for (size_t i = 0; i + 1 < j.nodes_n && !result; i++) {
             gl_jnode key = &j.nodes[i];
             gl_str name = key->is_key ? gl_json_str(&j, key, &scratch) : (gl_str){0};

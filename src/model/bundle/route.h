@@ -21,7 +21,7 @@ struct gl_route_facts {
 int gl_route_check(const struct gl_json *j, gl_jnode n, struct gl_why *reterr_why);
 /* "" and {} always hold. A condition that cannot be read does not hold. */
 bool gl_route_holds(gl_str conditions, const struct gl_route_facts *facts, struct gl_arena *a);
-/* Does it look at the agent's state? */
+/* Whether it reads the agent's state. */
 bool gl_route_reads_state(gl_str conditions);
 
 #endif

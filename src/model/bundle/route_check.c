@@ -12,7 +12,7 @@ static bool is_text_root(enum gl_route_root r)
 struct check {
     const struct gl_json *j;
     struct gl_arena a;
-    struct gl_buf path, out; /* where we are; all errors */
+    struct gl_buf path, out; /* the current path; all errors */
 };
 
 static void error(struct check *c, const char *field, const char *fmt, ...)
@@ -24,7 +24,7 @@ static void error(struct check *c, const char *field, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args); /* cut, if it is too long */
+    (void)vsnprintf(text, sizeof text, fmt, args); /* truncated, if it is too long */
     va_end(args);
     if (c->out.n > 0) {
         gl_buf_c(&c->out, "; ");
@@ -134,7 +134,7 @@ static void check_list(struct check *c, const char *name, gl_jnode list, unsigne
 static const char *const forms[] = {"expr", "all", "any", "not", "path", NULL};
 static const char *const companions[] = {"op", "value", "id", "name", "label", "description", NULL};
 
-/* Exactly one of the forms, and nothing that was meant otherwise. */
+/* It must have exactly one of the forms, and no other fields. */
 static const char *form_of(struct check *c, gl_jnode n)
 {
     const char *found = NULL;

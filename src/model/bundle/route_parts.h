@@ -31,16 +31,16 @@ enum gl_route_root {
 
 extern const char *const gl_route_root_words[];
 
-/* What an `expr` says, in parts. */
+/* The parts of an `expr`. */
 struct gl_route_expr {
     gl_str path;
     enum gl_route_op op;
     gl_str value;
 };
 
-/* *ret_rest: what follows the root, without its dot. */
+/* *ret_rest: the rest after the root, without its dot. */
 bool gl_route_find_root(gl_str path, enum gl_route_root *ret, gl_str *ret_rest);
-/* ${path} OP value. NULL, or what is wrong with it. */
+/* ${path} OP value. Returns NULL, or the error. */
 const char *gl_route_parse_expr(gl_str text, struct gl_route_expr *ret);
 
 #endif

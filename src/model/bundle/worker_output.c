@@ -4,12 +4,12 @@
 #include "base/limits.h"
 
 enum {
-    /* Of a result: every byte may have become an escape of six. */
+    /* Of a result: every byte may have become an escape of six bytes. */
     RESULT_BYTES_MAX = 6 * GL_STDOUT_BYTES_MAX + (1 << 20),
-    RAW_BYTES_MAX = 16 << 10, /* of stdout, told a second time */
+    RAW_BYTES_MAX = 16 << 10, /* of stdout, included a second time */
 };
 
-/* The result, as the executor tells it. */
+/* The result, as the executor reports it. */
 
 static int read_text(const struct gl_json *j, const char *name, struct gl_arena *a, gl_str *ret,
                      struct gl_why *why)
@@ -31,7 +31,7 @@ int gl_worker_result_read(gl_str output, struct gl_arena *a, struct gl_worker_re
     struct gl_json j;
     gl_jnode n;
 
-    if (output.n == 0) { /* it ended before it could say anything */
+    if (output.n == 0) { /* it ended before it could print anything */
         *ret = r;
         return 0;
     }
@@ -84,7 +84,7 @@ void gl_worker_result_write(const struct gl_worker_result *r, struct gl_buf *out
     gl_jw_end(&w);
 }
 
-/* What stdout says. */
+/* The answer on stdout. */
 
 static gl_str last_line(gl_str text)
 {
@@ -96,7 +96,7 @@ static gl_str last_line(gl_str text)
     return gl_str_trim((gl_str){.p = cut + 1, .n = (size_t)(text.p + text.n - cut - 1)});
 }
 
-/* What is too long or too deep to be kept inside other documents counts as no JSON. */
+/* JSON that is too long or too deep to be embedded in other documents does not count as JSON. */
 static bool parse(gl_str text, struct gl_arena *a, struct gl_json *ret)
 {
     return text.n > 0 && gl_json_parse(ret, text, GL_STDOUT_BYTES_MAX, a, NULL) == 0 &&
@@ -140,7 +140,7 @@ static void read_events(struct gl_worker_output *said, gl_jnode list, struct gl_
     }
 }
 
-/* complete_step and complete_run: null and false say nothing, true means the default payload. */
+/* complete_step and complete_run: null and false mean absent, true means the default payload. */
 static bool read_completion(const struct gl_worker_output *said, const char *name,
                             gl_str *ret_value)
 {
@@ -266,7 +266,7 @@ static void put(struct gl_jw *w, const char *name, gl_str value)
     gl_jw_str(w, value);
 }
 
-/* Metadata that the SDK carries from step to step, without what belongs to one step only. */
+/* Metadata that the SDK passes from step to step, without the parts of a single step. */
 static void put_metadata(struct gl_jw *w, gl_str body, struct gl_arena *a)
 {
     static const char name[] = "_mn_step";
@@ -296,7 +296,7 @@ static void put_metadata(struct gl_jw *w, gl_str body, struct gl_arena *a)
 
 static void put_lease(struct gl_jw *w, const struct gl_worker_turn_facts *t)
 {
-    static const gl_str own = {.p = "executor.", .n = 9}; /* how the node names such pools */
+    static const gl_str own = {.p = "executor.", .n = 9}; /* the prefix of such pools on a node */
     gl_str pool = t->pool;
 
     if (gl_str_starts(pool, own)) {
@@ -313,7 +313,7 @@ static void put_lease(struct gl_jw *w, const struct gl_worker_turn_facts *t)
     gl_jw_end(w);
 }
 
-/* At most so many bytes of a text, and a note if there are more. */
+/* A text, truncated to this many bytes with a note. */
 static gl_str cut(gl_str text, size_t max, const char *note, struct gl_arena *a)
 {
     struct gl_buf out = {0};
@@ -323,7 +323,7 @@ static gl_str cut(gl_str text, size_t max, const char *note, struct gl_arena *a)
         return text;
     }
     while (max > 0 && ((unsigned char)text.p[max] & 0xc0) == 0x80) {
-        max--; /* not within a character */
+        max--; /* not inside a character */
     }
     gl_buf_add(&out, text.p, max);
     gl_buf_fmt(&out, "... (%zu bytes; %s)", text.n, note);
@@ -345,7 +345,7 @@ static void put_sandbox(struct gl_jw *w, const struct gl_worker_turn_facts *t,
     gl_jw_i64(w, t->exit_code);
     put(w, "stdout", cut(r->stdout_text, stdout_max, "the log of the attempt has more", a));
     put(w, "stderr", r->stderr_text);
-    /* The same texts a second time, which old bundles look for; but not megabytes of them. */
+    /* The same texts a second time, since old bundles read them here; but not megabytes of them */
     put(w, "logs", cut(r->stderr_text, RAW_BYTES_MAX, "there is more in `stderr`", a));
     put(w, "raw_output", cut(r->stdout_text, RAW_BYTES_MAX, "there is more in `stdout`", a));
     put(w, "sandbox_name", runner);
@@ -393,8 +393,8 @@ static void put_payload(const struct gl_worker_turn_facts *t, const struct gl_wo
     gl_jw_end(&w);
 }
 
-/* It becomes the output of a step: of a stdout that is too long for that, with its escapes, the end
- * goes. */
+/* It becomes the output of a step: if stdout is too long for that with its escapes, its end is
+ * dropped. */
 gl_str gl_worker_output_payload(const struct gl_worker_turn_facts *t,
                                 const struct gl_worker_result *r,
                                 const struct gl_worker_output *said, struct gl_arena *a)
@@ -413,7 +413,7 @@ gl_str gl_worker_output_payload(const struct gl_worker_turn_facts *t,
     return text;
 }
 
-/* Failures that pass. */
+/* Transient failures. */
 
 static char lower(char c)
 {
@@ -441,7 +441,7 @@ static bool looks_transient(gl_str text)
         "deadline exceeded", "artifact_not_ready",
         "unavailable",
     };
-    static const char firsts[] = "hpsetcadu"; /* ... of these: most places are passed at once */
+    static const char firsts[] = "hpsetcadu"; /* ... of these: most positions are skipped at once */
 
     for (size_t at = 0; at < text.n; at++) {
         char c = lower(text.p[at]);
@@ -463,7 +463,7 @@ bool gl_worker_output_is_transient(gl_str error, gl_str stdout_text, gl_str stde
     return looks_transient(error) || looks_transient(stderr_text) || looks_transient(stdout_text);
 }
 
-/* The step an event is about. */
+/* The step that an event names. */
 
 gl_str gl_worker_output_event_step(gl_str payload, struct gl_arena *a)
 {
@@ -472,7 +472,7 @@ gl_str gl_worker_output_event_step(gl_str payload, struct gl_arena *a)
 
     if (payload.p == NULL || (memmem(payload.p, payload.n, "step", 4) == NULL &&
                               memmem(payload.p, payload.n, "phase", 5) == NULL)) {
-        return (gl_str){0}; /* most events: not worth reading */
+        return (gl_str){0}; /* most events: no need to parse them */
     }
     if (gl_json_parse(&j, payload, GL_STDOUT_BYTES_MAX, a, NULL) != 0) {
         return (gl_str){0};

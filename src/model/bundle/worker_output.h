@@ -1,4 +1,4 @@
-/* worker_output.h - what a worker of a bundle prints, and what it means.
+/* worker_output.h - parses the output of a bundle's worker.
  *
  * Native modules return the same format: gl_worker_output_read() takes it in place of stdout. */
 #ifndef GL_MODEL_BUNDLE_WORKER_OUTPUT_H
@@ -7,7 +7,7 @@
 #include "model/bundle/agent.h"
 #include "model/bundle/message.h"
 
-/* The result of a worker as the executor tells it (gl_exec_result.output): a JSON object. */
+/* The result of a worker as the executor reports it (gl_exec_result.output): a JSON object. */
 struct gl_worker_result {
     gl_str stdout_text, stderr_text;
     bool is_cut;           /* stdout exceeded its limit and was cut; it contains a note */
@@ -33,10 +33,10 @@ struct gl_worker_output {
     gl_str step_value, run_value; /* JSON; "" : the default payload */
     gl_jnode emits;               /* the array emit_messages in `json`; NULL: none */
     bool has_step_shape; /* outputs, artifacts, metrics, status: see gl_worker_output_payload() */
-    struct gl_json json; /* of stdout, while the arena lives */
+    struct gl_json json; /* of stdout, valid as long as the arena */
 };
 
-/* stdout, trimmed, is one JSON value, or its last line is. GL_E_INVALID: it names complete_job. */
+/* stdout, trimmed, is one JSON value, or its last line is. GL_E_INVALID: it has complete_job. */
 int gl_worker_output_read(gl_str stdout_text, struct gl_arena *a, struct gl_worker_output *ret,
                           struct gl_why *reterr_why);
 
@@ -44,7 +44,7 @@ int gl_worker_output_read(gl_str stdout_text, struct gl_arena *a, struct gl_work
 struct gl_worker_turn_facts {
     gl_str agent_id, runner, node_name, remote_dir;
     int64_t exit_code;
-    uint32_t attempts; /* tries at once */
+    uint32_t attempts; /* immediate tries */
     gl_str lease_id, pool;
     uint32_t slots;
     gl_ms queue_wait_ms;
@@ -56,7 +56,7 @@ gl_str gl_worker_output_payload(const struct gl_worker_turn_facts *t,
                                 const struct gl_worker_result *r,
                                 const struct gl_worker_output *said, struct gl_arena *a);
 
-/* Does the output look like a transient failure, so that an immediate retry may help? */
+/* Whether the output looks like a transient failure, so that an immediate retry may help. */
 bool gl_worker_output_is_transient(gl_str error, gl_str stdout_text, gl_str stderr_text);
 
 /* The step an event's payload names (step, step_id, workflow_step_id, phase, phase_id), as text;

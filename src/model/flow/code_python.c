@@ -1,6 +1,6 @@
 /* code_python.c - references in a Python program. Each becomes an expression that reads its value
- * from the input file. In a string it would be mere text, which is an error; comments stay as they
- * are. Needs to know no more of Python than where strings and comments begin and end. */
+ * from the input file. In a string it would be plain text, so it is an error there; comments are
+ * unchanged. Only needs to know where strings and comments begin and end in Python. */
 #include "model/flow/step_read.h"
 
 static const char in_string[] =
@@ -12,8 +12,8 @@ static bool is_at(gl_str text, size_t i, const char *what)
     return gl_str_starts((gl_str){text.p + i, text.n - i}, gl_str_of(what));
 }
 
-/* From the opening quote to behind the closing one. A prefix like r or f changes nothing here: also
- * in a raw string a backslash keeps a quote from ending it. */
+/* From the opening quote to after the closing one. A prefix such as r or f makes no difference: a
+ * backslash keeps a quote from ending a raw string, too. */
 static size_t put_string(struct gl_step_code *c, size_t i)
 {
     char quote = c->text.p[i];

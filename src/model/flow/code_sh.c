@@ -1,12 +1,12 @@
-/* code_sh.c - references in shell text. Each becomes the expansion of a variable, and the shell
- * puts the value in: it never parses it. Where the shell would not expand (in single quotes, in a
- * here-document with a quoted word) a reference is an error, because it would silently be text; in
- * $(( )) it is one too, because some shells run commands that stand in such a value. Comments stay
- * as they are.
+/* code_sh.c - references in shell text. Each becomes the expansion of a variable, so the shell
+ * inserts the value without parsing it. Where the shell does not expand (in single quotes, in a
+ * here-document with a quoted word) a reference is an error, because it would silently be text. In
+ * $(( )) it is also an error, because some shells run commands contained in such a value. Comments
+ * are unchanged.
  *
- * The scanner knows quoting, nesting and here-documents, and nothing else of the language. Where it
- * is wrong about some rare text, a reference is refused, or is text in the program; the value is
- * pasted in no case. */
+ * The scanner understands quoting, nesting and here-documents, and nothing else of the language. If
+ * it misreads some rare text, a reference is refused, or stays as text in the program; a value is
+ * never pasted. */
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"
@@ -32,9 +32,9 @@ enum context {
 
 struct shell_level {
     enum context context;
-    unsigned cases;     /* open `case` ... `esac`: their ) close nothing */
+    unsigned cases;     /* open `case` ... `esac`: a ) of a pattern closes nothing */
     unsigned parens;    /* open in arithmetic */
-    bool quoted;        /* inside double quotes, in which single ones mean nothing */
+    bool quoted;        /* inside double quotes, where single quotes are literal */
     bool wants_command; /* the next word is a command or keyword */
 };
 
@@ -61,7 +61,7 @@ static char at(const struct shell_scan *s, size_t i)
     return i < s->c->text.n ? s->c->text.p[i] : 0;
 }
 
-/* Too deep to follow: stay where we are. */
+/* Too deep to track: stay at this level. */
 static void push(struct shell_scan *s, enum context context)
 {
     bool quoted = context == DOUBLE || (context == PARAMETER && top(s)->quoted);
@@ -108,8 +108,8 @@ static bool is_name(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* `${input.n}`: no name of the shell has a dot, so this is a slip in a root, which the shell would
- * find only when the step runs. (Some Korn shells have such names: `$${` hands it to them.) */
+/* `${input.n}`: shell names have no dots, so this is a mistyped root, which the shell would
+ * report only when the step runs. (Some Korn shells have such names: write `$${` for them.) */
 static void check_name(struct shell_scan *s, size_t i)
 {
     static const char *const roots[] = {"steps", "inputs", "job"};
@@ -179,7 +179,7 @@ static bool is_end_of_here(struct shell_scan *s, const struct here *h, size_t i)
     return gl_str_eq(gl_str_cut(line, '\n', &rest), h->word);
 }
 
-/* From the first byte of the body to behind the line that ends it. */
+/* From the first byte of the body to after the line that ends it. */
 static size_t put_here_body(struct shell_scan *s, const struct here *h, size_t i)
 {
     while (i < s->c->text.n && !is_end_of_here(s, h, i)) {
@@ -215,11 +215,11 @@ static bool is_plain(char c)
     return !ends_word(c) && !strchr("'\"\\$`#{}", c);
 }
 
-/* Behind these a command follows again. */
+/* After these another command follows. */
 static const char *const leaders[] = {"if",    "then", "else", "elif", "while",
                                       "until", "do",   "!",    "{",    NULL};
 
-/* A word of plain letters: it matters only where `case` and `esac` stand. */
+/* A word of plain letters; only `case` and `esac` matter. */
 static size_t put_word(struct shell_scan *s, size_t i)
 {
     size_t n = 0;
@@ -254,7 +254,7 @@ static bool begins_word(const struct shell_scan *s, size_t i)
     return i == 0 || ends_word(at(s, i - 1));
 }
 
-/* $( $(( ${ ` and references: the same in commands, in double quotes and in parameters. */
+/* $( $(( ${ ` and references: treated alike in commands, in double quotes and in parameters. */
 static size_t put_expansion(struct shell_scan *s, size_t i)
 {
     gl_str rest = {s->c->text.p + i, s->c->text.n - i};
@@ -279,7 +279,7 @@ static size_t put_expansion(struct shell_scan *s, size_t i)
 
 static size_t put_backtick(struct shell_scan *s, size_t i)
 {
-    /* A second one closes the first, however deep that is by now. */
+    /* A second one closes the first, at any depth. */
     size_t depth = s->depth;
     while (depth > 0 && s->levels[depth].context != BACKTICK) {
         depth--;

@@ -6,7 +6,7 @@
 #include "model/flow/flow_graph.h"
 #include "model/flow/flow_refs.h"
 
-/* Of the compiled form: 1 had no references, and nothing that waits; 3 has agents. */
+/* Of the compiled form: 1 had no references and no steps that wait; 3 has agents. */
 enum { FORMAT_FLOW = 2, FORMAT = 3 };
 
 const char *const gl_rule_words[] = {
@@ -170,8 +170,8 @@ static const struct gl_schema flow_schema = {
     .fields_n = GL_COUNT(flow_fields),
 };
 
-/* The compiled form leaves defaults out. Each of these is zero only in the compiled form: a step
- * always has a pool, a driver, at least one slot, one try and a millisecond of grace. */
+/* The compiled form omits defaults. Each of these is zero only in the compiled form: a step
+ * always has a pool, a driver, and at least one slot, one attempt and a millisecond of grace. */
 
 static bool is_default_retry(const struct gl_retry *r)
 {
@@ -297,7 +297,7 @@ static int check_format(const struct gl_json *j, struct gl_why *why)
     return 0;
 }
 
-/* Turn the names in `needs` into numbers. `mark` has one place per step, to find repetitions. */
+/* Turn the names in `needs` into numbers. `mark` has one entry per step, to find repetitions. */
 static int resolve_needs(struct gl_flow *f, uint32_t number, uint32_t *mark, struct gl_arena *a,
                          struct gl_why *why)
 {
@@ -343,7 +343,7 @@ static int link_steps(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
     return 0;
 }
 
-/* The tape is needed only here; what is read from it borrows from `text`. */
+/* The tape is needed only here; the values read from it borrow from `text`. */
 static int read_compiled(gl_str text, struct gl_arena *a, struct gl_arena *scratch,
                          struct gl_flow *ret, struct gl_why *why)
 {

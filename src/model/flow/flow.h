@@ -1,4 +1,4 @@
-/* flow.h - what a user asks for: a named DAG of steps. Immutable once parsed.
+/* flow.h - a flow: a named DAG of steps. Immutable once parsed.
  *
  *   gl_flow_parse()    a flow as written (JSON or YAML tape): every error at once, with its place
  *   gl_flow_encode()   the compiled form: canonical JSON, named by its SHA-256 in the store
@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "model/schema.h"
 
-/* When a step may run, given its parents. (The aliases are accepted on input.) */
+/* When a step may run, given its parents. (Aliases are accepted on input.) */
 #define GL_RULES(X)                                                  \
     X(ALL_SUCCESS, "all_success", "all_required")                    \
     X(ALL_DONE, "all_done", NULL)                                    \
@@ -30,11 +30,11 @@ enum gl_rule {
         GL_RULE_COUNT
 };
 
-/* What the end of its last attempt does to the step and the job. */
+/* What the failure of its last attempt does to the step and the job. */
 #define GL_FAILURE_POLICIES(X)                                                  \
     X(FAIL, "fail")         /* step failed, job failed */                       \
     X(CONTINUE, "continue") /* step partial (outcome failed); dependents run */ \
-    X(SKIP, "skip")         /* step skipped (outcome failed); dependents see a skip */
+    X(SKIP, "skip")         /* step skipped (outcome failed); dependents see a skipped step */
 
 enum gl_failure_policy {
 #define X(name, word) GL_ON_FAILURE_##name,
@@ -43,7 +43,7 @@ enum gl_failure_policy {
         GL_ON_FAILURE_COUNT
 };
 
-/* May it run again if it is unknown whether it ran? */
+/* Whether it may run again if it is unknown whether it ran. */
 #define GL_SAFETIES(X)                                                                  \
     X(UNMARKED, "unmarked")     /* yes, once the lost attempt is known to have ended */ \
     X(IDEMPOTENT, "idempotent") /* yes, at once */                                      \
@@ -61,17 +61,18 @@ extern const char *const gl_failure_policy_words[];
 extern const char *const gl_safety_words[];
 
 struct gl_retry {
-    uint32_t attempts;   /* counts the first try; 1 = no retry */
-    gl_ms backoff_ms;    /* before the second try */
+    uint32_t attempts;   /* includes the first attempt; 1 = no retry */
+    gl_ms backoff_ms;    /* before the second attempt */
     uint32_t factor_pct; /* 200 = doubles each time */
     gl_ms backoff_max_ms;
-    uint32_t jitter_pct; /* the wait varies by up to this, up and down; the same for the same try */
-    struct gl_strs on;   /* only these are tried again: exit codes in digits, "timeout", "signal";
-                            none: every failure */
+    /* the wait varies by up to this, up and down; the same for the same attempt */
+    uint32_t jitter_pct;
+    struct gl_strs on; /* only these are retried: exit codes in digits, "timeout", "signal";
+                          none: every failure */
 };
 
-/* Which texts of a step contain references (model/text/ref.h). The texts of a list that is marked
- * are kept as written, `$${` included; all others are literal. */
+/* Which texts of a step contain references (model/text/ref.h). The texts of a marked list are kept
+ * as written, including `$${`; all others are literal. */
 enum { GL_EXPAND_ARGV = 1, GL_EXPAND_ENV = 2, GL_EXPAND_CWD = 4 };
 
 #define GL_INPUT_TYPES(X) \
@@ -117,7 +118,7 @@ struct gl_step_spec {
     gl_str driver;         /* "process", "noop"; those that wait: "sleep", "until", "signal",
                               "approval"; of a bundle "agent", and of units "worker", "module",
                               "relay" */
-    struct gl_strs argv;   /* files of the flow stand in the working folder under their names */
+    struct gl_strs argv;   /* the flow's files are in the working folder under their names */
     struct gl_strs env;    /* "NAME=value" in the order written */
     gl_str cwd;            /* "" : a private folder */
     struct gl_items files; /* struct gl_flow_file */
@@ -130,15 +131,15 @@ struct gl_step_spec {
     int64_t priority; /* higher first; 0 by default */
 
     /* References. `sh` text never contains any: each has become the expansion of a variable
-     * GLIA_REF_n, which stands in `env`. */
+     * GLIA_REF_n, which is in `env`. */
     uint32_t expand;        /* GL_EXPAND_* */
-    struct gl_strs refs;    /* "steps.fetch.output.rows": go into the input file, for `python` */
+    struct gl_strs refs;    /* "steps.fetch.output.rows": written to the input file, for `python` */
     struct gl_strs secrets; /* "NAME=env:VARIABLE", "NAME=file:/path": read by the executor */
 
-    /* What decides, before the step runs for the first time, whether, how often and when. */
+    /* Decide, before the step runs for the first time, whether, how often and when it runs. */
     gl_str when;         /* a condition (model/text/cond.h); "" : none */
     gl_str foreach;      /* "${...}" or a JSON list; "" : the step runs once */
-    uint32_t items_max;  /* of foreach: more is a failure */
+    uint32_t items_max;  /* of foreach: more items fail the step */
     uint32_t parallel;   /* items at a time; 0: as many as there are slots */
     gl_str limit_key;    /* "" : none; may contain references */
     uint32_t limit_max;  /* attempts with that key at a time */
@@ -146,9 +147,9 @@ struct gl_step_spec {
     gl_ms rate_ms;       /* between two starts with that key */
     gl_str sleep, until; /* a duration, a time; or one reference */
     gl_str signal;       /* its name */
-    gl_str approval;     /* what the person is asked; may contain references */
+    gl_str approval;     /* the question; may contain references */
     struct gl_strs decisions;
-    gl_str on_timeout; /* of approval: the decision when nobody decides in time; "" : it fails */
+    gl_str on_timeout; /* of approval: the decision if nobody decides in time; "" : it fails */
 
     /* Derived when the flow is read. */
     uint32_t *reads; /* the steps its references name, each once */
@@ -158,16 +159,16 @@ struct gl_step_spec {
     bool is_bound; /* driver "agent": its attempts are an agent's work (model/bundle/agent.h) */
 
     /* Of a bundle's ledger. */
-    struct gl_strs agent_ids; /* who does it: the first is sent what the ledger itself sends */
+    struct gl_strs agent_ids; /* who runs it: the first gets the messages that the ledger sends */
     uint32_t agent;           /* its number (derived) */
     struct gl_items edges;    /* struct gl_step_edge, parallel to needs; none: the usual */
     gl_str label;
-    bool is_removed;                         /* by a patch: it is nothing any more */
-    gl_str template_id, region_id, patch_id; /* of one that a patch has added */
+    bool is_removed;                         /* by a patch: it no longer exists */
+    gl_str template_id, region_id, patch_id; /* of a step that a patch added */
     uint8_t *tells; /* GL_ACCEPT_* of its children, parallel to them (derived); NULL: usual */
 };
 
-/* Which ends of a parent a child accepts (all_success). */
+/* Which outcomes of a parent a child accepts (all_success). */
 enum { GL_ACCEPT_DONE = 1, GL_ACCEPT_PARTIAL = 2, GL_ACCEPT_SKIPPED = 4, GL_ACCEPT_FAILED = 8 };
 
 struct gl_step_edge {
@@ -205,13 +206,13 @@ static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, u
     return &((const struct gl_step_spec *)f->steps.items)[number];
 }
 
-/* Where the numbers of instances begin. A bundle's flow may grow. */
+/* The first number of instances. A bundle's flow may grow. */
 static inline uint32_t gl_flow_items_base(const struct gl_flow *f)
 {
     return f->bundle != NULL ? GL_STEPS_MAX : (uint32_t)f->steps.n;
 }
 
-/* One number for each step and each instance of one, the same in every life of a job. */
+/* A number for each step and each instance, the same whenever the job is loaded. */
 static inline uint32_t gl_flow_place(const struct gl_flow *f, uint32_t number, int64_t item)
 {
     static_assert(GL_STEPS_MAX * (GL_ITEMS_MAX + 1LL) <= UINT32_MAX, "every instance has a number");
@@ -239,33 +240,33 @@ struct gl_flow_errors {
     size_t total;
 };
 
-/* Parse what the user wrote. The loader is asked even when there are errors elsewhere, so that all
- * can be told at once. Everything lives in `a` (it may borrow from the tape). Returns GL_E_INVALID
- * with all errors. */
+/* Parse what the user wrote. The loader is called even if there are errors elsewhere, so that all
+ * errors are reported at once. Everything lives in `a` (it may borrow from the tape). Returns
+ * GL_E_INVALID with all errors. */
 int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader *loader,
                   struct gl_arena *a, struct gl_flow **ret, struct gl_flow_errors *reterr);
 
-/* Defaults are left out, so that a step without wishes costs few bytes. The caller refuses more
- * than GL_FLOW_BYTES_MAX: gl_flow_decode would. */
+/* Defaults are omitted, so that a plain step takes few bytes. The caller must refuse more
+ * than GL_FLOW_BYTES_MAX, because gl_flow_decode() does. */
 void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
 /* Everything is copied into `a`. GL_E_VERSION: written by a newer release; GL_E_LIMIT or
- * GL_E_INVALID: no flow of ours. */
+ * GL_E_INVALID: not a flow that gl_flow_encode() wrote. */
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret,
                    struct gl_why *reterr_why);
 
 /* The error for a required input that is missing: "input `name`: ..." */
 #define GL_FLOW_INPUT_MISSING "it is required and missing"
 
-/* What a job is given, checked against what its flow declares: defaults filled in, unknown and
- * missing ones refused, all at once. `given` is a JSON object or "". `ret` is a canonical JSON
- * object, "" when the flow has no inputs. */
+/* Checks the inputs of a job against the declarations of its flow: fills in defaults, and reports
+ * all unknown and missing ones at once. `given` is a JSON object or "". `ret` is a canonical JSON
+ * object, "" if the flow has no inputs. */
 int gl_flow_inputs(const struct gl_flow *f, gl_str given, struct gl_arena *a, gl_str *ret,
                    struct gl_why *reterr_why);
 
-/* The number of a step by its id; -1 if absent. O(1): uses the table made at parsing. */
+/* The number of a step by its id; -1 if absent. O(1): uses the table built while parsing. */
 int64_t gl_flow_find(const struct gl_flow *f, gl_str id);
 
-/* What a user may write, field by field: for suggestions, for the reference page and its test. */
+/* The fields of a flow file, for suggestions, the reference page and its test. */
 struct gl_flow_field {
     const char *of; /* "flow", "step", or the field that is a table: "retry", ... */
     const char *name;
@@ -278,7 +279,7 @@ struct gl_flow_field {
 
 extern const struct gl_flow_field gl_flow_fields[];
 extern const size_t gl_flow_fields_n;
-/* struct gl_step_spec, without what is derived */
+/* struct gl_step_spec, without derived fields */
 extern const struct gl_schema gl_flow_step_schema;
 
 #endif

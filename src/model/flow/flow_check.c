@@ -127,7 +127,7 @@ static const char *check_env(const struct gl_step_spec *s)
     for (size_t i = 0; !bad && i < s->env.n; i++) {
         gl_str value, name = gl_str_cut(s->env.items[i], '=', &value);
         bool reserved = gl_str_starts(name, GL_S("GLIA_")) && !gl_flow_check_is_ref_name(name);
-        /* Odd names are fine here: `glia run -- cmd` hands over an environment as it finds it. */
+        /* Unusual names are allowed here: `glia run -- cmd` passes its environment on unchanged. */
         if (name.n == s->env.items[i].n || name.n == 0 || reserved) {
             bad = "an environment entry is not NAME=value, or its name is reserved";
         }
@@ -176,7 +176,7 @@ static const char *check_decisions(const struct gl_step_spec *s)
     return found ? NULL : "`on_timeout` is not one of its decisions";
 }
 
-/* The driver decides which of the fields it has. */
+/* The driver determines which of the fields a step has. */
 static const char *check_driver(const struct gl_step_spec *s)
 {
     const struct {
@@ -310,7 +310,7 @@ static const char *check_numbers(const struct gl_step_spec *s)
     return s->slots < 1 || s->slots > GL_SLOTS_MAX ? "`slots` is out of range" : NULL;
 }
 
-/* In a bundle a rule may be one that never holds: the step is skipped then. */
+/* In a bundle a rule may never hold; the step is then skipped. */
 static const char *check_rule(const struct gl_step_spec *s, bool in_bundle)
 {
     if (s->needs_ids.n > GL_NEEDS_MAX) {
@@ -324,7 +324,7 @@ static const char *check_rule(const struct gl_step_spec *s, bool in_bundle)
     return in_range ? NULL : "its quorum is out of range";
 }
 
-/* Units and ledger of a bundle. References and gates are a flow file's. */
+/* Units and ledger of a bundle. Only flow files have references and gates. */
 static const char *check_agent_step(const struct gl_step_spec *s, bool is_unit)
 {
     static const char *const units[] = {"worker", "module", "relay", NULL};

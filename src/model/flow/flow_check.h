@@ -25,7 +25,7 @@ enum {
 /* Everything but the graph. */
 int gl_flow_check(const struct gl_flow *f, struct gl_why *reterr_why);
 
-/* The parts that parsing asks one by one. */
+/* The parts that the parser checks one by one. */
 bool gl_flow_check_name(gl_str name);      /* of a flow */
 bool gl_flow_check_env_name(gl_str name);  /* [A-Za-z_][A-Za-z0-9_]* */
 bool gl_flow_check_file_name(gl_str name); /* one plain component of a path */
@@ -35,7 +35,7 @@ bool gl_flow_check_retry_on(gl_str word);    /* an exit code from 1 to 255, "tim
 bool gl_flow_check_secret(gl_str source);    /* "env:VARIABLE" or "file:/path" */
 bool gl_flow_check_is_ref_name(gl_str name); /* GLIA_REF_n */
 bool gl_flow_check_input_type(uint8_t type, const struct gl_json *j, gl_jnode value);
-bool gl_flow_check_is_text(gl_str s); /* no NUL in it, so that it can be an argument */
+bool gl_flow_check_is_text(gl_str s); /* contains no NUL, so that it can be an argument */
 size_t gl_flow_check_command_bytes(const struct gl_step_spec *s); /* argv and environment */
 bool gl_flow_check_rule_needs_parents(enum gl_rule rule);
 

@@ -33,7 +33,7 @@ void gl_flow_graph_link(struct gl_flow *f, struct gl_arena *a)
         edges += s->needs_n;
         f->roots_n += s->needs_n == 0 && !gl_flow_is_unit(f, (uint32_t)i) && !s->is_removed;
     }
-    /* First count, then give each step its part of one array, then fill. */
+    /* Count, then give each step its part of one array, then fill. */
     for (size_t i = 0; i < f->steps.n; i++) {
         const struct gl_step_spec *s = gl_flow_graph_step(f, i);
         for (uint32_t k = 0; k < s->needs_n; k++) {
@@ -62,8 +62,8 @@ void gl_flow_graph_link(struct gl_flow *f, struct gl_arena *a)
     }
 }
 
-/* How many needs of each step are still open after everything that can run has run (Kahn 1962):
- * what is left above zero is in a cycle or behind one. */
+/* How many needs of each step are still open after all steps that can run have run (Kahn 1962):
+ * steps with open needs are in a cycle or depend on one. */
 static uint32_t *open_needs(const struct gl_flow *f, struct gl_arena *a)
 {
     uint32_t *open = GL_NEW_ARRAY(a, uint32_t, f->steps.n);
@@ -108,9 +108,9 @@ bool gl_flow_graph_cycle(const struct gl_flow *f, struct gl_arena *a, uint32_t *
     if (start == f->steps.n) {
         return false;
     }
-    /* Go from parent to parent until a step comes again: from there on it is the cycle. */
+    /* Go from parent to parent until a step repeats: the cycle begins there. */
     uint32_t *way = GL_NEW_ARRAY(a, uint32_t, f->steps.n + 1);
-    uint32_t *seen_at = GL_NEW_ARRAY(a, uint32_t, f->steps.n); /* place on the way + 1 */
+    uint32_t *seen_at = GL_NEW_ARRAY(a, uint32_t, f->steps.n); /* position on the path + 1 */
     uint32_t n = 0;
     uint32_t at = start;
     while (!seen_at[at]) {

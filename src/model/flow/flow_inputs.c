@@ -1,4 +1,4 @@
-/* flow_inputs.c - what a job is given, against what its flow declares. */
+/* flow_inputs.c - checks the inputs of a job against the declarations of its flow. */
 #include "base/check.h"
 #include "base/suggest.h"
 #include "model/flow/flow_check.h"
@@ -46,7 +46,7 @@ struct giving {
     gl_jnode given; /* an object, or NULL */
     struct gl_arena *a;
     struct gl_buf errors;
-    int reason; /* of all of them, if it is the same */
+    int reason; /* of all errors, if they have the same */
 };
 
 static const struct gl_flow_input *input_of(const struct gl_flow *f, size_t i)
@@ -111,7 +111,7 @@ static void write_all(struct giving *g, struct gl_buf *out)
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     for (gl_jnode k = gl_json_first(g->j, g->given); k; k = gl_json_after(g->j, g->given, k)) {
-        (void)is_declared(g, gl_json_str(g->j, k, g->a)); /* it complains */
+        (void)is_declared(g, gl_json_str(g->j, k, g->a)); /* it reports the error */
     }
     for (size_t i = 0; i < g->f->inputs.n; i++) {
         write_one(g, input_of(g->f, i), &w, &scratch);

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "model/flow/flow.h"
 
-/* What the fields share, with ' for ". */
+/* Definitions that fields share, with ' for ". */
 static const struct {
     const char *name, *schema;
 } shared[] = {
@@ -54,7 +54,7 @@ static void put_words(struct gl_jw *w, const char *name, const char *const *word
     gl_jw_end(w);
 }
 
-/* {"$ref": ...} with what the field means beside it, which editors show. */
+/* {"$ref": ...} with the description of the field, which editors show. */
 static void put_field(struct gl_jw *w, const struct gl_flow_field *f)
 {
     gl_jw_key(w, f->name);
@@ -72,7 +72,7 @@ static void put_field(struct gl_jw *w, const struct gl_flow_field *f)
     gl_jw_end(w);
 }
 
-/* The members of an object that has the fields of `of`. */
+/* The members of an object with the fields of `of`. */
 static void put_members(struct gl_jw *w, const char *of)
 {
     gl_jw_key(w, "type");
@@ -97,7 +97,7 @@ static void put_members(struct gl_jw *w, const char *of)
     gl_jw_end(w);
 }
 
-/* Exactly one of its kinds, and with those that wait nothing that concerns a process. */
+/* Exactly one of its kinds, and for those that wait no field that concerns a process. */
 static void put_kinds(struct gl_jw *w)
 {
     static const char *const runs[] = {"sh", "run", "python", "script", "noop"};
@@ -133,7 +133,7 @@ static void put_defs(struct gl_jw *w)
     for (size_t i = 0; i < gl_flow_fields_n; i++) {
         const char *of = gl_flow_fields[i].of;
         if (strcmp(of, last) == 0) {
-            continue; /* the fields of one object stand together */
+            continue; /* the fields of one object are adjacent */
         }
         last = of;
         gl_jw_key(w, of);

@@ -1,6 +1,6 @@
-/* flow_jsonschema.h - the flow format as a JSON Schema (draft 2020-12), for editors. Made from
- * gl_flow_fields. It knows shapes and words; what refers to something else (needs, references,
- * rules that cannot hold) only gl_flow_parse can judge. */
+/* flow_jsonschema.h - the flow format as a JSON Schema (draft 2020-12), for editors. Generated from
+ * gl_flow_fields. It describes types and words; only gl_flow_parse() can check what refers to
+ * something else (needs, references, rules that cannot hold). */
 #ifndef GL_MODEL_FLOW_FLOW_JSONSCHEMA_H
 #define GL_MODEL_FLOW_FLOW_JSONSCHEMA_H
 

@@ -8,7 +8,7 @@
 #include "model/flow/step_parse.h"
 
 enum {
-    SUGGESTED_STEPS_MAX = 20000, /* ids looked at for one suggestion */
+    SUGGESTED_STEPS_MAX = 20000, /* ids compared for one suggestion */
     CYCLE_NAMES_MAX = 12,
 };
 
@@ -43,7 +43,7 @@ static gl_str listed_id(struct flow_parser *p, gl_jnode n, uint32_t index)
     struct gl_flow_path at = {.field = "steps", .item = index + 1};
     gl_str ret = {0};
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        return ret; /* gl_step_parse says so */
+        return ret; /* gl_step_parse() reports it */
     }
     if (!id) {
         gl_flow_read_error(&p->r, n, at, GL_REASON_ID_MISSING,
@@ -119,7 +119,7 @@ static const char *near_step(struct flow_parser *p, gl_str id)
     return gl_flow_read_suggestion(&p->r, &near);
 }
 
-/* Turn the ids of one step's needs into numbers; what is wrong is reported and left out. */
+/* Turn the ids of one step's needs into numbers; invalid ones are reported and omitted. */
 static void resolve_needs(struct flow_parser *p, uint32_t number, uint32_t *mark)
 {
     struct gl_step_spec *s = gl_flow_graph_step(p->f, number);
@@ -131,7 +131,7 @@ static void resolve_needs(struct flow_parser *p, uint32_t number, uint32_t *mark
         gl_str id = s->needs_ids.items[k];
         int64_t parent = id.n ? gl_flow_find(p->f, id) : -1;
         if (!id.p) {
-            ; /* no text at all: reported when it was read */
+            ; /* not text: reported when it was read */
         } else if (parent < 0) {
             gl_flow_read_error(&p->r, n, at, GL_REASON_UNKNOWN_STEP, "there is no step `%.*s`%s",
                                GL_STR_ARG(gl_flow_read_clip(id)), near_step(p, id));
@@ -172,7 +172,7 @@ static void report_cycle(struct flow_parser *p)
     gl_buf_done(&names);
 }
 
-/* With one_failed some parent must be able to fail without the job failing with it. */
+/* With one_failed, some parent must be able to fail without failing the job. */
 static void check_rule(struct flow_parser *p, uint32_t number)
 {
     const struct gl_step_spec *s = gl_flow_step(p->f, number);
@@ -197,7 +197,7 @@ static void check_reads(struct flow_parser *p, const struct gl_flow_step_ref *fo
                         struct gl_flow_read *reads, size_t n)
 {
     if (p->has_bad_needs || p->has_cycle) {
-        return; /* who is an ancestor of whom is not known then */
+        return; /* the ancestors are not known in that case */
     }
     gl_flow_refs_find_unordered(p->f, p->r.a, reads, n);
     for (size_t i = 0; i < n; i++) {
@@ -304,9 +304,9 @@ static void read_flow(struct flow_parser *p, gl_jnode root)
     }
 }
 
-/* Could the compiled form be too large to be read back? It can be several times as long as what was
- * written, but not sixteen times, besides the two keys a step can have that begin with the flow's
- * name. */
+/* Whether the compiled form could be too large to be read back. It can be several times as long as
+ * the flow file, but less than sixteen times, except for the two keys of a step that begin with the
+ * flow's name. */
 static void check_size(struct flow_parser *p, gl_jnode root)
 {
     size_t keys = p->f->steps.n * 2 * (p->f->name.n * 2 + GL_ID_BYTES_MAX);
@@ -350,8 +350,8 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
     read_flow(&p, root);
     if (reterr->total == 0) {
         check_size(&p, root);
-        /* What was accepted must also be accepted when read back: an error here is one of ours,
-         * which is why it has no place. */
+        /* A flow that was accepted must also be accepted when read back: an error here is a bug,
+         * so it has no place in the source. */
         struct gl_why why;
         if (gl_flow_check(p.f, &why) || gl_flow_refs_link(p.f, a, &why)) {
             gl_flow_read_error(&p.r, NULL, TOP(NULL), why.reason, "%s", why.text);

@@ -48,7 +48,7 @@ static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_
                                        enum gl_reason reason, const char *fmt, va_list args)
     __attribute__((format(printf, 4, 0)));
 
-/* NULL: nobody will see it. */
+/* NULL: it will not be shown. */
 static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_path at,
                                        enum gl_reason reason, const char *fmt, va_list args)
 {
@@ -57,7 +57,7 @@ static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_
         return NULL;
     }
     char text[GL_WHY_BYTES];
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* an overlong sentence is cut */
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a sentence that is too long is truncated */
     struct gl_flow_error *e = &r->errors->items[r->errors->n++];
     *e = (struct gl_flow_error){
         .path = path_text(r, at), .reason = reason, .text = gl_str_dup(r->a, gl_str_of(text))};
@@ -76,7 +76,7 @@ void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
     }
 }
 
-/* Where `what` stands in `text`, from `from` on; text.n if it does not. */
+/* The offset of `what` in `text`, from `from` on; text.n if absent. */
 static size_t find_from(gl_str text, gl_str what, size_t from)
 {
     if (from >= text.n || !text.p || !what.p) {
@@ -86,8 +86,8 @@ static size_t find_from(gl_str text, gl_str what, size_t from)
     return hit ? (size_t)(hit - text.p) : text.n;
 }
 
-/* Where in the source the byte at `offset` of this text stands. What folding, escapes or an alias
- * have changed is not found; then it is the place of the value. */
+/* The place in the source of the byte at `offset` in this text. Text that folding, escapes or an
+ * alias have changed is not found; the result is then the place of the value. */
 static size_t place_of(const struct gl_flow_reader *r, gl_jnode n, gl_str text, size_t offset)
 {
     gl_str what = {text.p + offset, text.n - offset};
@@ -102,7 +102,7 @@ static size_t place_of(const struct gl_flow_reader *r, gl_jnode n, gl_str text, 
     if (n->at >= end || text.n == 0) {
         return n->at;
     }
-    if (offset == text.n) { /* behind its end */
+    if (offset == text.n) { /* after its end */
         size_t begin = place_of(r, n, text, 0);
         return gl_str_starts((gl_str){source.p + begin, end - begin}, text) ? begin + text.n
                                                                             : n->at;
@@ -135,7 +135,7 @@ const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_su
     return near->best.n ? gl_str_fmt(r->a, "; did you mean `%.*s`?", GL_STR_ARG(near->best)).p : "";
 }
 
-/* What people bring along from other tools. */
+/* Field names of other tools. */
 static const struct {
     const char *theirs, *ours;
 } foreign_names[] = {
@@ -223,12 +223,12 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
 
 /* Values. */
 
-/* YAML reads 007 as 7 and 0x10 as 16. Where text is wanted that would be a silent change. */
+/* YAML reads 007 as 7 and 0x10 as 16. Where text is expected, that would be a silent change. */
 static bool is_rewritten_number(const struct gl_flow_reader *r, gl_jnode n)
 {
     gl_str raw = gl_json_raw(r->j, n), source = r->j->source;
     if (n->at >= source.n || !strchr("+-.0123456789", source.p[n->at]) || !source.p[n->at]) {
-        return false; /* behind an alias or a tag */
+        return false; /* after an alias or a tag */
     }
     return !gl_str_starts((gl_str){source.p + n->at, source.n - n->at}, raw);
 }

@@ -16,25 +16,25 @@ struct gl_flow_reader {
     struct gl_arena *a;
     struct gl_flow_errors *errors;
     struct gl_map texts, paths; /* loaded already: struct gl_flow_file */
-    const struct gl_flow *flow; /* its inputs are read before its steps */
+    const struct gl_flow *flow; /* the inputs are read before the steps */
     struct gl_buf refs;         /* struct gl_flow_step_ref: references to steps */
 };
 
-/* Where in the flow a value stands; made into text only when there is an error. "steps.fetch" +
+/* The path of a value in the flow; formatted only for an error. "steps.fetch" +
  * "run" + [2], or "steps.fetch" + "env" + "HOME". */
 struct gl_flow_path {
     gl_str of;
     const char *field; /* NULL: none */
     gl_str key;
-    uint32_t item; /* counted from 1; 0: none */
+    uint32_t item; /* from 1; 0: none */
 };
 
 /* A reference to a step, kept until all steps are known. */
 struct gl_flow_step_ref {
     gl_jnode n;
     struct gl_flow_path at;
-    gl_str step;   /* the one it names */
-    gl_str text;   /* where it stands ... */
+    gl_str step;   /* the step it names */
+    gl_str text;   /* where it is ... */
     size_t offset; /* ... at this place */
     uint32_t reader;
 };
@@ -42,12 +42,12 @@ struct gl_flow_step_ref {
 void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                         enum gl_reason reason, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same for what stands at `offset` of the text of `n`: the place is found in the source if the
- * text stands there as it is. */
+/* The same for an error at `offset` in the text of `n`. The place is found if the source contains
+ * the text unchanged. */
 void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                            gl_str text, size_t offset, enum gl_reason reason, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
-/* Will the next error be kept? If not, do not spend time on a suggestion. */
+/* Whether the next error will be kept. If not, do not spend time on a suggestion. */
 bool gl_flow_read_error_has_room(const struct gl_flow_reader *r);
 /* "; did you mean `x`?", or nothing. */
 const char *gl_flow_read_suggestion(struct gl_flow_reader *r, const struct gl_suggest *near);
@@ -66,14 +66,14 @@ bool gl_flow_read_int(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path 
 bool gl_flow_read_span(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_ms lo,
                        gl_ms *ret);
 bool gl_flow_read_bool(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, bool *ret);
-/* A word out of a NULL-terminated list; `aliases` has a further spelling or NULL for each, or is
+/* A word from a NULL-terminated list; `aliases` has another spelling or NULL for each, or is
  * NULL. */
 bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                        const char *const *words, const char *const *aliases, uint8_t *ret);
 /* A number from 0 to 100 with at most two decimals, in percent. */
 bool gl_flow_read_percent(struct gl_flow_reader *r, gl_jnode n, uint32_t *ret);
-/* The file at `path`, or with the content `text`; each is loaded only once. NULL with an error. Its
- * name is not set. */
+/* The file at `path`, or with the content `text`; each is loaded only once. NULL with an error.
+ * Does not set its name. */
 const struct gl_flow_file *gl_flow_read_file(struct gl_flow_reader *r, gl_jnode n,
                                              struct gl_flow_path at, gl_str path, gl_str text);
 

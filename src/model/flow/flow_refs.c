@@ -93,7 +93,7 @@ struct linking {
     uint32_t reader;
     uint32_t *mark;      /* per step: the last reader + 1 */
     struct gl_buf reads; /* uint32_t, of the step at hand */
-    struct gl_ref bad;   /* the first that leads to nothing */
+    struct gl_ref bad;   /* the first one without a target */
     bool has_bad;
 };
 
@@ -134,7 +134,7 @@ static void derive(struct gl_step_spec *s)
 {
     static const char *const waiting[] = {"sleep", "until", "signal", "approval", NULL};
     s->waits = gl_schema_word(waiting, s->driver) >= 0;
-    /* Also `$${`: only who replaces references undoes it. */
+    /* Also for `$${`, which is replaced together with the references. */
     s->has_gate = s->when.n || s->foreach.n || has_dollar_brace(s->limit_key) ||
                   has_dollar_brace(s->sleep) || has_dollar_brace(s->until) ||
                   has_dollar_brace(s->approval);
@@ -180,7 +180,7 @@ int gl_flow_refs_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *rete
     return rc;
 }
 
-/* Ancestors. */
+/* Finding ancestors. */
 
 enum { PER_PASS = 64 }; /* bits of a mask */
 
@@ -191,7 +191,7 @@ struct strays {
     uint32_t *bit;     /* per step: its bit in this pass + 1 */
     uint32_t *head;    /* per step: the first of the reads of it + 1 */
     uint32_t *next;    /* per read: the next of the same step + 1 */
-    uint32_t *targets; /* the steps that are read, each once */
+    uint32_t *targets; /* the distinct steps that are read */
     uint32_t targets_n;
 };
 
@@ -229,7 +229,7 @@ static bool is_parent(const struct gl_flow *f, const struct gl_flow_read *r)
     return false;
 }
 
-/* Everything of the targets first..first+PER_PASS. */
+/* All reads of the targets first..first+PER_PASS. */
 static void run_pass(struct strays *t, struct gl_flow_read *reads, uint32_t first)
 {
     uint32_t n = t->targets_n - first < PER_PASS ? t->targets_n - first : PER_PASS;
@@ -265,7 +265,7 @@ void gl_flow_refs_find_unordered(const struct gl_flow *f, struct gl_arena *a,
     for (uint32_t i = 0; i < reads_n; i++) {
         uint32_t read = reads[i].read;
         if (is_parent(f, &reads[i])) {
-            continue; /* the usual case, and no reason for a pass */
+            continue; /* the usual case, which needs no pass */
         }
         if (!t.head[read]) {
             t.targets[t.targets_n++] = read;

@@ -24,7 +24,7 @@ static gl_str compact(struct gl_flow_reader *r, gl_jnode n)
     return ret;
 }
 
-/* The default, once the type is known. null is the same as none. */
+/* The default, once the type is known. null counts as none. */
 static void set_fallback(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                          struct gl_flow_input *ret)
 {

@@ -1,4 +1,4 @@
-/* step_command.c - what a step runs, and the files it finds in its folder. */
+/* step_command.c - what a step runs, and the files in its folder. */
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"
@@ -32,7 +32,7 @@ static void put_lookup(struct gl_step_code *c, size_t number, gl_str ref)
     gl_buf_c(&c->out, "(__import__(\"json\").load(open(__import__(\"os\").environ["
                       "\"GLIA_INPUT_FILE\"]))[\"refs\"][");
     gl_jw_init(&w, &c->out);
-    gl_jw_str(&w, ref); /* what JSON writes as a string is one in Python too */
+    gl_jw_str(&w, ref); /* a JSON string is also a Python string */
     gl_buf_c(&c->out, "])");
 }
 
@@ -99,7 +99,7 @@ void gl_step_command_python(struct gl_flow_reader *r, struct gl_step_reading *s,
     }
 }
 
-/* Programs elsewhere. */
+/* Programs in files. */
 
 static void read_argument(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n, size_t i,
                           gl_str *ret)
@@ -194,7 +194,7 @@ void gl_step_command_noop(struct gl_flow_reader *r, struct gl_step_reading *s, g
     s->spec->driver = GL_S("noop");
 }
 
-/* Files beside the flow. */
+/* Files next to the flow file. */
 
 static gl_str without_dot(gl_str path)
 {
@@ -249,7 +249,7 @@ void gl_step_command_files(struct gl_flow_reader *r, struct gl_step_reading *s, 
     }
 }
 
-/* One is the other, or the folder the other stands in. */
+/* Whether one is the other, or a folder that contains it. */
 static bool are_in_the_way(gl_str a, gl_str b)
 {
     gl_str shorter = a.n < b.n ? a : b, longer = a.n < b.n ? b : a;

@@ -122,7 +122,7 @@ void gl_step_env_cwd(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jno
     s->cwd = n;
 }
 
-/* Only now is it known whether the list is marked: `sh` may have added references of its own. */
+/* Only now is it known whether the list is marked, because `sh` may have added references. */
 void gl_step_env_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
 {
     size_t n = s->env.n + s->code_env.n;

@@ -1,4 +1,4 @@
-/* step_limit.c - whether a step runs, how often, and how many at a time. */
+/* step_limit.c - whether a step runs, how often, and how many run at a time. */
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"
@@ -16,7 +16,7 @@ struct noting {
 static void note(void *owner, const struct gl_ref *ref)
 {
     struct noting *t = owner;
-    size_t offset = (size_t)(ref->text.p - t->text.p); /* it borrows from the condition */
+    size_t offset = (size_t)(ref->text.p - t->text.p); /* borrows from the condition */
     while (offset > 0 && memcmp(t->text.p + offset, "${", 2) != 0) {
         offset--;
     }
@@ -97,7 +97,7 @@ void gl_step_limit_parallel(struct gl_flow_reader *r, struct gl_step_reading *s,
 
 /* Keys. */
 
-/* The key that is taken if none is given: only this step, in all jobs of this flow. */
+/* The default key: only this step, in all jobs of this flow. */
 static gl_str own_key(struct gl_flow_reader *r, const struct gl_step_reading *s)
 {
     return gl_str_fmt(r->a, "%.*s/%.*s", GL_STR_ARG(r->flow->name), GL_STR_ARG(s->spec->id));
@@ -251,7 +251,7 @@ void gl_step_limit_rate(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
                            "millisecond");
         return;
     }
-    /* Rounded up: never more than was asked for. */
+    /* Rounded up: never more than requested. */
     s->spec->rate_ms = (gl_ms)(((uint64_t)per + limit - 1) / limit);
 }
 

@@ -10,7 +10,7 @@
 #define AT_KEY(at, name) GL_STEP_AT_KEY(at, name)
 #define KINDS "sh, run, python, script, noop, sleep, until, signal, approval"
 
-/* Note that this step has a kind; false (with an error) if it has one already. */
+/* Record that this step has a kind; false (with an error) if it already has one. */
 static bool take_command(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n,
                          const char *name)
 {
@@ -26,10 +26,10 @@ static bool take_command(struct gl_flow_reader *r, struct gl_step_reading *s, gl
 
 static void read_id(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
-    (void)r, (void)s, (void)n; /* read before the others: their errors carry it */
+    (void)r, (void)s, (void)n; /* read before the others, whose errors include it */
 }
 
-/* A step may be called 1, and YAML makes a number of that. */
+/* A step may be called 1, which YAML reads as a number. */
 static bool is_id_like(gl_jnode n)
 {
     return gl_json_is(n, GL_JSON_STRING) || gl_json_is(n, GL_JSON_NUMBER);
@@ -202,7 +202,7 @@ static const struct step_field {
     {"priority", read_priority, false},
 };
 
-/* What depends on several fields of one step. */
+/* Rules that involve several fields of one step. */
 
 static void check_rule(struct gl_flow_reader *r, struct gl_step_reading *s)
 {

@@ -11,7 +11,7 @@ struct gl_step_source {
     gl_jnode needs; /* set by gl_step_parse: its `needs` as written, or NULL */
 };
 
-/* Fill everything of *ret but the id and what comes from other steps. Errors are in `r`. */
+/* Fill all fields of *ret except the id and those derived from other steps. Errors are in `r`. */
 void gl_step_parse(struct gl_flow_reader *r, struct gl_step_source *source,
                    struct gl_step_spec *ret);
 

@@ -93,7 +93,7 @@ bool gl_step_code_is_ref(gl_str text, size_t i)
     return false;
 }
 
-/* The number of this reference: the same text gets the same one. */
+/* The number of this reference: equal texts get the same number. */
 static size_t number_of(struct gl_step_code *c, gl_str ref)
 {
     const gl_str *known = (const gl_str *)(void *)c->refs.p;

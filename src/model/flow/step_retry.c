@@ -1,4 +1,4 @@
-/* step_retry.c - how often and when a step is tried again. */
+/* step_retry.c - how often and when a step is retried. */
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"

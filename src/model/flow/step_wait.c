@@ -1,11 +1,11 @@
-/* step_wait.c - steps that run nothing and wait: for a time, a signal, a person. */
+/* step_wait.c - steps that run no program and wait for a time, a signal or a person. */
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"
 
 #define AT(s, name) GL_STEP_AT(s, name)
 
-/* One reference, and nothing else: its value is looked at when the step's turn comes. */
+/* A single reference: its value is read when the step can start. */
 static bool is_reference(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n,
                          struct gl_flow_path at, gl_str text)
 {
@@ -166,7 +166,7 @@ void gl_step_wait_approval(struct gl_flow_reader *r, struct gl_step_reading *s, 
     }
 }
 
-/* What a step that waits can have besides what it waits for. */
+/* The other fields that a waiting step can have. */
 static bool is_for_waiting(const char *driver, gl_str field)
 {
     static const char *const allowed[] = {"id",   "needs",      "trigger_rule",
@@ -195,7 +195,7 @@ void gl_step_wait_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
         at.key = gl_json_str(r->j, key, r->a);
         if (is_for_waiting(driver, at.key) || is_kind(at.key) ||
             !gl_flow_read_is_field("step", at.key)) {
-            continue; /* what is unknown, or a second kind, has been said already */
+            continue; /* unknown fields and a second kind are already reported */
         }
         if (gl_str_is(at.key, "timeout")) {
             gl_flow_read_error(r, key, at, GL_REASON_TIMEOUT_MISPLACED,

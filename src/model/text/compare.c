@@ -5,7 +5,7 @@
 
 enum { FEW_MEMBERS = 8, EXPONENT_MAX = 1000000000 };
 
-/* A value is a node of some document. */
+/* A value is a node of a document. */
 struct compared_value {
     const struct gl_json *j;
     gl_jnode n;
@@ -13,8 +13,8 @@ struct compared_value {
 
 /* Numbers. */
 
-/* 0.<digits> times ten to the `point`; zero has no digits. Digits have no zeros at their ends; the
- * decimal point may still stand among them. */
+/* 0.<digits> times ten to the `point`; zero has no digits. The digits have no leading or trailing
+ * zeros; they may still contain the decimal point. */
 struct decimal {
     bool negative;
     gl_str digits;
@@ -62,7 +62,7 @@ static struct decimal decimal_of(gl_str s)
     return d;
 }
 
-/* Both positive, with the same point: digit by digit, over the decimal points. */
+/* Both positive, with the same point: digit by digit, skipping the decimal points. */
 static int cmp_digits(gl_str a, gl_str b)
 {
     size_t i = 0, k = 0;
@@ -120,7 +120,7 @@ static bool equal_lists(struct compared_value a, struct compared_value b, struct
     return !x && !y;
 }
 
-/* Members in any order. A map for the large ones: an output may have a hundred thousand. */
+/* Members in any order. Large objects get a map: an output may have a hundred thousand members. */
 static bool equal_objects(struct compared_value a, struct compared_value b, struct gl_arena *arena)
 {
     struct gl_map map = {0};

@@ -5,19 +5,19 @@
 #include "base/suggest.h"
 #include "model/text/cond_tree.h"
 
-/* One token at a time, looked at before it is eaten. */
+/* One token of lookahead. */
 enum kind { END, WORD, NUMBER, TEXT, REF, SIGN };
 
 struct cond_parser {
     gl_str text;
-    size_t at;      /* behind the token */
+    size_t at;      /* after the token */
     size_t from;    /* where the token begins */
     enum kind kind; /* of the token */
     unsigned depth;
     struct gl_arena *a;
     size_t *ret_at;
     struct gl_why *why;
-    int rc; /* the first error; then nothing is read any more */
+    int rc; /* the first error; after it nothing is read */
 };
 
 static const char *const words[] = {"and",    "or",   "not",   "in",   "contains",
@@ -52,7 +52,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* More than belongs there: 1.2.3 shall be one bad number, not two. */
+/* Takes more than a number has, so that 1.2.3 is one bad number and not two. */
 static bool is_in_number(char c)
 {
     return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.';
@@ -90,7 +90,7 @@ static void eat_ref(struct cond_parser *p)
     p->kind = REF;
 }
 
-/* Signs of other languages, and what is meant. */
+/* Operators of other languages, and what to write instead. */
 static void eat_sign(struct cond_parser *p)
 {
     static const struct {
@@ -410,7 +410,7 @@ static struct gl_cond *read_not(struct cond_parser *p)
     return ret;
 }
 
-/* `and` and `or` hold a list of parts: the length of a chain is no depth. */
+/* `and` and `or` hold a list of parts, so a long chain does not add depth. */
 static struct gl_cond *read_chain(struct cond_parser *p, const char *word, enum gl_cond_op op,
                                   struct gl_cond *(*read_part)(struct cond_parser *p))
 {

@@ -1,5 +1,5 @@
-/* cond_eval.c - is a condition true? Exact: numbers are compared as the decimals they are written
- * as, never as floating point. */
+/* cond_eval.c - evaluates conditions. Exact: numbers are compared as written, as decimals, never
+ * as floating point. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/text/compare.h"
@@ -13,7 +13,7 @@ struct cond_evaluation {
     struct gl_why *why;
 };
 
-/* A value is a node of some document: the facts, or a literal. */
+/* A value is a node of a document: the facts, or a literal. */
 struct cond_operand {
     const struct gl_json *j;
     gl_jnode n;
@@ -77,7 +77,7 @@ static bool is_element(struct cond_evaluation *e, struct cond_operand what,
     return false;
 }
 
-/* Nothing is in what is not there, and what is not there is in no text and no object. */
+/* An absent value contains nothing, and is in no text and no object. */
 static int eval_in(struct cond_evaluation *e, struct cond_operand what, struct cond_operand where,
                    bool *ret)
 {
@@ -233,7 +233,7 @@ static int eval_any(struct cond_evaluation *e, const struct gl_cond *c, bool *re
             return 0;
         }
         if (*ret == (c->op == GL_COND_OR)) {
-            return 0; /* decided: what follows is not asked */
+            return 0; /* decided: the rest is not evaluated */
         }
     }
     return 0;

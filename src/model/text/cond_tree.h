@@ -22,7 +22,7 @@ enum gl_cond_op {
     GL_COND_TRUTH, /* a value by itself */
 };
 
-/* A reference, a literal (as a document of its own), or a list that contains references. */
+/* A reference, a literal (a separate document), or a list that contains references. */
 struct gl_cond_value {
     gl_str text; /* as written, for errors */
     bool is_ref;
@@ -35,7 +35,7 @@ struct gl_cond_value {
 struct gl_cond {
     enum gl_cond_op op;
     struct gl_cond *first;                    /* OR AND NOT: its parts ... */
-    struct gl_cond *next;                     /* ... and the part behind this one */
+    struct gl_cond *next;                     /* ... and the part after this one */
     const struct gl_cond_value *left, *right; /* all others */
 };
 

@@ -37,7 +37,7 @@ static gl_str plain_name(gl_str name, char buf[static 128])
 {
     size_t n = name.n < 128 ? name.n : 128;
 
-    for (size_t i = 0; i < n; i++) { /* of a long one the end counts */
+    for (size_t i = 0; i < n; i++) { /* of a long name, only the end counts */
         char c = name.p[name.n - n + i];
 
         buf[i] = is_alnum(c) ? lower(c) : '_';
@@ -90,7 +90,7 @@ struct values {
     size_t n;
 };
 
-/* The longest first: one may be part of another. */
+/* Longest first: one may be part of another. */
 static void add_value(struct values *v, gl_str value)
 {
     size_t at = v->n;
@@ -141,7 +141,7 @@ static gl_str without_values(gl_str text, const gl_str *env, size_t env_n, struc
     return text;
 }
 
-/* ---- what looks like one ---- */
+/* ---- text that looks like a secret ---- */
 
 struct secret_scan {
     gl_str text;
@@ -197,7 +197,7 @@ static size_t line_at(gl_str s)
     return n;
 }
 
-/* The inside of a quoted text whose first quote is behind us; `is_escaped`: in a text that is
+/* The inside of a quoted text, after its first quote; `is_escaped`: within a text that is
  * itself quoted, so that its last quote has a backslash before it. */
 static size_t quoted_at(gl_str s, char quote, bool is_escaped)
 {
@@ -224,7 +224,7 @@ static bool is_said(gl_str word, const char *what)
     return true;
 }
 
-/* user:password@ behind "://". */
+/* user:password@ after "://". */
 static void scan_url(struct secret_scan *s)
 {
     size_t n = 0, at = 0;
@@ -260,7 +260,7 @@ static bool scan_pem(struct secret_scan *s)
     return true;
 }
 
-/* Three parts, the first of which is a JSON object in base64. */
+/* Three parts, of which the first is a JSON object in base64. */
 static bool is_web_token(gl_str w)
 {
     size_t dots = 0;
@@ -286,7 +286,7 @@ static bool is_marked(gl_str w)
     return is_web_token(w);
 }
 
-/* "Bearer abc...": the scheme stays. */
+/* "Bearer abc...": the scheme is kept. */
 static bool scan_scheme(struct secret_scan *s, gl_str word)
 {
     gl_str rest = from(ahead(s), word.n);
@@ -326,7 +326,7 @@ static void scan_value(struct secret_scan *s, gl_str name)
     }
 }
 
-/* `name=`, `"name": `, `--name `. False: nothing of the kind; nothing was taken. */
+/* `name=`, `"name": `, `--name `. False: no match; nothing was consumed. */
 static bool scan_named(struct secret_scan *s, gl_str word)
 {
     gl_str rest = from(ahead(s), word.n);

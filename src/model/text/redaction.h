@@ -3,8 +3,8 @@
  *   gl_redaction_apply()           a text without its secrets
  *   gl_redaction_is_secret_name()  whether the value of a variable is a secret, by its name
  *
- * Removes too much rather than too little: `token: none` loses its "none". Call it before the text
- * is shortened: half of a secret is no longer recognised, and would stay.
+ * Removes too much rather than too little: `token: none` loses its "none". Call it before
+ * truncating the text: half of a secret would not be recognised, and would remain.
  *
  * The keeper redacts the logs of steps by value instead (keeper/redact.h). */
 #ifndef GL_MODEL_TEXT_REDACTION_H

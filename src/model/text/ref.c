@@ -51,7 +51,7 @@ static int bad(struct ref_reading *r, const char *what)
                   GL_STR_ARG(clip(r->text)), what);
 }
 
-/* What stands between quotes, with \" and \\ undone. */
+/* The text between quotes, with \" and \\ unescaped. */
 static int eat_quoted(struct ref_reading *r, gl_str *ret)
 {
     char quote = r->text.p[r->at++];
@@ -212,7 +212,7 @@ static bool is_open(gl_str text, size_t i)
     return text.n - i >= 2 && memcmp(text.p + i, "${", 2) == 0;
 }
 
-/* From i on, where something special stands: `${` or `$${`. text.n if nowhere. */
+/* The offset of the next `${` or `$${`, from i on; text.n if there is none. */
 static size_t find_special(gl_str text, size_t i)
 {
     while (i < text.n) {
@@ -391,7 +391,7 @@ static int missing(const struct gl_ref *ref, size_t depth, const struct gl_json 
                   GL_STR_ARG(name), gl_json_type_name(holder));
 }
 
-/* A step that has not completed has no output, and that is worth a sentence of its own. */
+/* A step that has not completed has no output; this gets its own message. */
 static int check_step(const struct gl_ref *ref, const struct gl_json *j, gl_jnode step,
                       struct gl_arena *a, struct gl_why *why)
 {

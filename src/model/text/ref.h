@@ -1,15 +1,15 @@
 /* ref.h - references: `${steps.fetch.output.rows}` in a text.
  *
  * The roots are `steps`, `inputs` and `job`, and nothing else; `$${` stands for a literal `${`.
- *   steps.ID.output[.PATH]   what the step handed on      steps.ID.status, .outcome, .exit_code
- *   inputs.NAME[.PATH]       what the job was given
+ *   steps.ID.output[.PATH]   the output of the step       steps.ID.status, .outcome, .exit_code
+ *   inputs.NAME[.PATH]       an input of the job
  *   job.id, job.run_id, job.name, job.submitted_at
  *   job.item[.PATH], job.index    in a step with foreach
  * PATH goes through objects by name and through lists by number: `.rows.0.id`, `.rows[0].id`; a
- * name that is no word of letters, digits, _ and - is quoted: `["a b"]` or `.["a b"]`.
+ * name with other characters than letters, digits, _ and - is quoted: `["a b"]` or `.["a b"]`.
  *
  * Values come from facts: one JSON document {"steps": {ID: {...}}, "inputs": {...}, "job": {...}}
- * that holds at least what is asked for. A value becomes text like this: a string as it is, null as
+ * that has at least the requested values. A value becomes text: a string as it is, null as
  * nothing, everything else as compact JSON.
  *
  * Never pastes anything into shell text: that is what gl_step_parse() is for. */
@@ -26,17 +26,17 @@ struct gl_ref {
     enum gl_ref_root root;
     gl_str text;         /* between `${` and `}`, trimmed; borrows from the source */
     gl_str step;         /* STEPS: its id */
-    struct gl_strs path; /* behind the root (and the step); unquoted, in the arena */
+    struct gl_strs path; /* after the root (and the step); unquoted, in the arena */
 };
 
 /* One reference, without `${` and `}`. */
 int gl_ref_parse(gl_str text, struct gl_arena *a, struct gl_ref *ret, struct gl_why *reterr_why);
 
-/* Walk through a text: literal pieces and references in turn. *pos begins at 0 and ends at text.n.
- * Returns 0; GL_E_INVALID: a `${` without end or with a bad inside, ret->at is its offset. */
+/* Walk through a text: literal pieces and references in turn. *pos starts at 0 and ends at text.n.
+ * Returns 0; GL_E_INVALID: a `${` without end or with an invalid inside, at offset ret->at. */
 struct gl_ref_piece {
     bool is_ref;
-    gl_str literal; /* with `$${` already `${` */
+    gl_str literal; /* with `$${` replaced by `${` */
     struct gl_ref ref;
     size_t at; /* offset in the text */
 };
@@ -44,24 +44,24 @@ struct gl_ref_piece {
 int gl_ref_next(gl_str text, size_t *pos, struct gl_arena *a, struct gl_ref_piece *ret,
                 struct gl_why *reterr_why);
 
-/* Does it contain a `${` that is not escaped? */
+/* Whether it contains a `${` that is not escaped. */
 bool gl_ref_has(gl_str text);
-/* Is it one reference and nothing else? (Its inside may still be bad.) */
+/* Whether it is one reference and nothing else. (Its inside may still be invalid.) */
 bool gl_ref_is_one(gl_str text);
-/* Where the reference that begins at `at` ends: behind its `}`. False: it does not, in its line. */
+/* The end of the reference that begins at `at`: after its `}`. False: it has no end in its line. */
 bool gl_ref_end(gl_str text, size_t at, size_t *ret);
-/* A text without references as it is meant: every `$${` is `${`. */
+/* Unescape a text without references: every `$${` becomes `${`. */
 gl_str gl_ref_literal(gl_str text, struct gl_arena *a);
-/* The other way: any text, written so that it means itself. */
+/* The reverse: escape any text, so that it means itself literally. */
 gl_str gl_ref_escape(gl_str text, struct gl_arena *a);
 
-/* The value in the facts. GL_E_NOT_FOUND with a sentence that says which part is missing and why
+/* The value in the facts. GL_E_NOT_FOUND with a sentence that names the missing part and the reason
  * ("step `fetch` was skipped: it has no output"). */
 int gl_ref_value(const struct gl_ref *ref, const struct gl_json *facts, struct gl_arena *a,
                  gl_jnode *ret, struct gl_why *reterr_why);
 
-/* The text with every reference replaced by its value's text. GL_E_LIMIT: more than one argument
- * of a program can hold; GL_E_INVALID: a NUL byte. */
+/* The text with every reference replaced by its value's text. GL_E_LIMIT: longer than one argument
+ * of a program can be; GL_E_INVALID: a NUL byte. */
 int gl_ref_expand(gl_str text, const struct gl_json *facts, struct gl_arena *a, gl_str *ret,
                   struct gl_why *reterr_why);
 

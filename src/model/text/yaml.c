@@ -7,15 +7,15 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-/* libyaml gives events. Each becomes a piece of JSON text, and for each value and key the place
- * where it stands in the YAML is noted; the strict JSON reader then makes the tape, and finds what
- * is left to find (duplicate keys, numbers that are no numbers). */
+/* libyaml produces events. Each becomes a piece of JSON text, and the place of each value and key
+ * in the YAML is recorded; the strict JSON reader then builds the tape, and finds the remaining
+ * errors (duplicate keys, invalid numbers). */
 
 struct anchor {
     size_t text_start, text_end;     /* the JSON text of the anchored value */
     size_t places_start, places_end; /* its nodes */
-    unsigned depth;                  /* of nesting inside it */
-    bool open;                       /* still being read: an alias to it would hold itself */
+    unsigned depth;                  /* levels of nesting inside it */
+    bool open;                       /* still being read: an alias to it would contain itself */
 };
 
 struct yaml_level {
@@ -23,14 +23,14 @@ struct yaml_level {
     bool at_key; /* the next event is a key */
     bool has_item;
     struct anchor *anchor; /* NULL: none */
-    unsigned inner;        /* the deepest nesting inside so far */
+    unsigned inner;        /* the deepest nesting inside it so far */
 };
 
 struct maker {
     yaml_parser_t parser;
     gl_str source;
-    size_t
-        mark_bytes; /* of a byte order mark: libyaml would count it as a column and lose its way */
+    size_t mark_bytes; /* of a byte order mark: libyaml would count it as a column and report wrong
+                          places */
     size_t bytes_max;
     struct gl_buf text;
     uint32_t *places;
@@ -44,7 +44,7 @@ struct maker {
     struct gl_why *why;
 };
 
-/* The byte offset of a mark. Marks come in rising order, so the walk is linear altogether. */
+/* The byte offset of a mark. Marks come in ascending order, so all walks together are linear. */
 static size_t byte_of(struct maker *m, const yaml_mark_t *mark)
 {
     if (mark->index < m->chars) {
@@ -93,7 +93,7 @@ static void place_add(struct maker *m, size_t at)
     m->places[m->places_n++] = (uint32_t)at;
 }
 
-/* The comma or colon that stands before the next value or key; counts it. */
+/* Write the comma or colon before the next value or key, and count it. */
 static void before_item(struct maker *m)
 {
     if (m->depth == 0) {
@@ -199,7 +199,7 @@ static enum kind plain_kind(gl_str s)
     return is_one_of(s, odd) ? KIND_NOT_FINITE : number_kind(s);
 }
 
-/* What a tag asks for; KIND_OTHER if it is none of ours. */
+/* The kind that a tag requires; KIND_OTHER if the tag is unknown. */
 static enum kind tag_kind(const char *tag)
 {
     static const struct {
@@ -217,7 +217,7 @@ static enum kind tag_kind(const char *tag)
     return KIND_OTHER;
 }
 
-/* An integer as JSON writes it. False: more than 64 bits in another base than ten. */
+/* An integer in JSON notation. False: more than 64 bits in a base other than ten. */
 static bool put_int(struct gl_buf *out, gl_str s)
 {
     unsigned base = base_of(s);
@@ -245,7 +245,7 @@ static bool put_int(struct gl_buf *out, gl_str s)
     return true;
 }
 
-/* A float as JSON writes it: a digit on both sides of the point, no plus, no leading zeros. */
+/* A float in JSON notation: a digit on both sides of the point, no plus, no leading zeros. */
 static void put_float(struct gl_buf *out, gl_str s)
 {
     size_t at = s.p[0] == '-' || s.p[0] == '+' ? 1 : 0;
@@ -302,7 +302,7 @@ static int put_scalar(struct maker *m, const yaml_event_t *e, enum kind kind, gl
     GL_UNREACHABLE();
 }
 
-/* What a scalar is; KIND_OTHER with an error if its tag is foreign or does not fit. */
+/* The kind of a scalar; KIND_OTHER with an error if its tag is unknown or does not fit. */
 static int scalar_kind(struct maker *m, const yaml_event_t *e, gl_str s, enum kind *ret)
 {
     const char *tag = (const char *)e->data.scalar.tag;
@@ -328,7 +328,7 @@ static struct anchor *anchor_add(struct maker *m, const yaml_char_t *name)
     if (!name) {
         return NULL;
     }
-    /* A name given again is another anchor, even inside the value of the first. */
+    /* A repeated name is a new anchor, even inside the value of the first. */
     gl_str key = gl_str_dup(&m->scratch, gl_str_of((const char *)name));
     (void)gl_map_remove(&m->anchors, key);
     struct anchor *a = GL_NEW(&m->scratch, struct anchor);
@@ -465,7 +465,7 @@ static int on_event(struct maker *m, const yaml_event_t *e, bool *ret_done)
     }
 }
 
-/* The key of a text that has begun on this line before `at`: `sh` of `sh: echo a: b`. "": none. */
+/* The key of a text that begins on this line before `at`: `sh` of `sh: echo a: b`. "": none. */
 static gl_str key_before(gl_str source, size_t at)
 {
     size_t start = at;
@@ -485,7 +485,7 @@ static gl_str key_before(gl_str source, size_t at)
     return (gl_str){0};
 }
 
-/* What libyaml says is true, but who meant a shell command needs to hear what to do. */
+/* libyaml's message is correct, but someone who meant a shell command needs advice. */
 static int syntax_error_at(struct maker *m, size_t at, const char *context, const char *problem)
 {
     bool is_colon = strstr(problem, "mapping values") != NULL;
