@@ -19,18 +19,18 @@ enum {
     READ_BYTES = 64 << 10,
 };
 
-/* One reading of a bundle. */
+/* State while one bundle is read. */
 struct folder_reading {
     struct gl_bundle_folder *b;
     struct gl_arena *a;
-    const char *real; /* payloads/ without links, for comparing */
+    const char *real; /* payloads/ with links resolved, to compare with */
     struct gl_payload *items;
     size_t n, cap;
-    gl_str *folders; /* empty ones */
+    gl_str *folders; /* empty folders */
     size_t folders_n, folders_cap;
     size_t seen; /* files and folders */
     gl_str *problems;
-    enum gl_reason *reasons; /* of them */
+    enum gl_reason *reasons; /* one for each problem */
     size_t problems_n;
     bool is_full;
 };
@@ -52,7 +52,7 @@ static const char *join(struct gl_arena *a, const char *folder, const char *name
 
 /* ---- links ---- */
 
-/* Is `path`, without links, the folder `real` or below it? */
+/* Is `path`, with links resolved, the folder `real` or below it? */
 static bool is_below(const char *real, const char *path)
 {
     char *resolved = realpath(path, NULL);
@@ -151,7 +151,7 @@ static void add_file(struct folder_reading *r, const char *path, const char *nam
 
 /* ---- folders ---- */
 
-/* One without anything in it. */
+/* Add an empty folder. */
 static void add_folder(struct folder_reading *r, const char *name)
 {
     if (r->folders_n == r->folders_cap) {
@@ -180,7 +180,7 @@ static bool is_valid_name(const char *name)
     return gl_str_is_utf8(gl_str_of(name), NULL);
 }
 
-/* `name` is below payloads/, `path` is what the system is asked for. */
+/* `name` is relative to payloads/; `path` is for system calls. */
 static void add_payload(struct folder_reading *r, const char *path, const char *name,
                         unsigned depth)
 {
@@ -188,7 +188,7 @@ static void add_payload(struct folder_reading *r, const char *path, const char *
 
     if (lstat(path, &st) < 0) {
         add_problem(r, GL_REASON_PAYLOAD_UNREADABLE,
-                    gl_str_fmt(r->a, "%s cannot be looked at: %s", path, strerror(errno)));
+                    gl_str_fmt(r->a, "cannot access %s: %s", path, strerror(errno)));
     } else if (!is_valid_name(name)) {
         add_problem(r, GL_REASON_PAYLOAD_NAME_INVALID,
                     gl_str_fmt(r->a,
@@ -265,7 +265,7 @@ static void list_payloads(struct folder_reading *r)
     char *real;
 
     if (lstat(path, &st) < 0 && errno == ENOENT) {
-        return; /* the manifest's own errors name the files it needs */
+        return; /* errors of the manifest name the files it needs */
     }
     if (gl_bundle_folder_check_link(r->b->root, path, &why) != 0) {
         add_problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
@@ -291,7 +291,7 @@ static void list_payloads(struct folder_reading *r)
 
 /* ---- layers ---- */
 
-/* The JSON in `name`; "" if there is no such file, or something is wrong with it. */
+/* The JSON in `name`; "" if there is no such file or it is invalid. */
 static gl_str read_layer(struct folder_reading *r, const char *name, bool must_be_object)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -318,7 +318,7 @@ static gl_str read_layer(struct folder_reading *r, const char *name, bool must_b
         (void)(err != 0 && gl_why_prefix(&why, "%s", path));
     }
     if (err == 0 && must_be_object && !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
-        err = gl_why(&why, GL_E_INVALID, "%s must hold an object, not %s", path,
+        err = gl_why(&why, GL_E_INVALID, "%s must contain an object, not %s", path,
                      gl_json_type_name(gl_json_root(&j)));
     }
     if (err != 0) {

@@ -18,13 +18,13 @@
 struct gl_bundle_folder {
     const char *root; /* the folder that has payloads/; "" : of the file's own folder */
     bool has_payloads;
-    struct gl_manifest_given given; /* with all but `hash` */
-    struct gl_strs problems;        /* what is wrong with its files, each with its path */
-    const enum gl_reason *reasons;  /* of them */
+    struct gl_manifest_given given; /* everything but `hash` */
+    struct gl_strs problems;        /* errors in its files, each with its path */
+    const enum gl_reason *reasons;  /* one for each problem */
 };
 
-/* Read everything but the manifest. `sets` are "a.b=value" (--set). Everything lives in `a`. All
- * that is wrong is in `problems` then, and the result is GL_E_INVALID. */
+/* Read everything but the manifest. `sets` are "a.b=value" (--set). Everything lives in `a`. On
+ * errors `problems` lists all of them, and the result is GL_E_INVALID. */
 int gl_bundle_folder_read(struct gl_bundle_folder *b, const char *root, const struct gl_strs *sets,
                           struct gl_arena *a);
 
@@ -32,10 +32,10 @@ int gl_bundle_folder_read(struct gl_bundle_folder *b, const char *root, const st
 int gl_bundle_folder_read_payload(const struct gl_bundle_folder *b, const struct gl_payload *p,
                                   struct gl_buf *out, struct gl_why *reterr_why);
 
-/* GL_E_INVALID if `path`, in the folder `root`, is a link that leaves it. */
+/* GL_E_INVALID if `path`, in the folder `root`, is a link that leads out of it. */
 int gl_bundle_folder_check_link(const char *root, const char *path, struct gl_why *reterr_why);
 
-/* `payloads` and the merged layers, as members of the object that is open in `w`. */
+/* Write `payloads` and the merged layers as members of the object that is open in `w`. */
 void gl_bundle_folder_write(const struct gl_bundle_folder *b, struct gl_jw *w);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { DATA_BYTES_MAX = 3000 }; /* leaves room for the names we append: paths are limited to 4096 */
 
-/* ---- talk ---- */
+/* ---- messages ---- */
 
 void gl_cli_note(const struct gl_cli *cli, const char *fmt, ...)
 {
@@ -68,7 +68,7 @@ void gl_cli_put_error(struct gl_jw *w, int code, const char *text)
     gl_jw_end(w);
 }
 
-/* With --json stdout gets a document in any case, this one in the shape of the API's errors. */
+/* With --json stdout always gets a document: here an error, in the form of the API's errors. */
 static void print_error(const struct gl_cli *cli, int code, const char *text)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -265,7 +265,7 @@ static struct given cut_option(const char *word)
     return g;
 }
 
-/* Its value: after the '=' or the next word; moves *at past it. */
+/* Its value: the text after '=' or the next word; moves *at past it. */
 static int take_value(struct gl_cli *cli, struct given *g, bool takes, char ***at)
 {
     if (!takes && g->has_value) {
@@ -281,7 +281,7 @@ static int take_value(struct gl_cli *cli, struct given *g, bool takes, char ***a
     return 0;
 }
 
-/* Where the value of one that every command has goes; NULL: it is none, or takes no value. */
+/* Where the value of a common option goes; NULL: not a common option, or one without a value. */
 static const char **common_value(struct gl_cli *cli, gl_str name)
 {
     return gl_str_is(name, "--data-dir") ? &cli->data_option
@@ -309,7 +309,7 @@ static bool is_common(struct gl_cli *cli, gl_str name)
     return common_value(cli, name) != NULL || gl_str_is(name, "--json");
 }
 
-/* One option at *at; moves *at past what it used. `hint` is for one that is not known. */
+/* Parse the option at *at and move *at past it. `hint` is printed after an unknown option. */
 static int read_option(struct gl_cli *cli, char ***at, const char *hint)
 {
     struct given g = cut_option(**at);
@@ -349,8 +349,8 @@ static const char *missing_word(struct gl_cli *cli)
                                     : gl_str_c(&cli->arena, word);
 }
 
-/* "; to run a command: glia run -- echo hello", where that may have been meant: nothing goes by the
- * name of the first word. `argv` are all words of the command. */
+/* "; to run a command: glia run -- echo hello", if the user may have meant that: no file has the
+ * name of the first word. `argv` has all words of the command. */
 static const char *rest_hint(struct gl_cli *cli, char **argv)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -360,7 +360,7 @@ static const char *rest_hint(struct gl_cli *cli, char **argv)
         at++; /* options stay before the -- */
     }
     if (cli->command->takes_rest && cli->command->words_min == 0 && !cli->command->is_hidden) {
-        return "; put the command to run after --"; /* its own words come before the -- */
+        return "; put the command to run after --"; /* words of glia itself come before the -- */
     }
     if (!cli->command->takes_rest || cli->words_n == 0 || strcmp(cli->words[0], "-") == 0 ||
         access(cli->words[0], F_OK) == 0) {
@@ -380,7 +380,7 @@ static const char *rest_hint(struct gl_cli *cli, char **argv)
 static int read_words(struct gl_cli *cli, char **argv)
 {
     const struct gl_command *c = cli->command;
-    bool is_over = false; /* no options any more: "--" */
+    bool is_over = false; /* after "--" there are no options */
     size_t n = 0;
 
     while (argv[n] != NULL) {
@@ -415,7 +415,7 @@ static int read_words(struct gl_cli *cli, char **argv)
 
 /* ---- commands ---- */
 
-/* How many of the first words name command `c`; 0: they do not. */
+/* The number of leading words that name command `c`; 0: they do not. */
 static size_t matches(const struct gl_command *c, size_t words_n, char **words)
 {
     gl_str rest = gl_str_of(c->name);
@@ -524,7 +524,7 @@ int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)
     return code;
 }
 
-/* Only the first words of a command, or one that is not known. */
+/* The command is incomplete or unknown. */
 static int no_command(struct gl_cli *cli, size_t argc, char **argv)
 {
     gl_str first = gl_str_of(argv[0]);
@@ -543,7 +543,7 @@ static int no_command(struct gl_cli *cli, size_t argc, char **argv)
     return gl_cli_unknown(cli, first, second);
 }
 
-/* What makes a data folder unusable, in words that name it. */
+/* Check the data folder; the error names it. */
 static int check_data(struct gl_cli *cli)
 {
     size_t n = strlen(cli->data);
@@ -611,7 +611,7 @@ static bool wants_json(char **argv)
     return false;
 }
 
-/* Does any command have it? */
+/* Does any command have this option? */
 static bool is_known(gl_str name)
 {
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
@@ -626,7 +626,7 @@ static bool is_known(gl_str name)
     return false;
 }
 
-/* Options of all commands may precede the command name. 0, or an exit code; moves *at. */
+/* Parse common options before the command name. Returns 0 or an exit code; moves *at. */
 static int read_front(struct gl_cli *cli, char ***at)
 {
     for (; **at != NULL && (**at)[0] == '-' && !is_help(**at); (*at)++) {
@@ -657,7 +657,7 @@ static int dispatch(struct gl_cli *cli, char **argv)
     size_t n = 0, used;
     int err;
 
-    cli->json = wants_json(argv); /* so that errors while parsing are JSON, too */
+    cli->json = wants_json(argv); /* so that errors found while parsing are JSON, too */
     err = read_front(cli, &argv);
     if (err != 0) {
         return err;
@@ -679,8 +679,8 @@ static int dispatch(struct gl_cli *cli, char **argv)
     return cli->command != NULL ? run_command(cli, argv + used) : no_command(cli, n, argv);
 }
 
-/* A file we open must not become stdout because that was closed: it would get what we print.
- * Writing to what is put there instead fails, as it should. */
+/* If stdout is closed, a file opened later must not take its descriptor: it would get the output.
+ * Open a placeholder; writing to it fails, as it should. */
 static void fill_standard_files(void)
 {
     while (fcntl(STDERR_FILENO, F_GETFD) < 0 || fcntl(STDOUT_FILENO, F_GETFD) < 0 ||
@@ -691,7 +691,7 @@ static void fill_standard_files(void)
     }
 }
 
-/* Flush the output and report a failure. A reader that closed the pipe is no failure. */
+/* Flush the output and report a failure. A closed pipe is not a failure. */
 static int finish_output(struct gl_cli *cli, int code)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};
@@ -717,7 +717,7 @@ int gl_cli_main(int argc, char **argv)
     int code;
 
     cli.program = argc > 0 && strchr(argv[0], '/') != NULL ? argv[0] : "glia";
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader that has gone must not take the node with it */
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe must not end the node */
     fill_standard_files();
     gl_term_init(&cli.out, stdout, no_color != NULL && no_color[0] != '\0');
     gl_term_init(&cli.err, stderr, no_color != NULL && no_color[0] != '\0');

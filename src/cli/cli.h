@@ -31,31 +31,29 @@ struct gl_jw;
 
 struct gl_command_option {
     const char *name;  /* "--run-id" */
-    const char *value; /* what it takes, for the help ("ID"); NULL: nothing; with "..." at its end
-                          the option may be given more than once */
+    const char *value; /* name of its value, for the help ("ID"); NULL: no value. If it ends in
+                          "...", the option may be repeated */
     const char *doc;
 };
 
 enum { GL_CLI_OPTIONS_MAX = 20, GL_CLI_WORDS_MAX = 10000 };
 
-/* The words in `arguments` that completion knows: ID and JOB, STEP (of the ID before it), FILE,
- * DIR.
- */
+/* Completion knows these words in `arguments`: ID, JOB, STEP (of the ID before it), FILE, DIR. */
 struct gl_command {
     const char *name;      /* "job list" */
     const char *arguments; /* "ID [STEP]", for the help */
     const char *summary;   /* one line */
     const char *help;      /* further paragraphs; may be "" */
     size_t words_min, words_max;
-    bool takes_rest;    /* what follows "--" is its own */
-    bool needs_no_data; /* it does not look at the data folder */
-    bool is_hidden;     /* for programs: no help, no page, no completion */
+    bool takes_rest;    /* words after "--" are passed to the command */
+    bool needs_no_data; /* does not use the data folder */
+    bool is_hidden;     /* internal: no help, no manual page, no completion */
     int (*run)(struct gl_cli *cli);
     struct gl_command_option
         options[GL_CLI_OPTIONS_MAX]; /* besides the common ones; ended by a NULL name */
 };
 
-/* A value of an option that may be given more than once. */
+/* A value of a repeatable option. */
 struct gl_cli_value {
     struct gl_cli_value *next; /* in the order given */
     const char *text;
@@ -64,16 +62,16 @@ struct gl_cli_value {
 struct gl_cli {
     struct gl_arena arena;
     struct gl_term out, err;
-    const char *program; /* as it was called */
+    const char *program; /* the name for hints: argv[0] if it is a path, else "glia" */
     const struct gl_command *command;
     const char *values[GL_CLI_OPTIONS_MAX];         /* by option of the command; NULL: not given */
-    struct gl_cli_value *lists[GL_CLI_OPTIONS_MAX]; /* the same, of those given more than once */
+    struct gl_cli_value *lists[GL_CLI_OPTIONS_MAX]; /* the same, of repeatable options */
     const char **words;
     size_t words_n;
     char **rest; /* after "--"; NULL: there was none */
     const char *data_option, *config_option, *server_option, *store_option;
     const char *data;                   /* the data folder */
-    gl_str context;                     /* of all it asks for */
+    gl_str context;                     /* of all requests */
     const struct gl_settings *settings; /* NULL: the command needs no data folder */
     bool json;
 };
@@ -89,9 +87,9 @@ int gl_cli_main(int argc, char **argv);
 
 /* The value of an option of this command, or NULL. A flag that was given has the value "". */
 const char *gl_cli_option(const struct gl_cli *cli, const char *name);
-/* All values of an option that may be given more than once. */
+/* All values of a repeatable option. */
 const struct gl_cli_value *gl_cli_option_list(const struct gl_cli *cli, const char *name);
-/* A number in [min, max]; absent leaves *ret as it is. 0, or an exit code. */
+/* A number in [min, max]; if absent, *ret is unchanged. Returns 0 or an exit code. */
 int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint64_t max,
                   uint64_t *ret);
 
@@ -100,10 +98,9 @@ void gl_cli_note(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Print an error; returns its exit code. `code` may be a GL_R_*. */
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
-/* The same with the sentence, and the reason, of `why`; `err` is what was returned with it. */
+/* The same with the sentence and the reason of `why`; `err` is the code returned with it. */
 int gl_cli_fail_why(const struct gl_cli *cli, int err, const struct gl_why *why);
-/* The same of a command whose document on stdout has the error, too: gl_cli_put_error() puts it
- * there. */
+/* The same for a command whose JSON document contains the error: gl_cli_put_error() writes it. */
 int gl_cli_fail_json(const struct gl_cli *cli, int code, const char *text);
 void gl_cli_put_error(struct gl_jw *w, int code, const char *text);
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
@@ -112,13 +109,13 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
 /* Report an unknown command and suggest a similar one; `second` may be "". */
 int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second);
 bool gl_cli_is_group(gl_str word); /* "job" */
-/* The command that the first words name, and how many they are; NULL: none. */
+/* The command that the first words name, and the number of those words; NULL: none. */
 const struct gl_command *gl_cli_find(size_t words_n, char **words, size_t *ret_used);
 
 /* The name of the user, for the record; may be "". */
 const char *gl_cli_user(void);
 
-/* "glia job logs 01ABC", with --data-dir where that was given. */
+/* "glia job logs 01ABC", with --data-dir if that was given. */
 const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -179,6 +176,6 @@ int gl_cmd_config_show(struct gl_cli *cli);
 int gl_cmd_config_load(struct gl_cli *cli);
 int gl_cmd_version(struct gl_cli *cli);
 int gl_cmd_help(struct gl_cli *cli);
-void gl_cmd_help_group(FILE *out, gl_str group); /* its commands */
+void gl_cmd_help_group(FILE *out, gl_str group); /* lists the commands of a group */
 
 #endif

@@ -20,11 +20,11 @@ enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
 struct making {
     struct gl_debug_dump *b;
     struct gl_arena *a;
-    struct gl_mask *mask;                 /* NULL: nothing is taken out */
-    struct gl_buf body;                   /* everything but the first line */
-    struct gl_recording_chain read, made; /* of checks: of the segments, and of this file */
-    bool is_torn;                         /* the segment in hand lacks its end */
-    bool was_damaged;                     /* the segment before */
+    struct gl_mask *mask;                 /* NULL: no redaction */
+    struct gl_buf body;                   /* all lines but the first */
+    struct gl_recording_chain read, made; /* checksums: of the segments, and of this file */
+    bool is_torn;                         /* the end of the current segment is incomplete */
+    bool was_damaged;                     /* the previous segment */
     gl_str notes[NOTES_MAX];
     size_t notes_n;
 };
@@ -38,7 +38,7 @@ static void note_damage(struct making *m, gl_str sentence)
 
 /* ---- segments ---- */
 
-/* The line at the front, which ends in a newline; false: there is none that does. */
+/* The first line, which ends in a newline; false: there is none. */
 static bool cut_line(gl_str *text, gl_str *ret)
 {
     const char *end = text->n > 0 ? memchr(text->p, '\n', text->n) : NULL;
@@ -63,7 +63,7 @@ static int add_line(struct making *m, gl_str line, struct gl_buf *out, struct gl
     return 0;
 }
 
-/* The lines of a piece that its check has confirmed. The check is made anew. */
+/* Append the lines of a block whose checksum is valid, with a new checksum. */
 static int add_piece(struct making *m, gl_str piece, struct gl_buf *out, struct gl_why *why)
 {
     struct gl_buf lines = {0};
@@ -81,8 +81,8 @@ static int add_piece(struct making *m, gl_str piece, struct gl_buf *out, struct 
     return rc;
 }
 
-/* The pieces of a segment, up to the first that cannot be trusted. Gives back a sentence if that is
- * not only the torn end that a crash leaves behind. */
+/* Append the blocks of a segment up to the first invalid one. Returns a sentence about the damage,
+ * unless it is only the incomplete end that a crash leaves behind. */
 static gl_str add_pieces(struct making *m, uint64_t number, gl_str text, struct gl_buf *out)
 {
     unsigned long long n = number;
@@ -98,14 +98,14 @@ static gl_str add_pieces(struct making *m, uint64_t number, gl_str text, struct 
             continue;
         }
         if (found == GL_RECORDING_DAMAGED || found == GL_RECORDING_MISSING) {
-            return gl_str_fmt(m->a, "segment %llu is damaged: %s. It is replayed up to there", n,
-                              found == GL_RECORDING_MISSING ? "a piece of it is missing"
+            return gl_str_fmt(m->a, "segment %llu is damaged: %s; replay stops there", n,
+                              found == GL_RECORDING_MISSING ? "a part is missing"
                                                             : "a checksum does not match");
         }
         if (found == GL_RECORDING_END_LOST) {
             what = gl_str_fmt(m->a,
-                              "the end of segment %llu is missing: what happened then is not "
-                              "known",
+                              "the end of segment %llu is missing, and what happened then is "
+                              "unknown",
                               n - 1);
         }
         if (add_piece(m, piece, out, &why) != 0) {
@@ -115,10 +115,11 @@ static gl_str add_pieces(struct making *m, uint64_t number, gl_str text, struct 
     }
     m->is_torn = text.p + text.n > from || out->n == 0;
     if (m->is_torn) {
-        note_damage(m, gl_str_fmt(m->a,
-                                  "segment %llu: its end was not written completely, as after a "
-                                  "crash or while a node writes: left out",
-                                  n));
+        note_damage(m,
+                    gl_str_fmt(m->a,
+                               "segment %llu: left out the incomplete end, which is normal after a "
+                               "crash or while a node writes",
+                               n));
     }
     return what;
 }
@@ -142,7 +143,7 @@ static void put_segment(struct making *m, uint64_t number, bool is_torn, gl_str 
     gl_buf_char(&m->body, '\n');
 }
 
-/* False: it is not there. */
+/* False: the file does not exist. */
 static bool add_segment(struct making *m, const char *folder, uint64_t number, uint64_t before)
 {
     const char *path = gl_recorder_path(m->a, folder, number);
@@ -181,7 +182,8 @@ static void note_missing(struct making *m, uint64_t first, uint64_t last)
     gl_buf_done(&text);
 }
 
-/* A node that works here removes its oldest segments meanwhile: then those before it go, too. */
+/* A node running here may remove its oldest segments meanwhile; then the ones before them are left
+ * out, too. */
 static int add_segments(struct making *m, struct gl_why *reterr_why)
 {
     const char *folder = gl_paths_in(m->a, m->b->data, GL_RECORDER_FOLDER);
@@ -205,7 +207,7 @@ static int add_segments(struct making *m, struct gl_why *reterr_why)
     }
     if (rc == 0 && m->b->segments_n == 0) {
         rc = gl_why(reterr_why, GL_R_NOTHING_RECORDED,
-                    "nothing has been recorded in %s: is record_bytes 0, or has no node run?",
+                    "nothing has been recorded in %s: either record_bytes is 0, or no node has run",
                     folder);
     }
     return rc;
@@ -232,7 +234,7 @@ static void add_settings(struct making *m)
     }
 }
 
-/* The last lines of the log. One that cannot be read is not worth failing for. */
+/* The last lines of the log. A log that cannot be read is skipped. */
 static void add_log(struct making *m)
 {
     struct gl_buf text = {0};

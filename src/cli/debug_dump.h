@@ -17,14 +17,14 @@
 struct gl_debug_dump {
     const char *data; /* the data folder */
     const struct gl_settings *settings;
-    bool with_values; /* nothing is taken out */
-    /* What went into it. */
+    bool with_values; /* no redaction */
+    /* What the dump contains. */
     uint64_t segments_n, events_n, logs_n;
-    struct gl_strs kept; /* steps of whose facts values were left in, "flow/step"; in the arena */
+    struct gl_strs kept; /* steps with facts whose values were left in, "flow/step"; in the arena */
     struct gl_strs damaged; /* sentences about segments that end early or were left out */
 };
 
-/* Append it to `out`. GL_E_NOT_FOUND: nothing has been recorded there. */
+/* Append the dump to `out`. GL_E_NOT_FOUND: nothing has been recorded there. */
 int gl_debug_dump_make(struct gl_debug_dump *b, struct gl_arena *a, struct gl_buf *out,
                        struct gl_why *reterr_why);
 

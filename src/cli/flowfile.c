@@ -29,7 +29,7 @@ static int read_part(struct gl_flowfile *f, struct gl_flowfile_part *p, struct g
     struct stat st;
     int err;
 
-    /* Looked at before it is opened: a FIFO would wait for a writer. */
+    /* Check the type before opening: opening a FIFO would wait for a writer. */
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
@@ -64,9 +64,9 @@ static int load(struct gl_flow_loader *loader, gl_str source, gl_str text, char 
     return 0;
 }
 
-/* ---- errors of syntax ---- */
+/* ---- syntax errors ---- */
 
-/* The readers of JSON and YAML say "line 3, column 7 (byte 41): what". */
+/* The JSON and YAML parsers report "line 3, column 7 (byte 41): message". */
 static void take_syntax_error(struct gl_flowfile *f, const struct gl_why *why)
 {
     struct gl_flow_error *e = &f->errors.items[0];
@@ -119,7 +119,7 @@ static void parse_bundle(struct gl_flowfile *f)
 
     f->is_bundle = true;
     (void)gl_bundle_folder_read(&f->bundle, gl_str_c(&f->arena, (gl_str){.p = f->path, .n = n}),
-                                &sets, &f->arena); /* its errors are reported with the others */
+                                &sets, &f->arena); /* its errors are reported with all others */
     (void)gl_manifest_parse(&f->j, gl_json_root(&f->j), &f->bundle.given, &f->arena, &f->flow,
                             &f->errors);
     add_problems(f);
@@ -229,7 +229,7 @@ static void print_error(const struct gl_flowfile *f, const struct gl_flow_error 
     const struct gl_term *t = &f->cli->err;
     gl_str line;
 
-    if (f->is_bundle && e->line == 0 && e->path.n == 0) { /* of another file, which it names */
+    if (f->is_bundle && e->line == 0 && e->path.n == 0) { /* in a file that the message names */
         (void)fprintf(t->file, "%.*s\n", GL_STR_ARG(gl_term_safe(&a, e->text)));
         return;
     }
@@ -260,7 +260,7 @@ void gl_flowfile_print_errors(const struct gl_flowfile *f)
         gl_cli_note(f->cli, "%zu further errors are not shown", f->errors.total - f->errors.n);
     }
     if (f->is_bundle && !f->bundle.has_payloads) {
-        gl_cli_note(f->cli, "there is no folder payloads/ beside the manifest");
+        gl_cli_note(f->cli, "there is no folder payloads/ next to the manifest");
     }
 }
 

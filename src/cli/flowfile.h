@@ -17,10 +17,10 @@
 #include "cli/connect/submission.h"
 #include "model/flow/flow.h"
 
-/* A file of the flow, as it was when the flow was read. */
+/* A file of the flow, with its content when the flow was read. */
 struct gl_flowfile_part {
     struct gl_link link;
-    gl_str source; /* as written in the flow; "" for text that stands in it */
+    gl_str source; /* as written in the flow; "" for inline text */
     gl_str content;
     char hex[GL_SHA256_HEX];
     bool executable;
@@ -40,8 +40,8 @@ struct gl_flowfile {
     struct gl_flow_errors errors;
 };
 
-/* 0, or GL_E_INVALID with `errors`, or the reason why it cannot be read. To be given back in any
- * case. The command has the option --set, which for a bundle sets its configuration. */
+/* Returns 0, GL_E_INVALID with `errors`, or the reason why the file cannot be read. Always call
+ * gl_flowfile_done(). For a bundle, the command's option --set sets its configuration. */
 int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path,
                      struct gl_why *reterr_why);
 void gl_flowfile_done(struct gl_flowfile *f);

@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The path in `a`, for errors and for the files beside it. GL_E_NOT_FOUND: a folder without a flow.
- * A file is not looked at. */
+/* Returns the path in `a`, for errors and for files next to it. GL_E_NOT_FOUND: a folder without a
+ * flow. Does not check that a file exists. */
 int gl_flowpath_find(struct gl_arena *a, const char *word, const char **ret,
                      struct gl_why *reterr_why);
 
-/* What to open for that path. */
+/* The file to open for that path. */
 const char *gl_flowpath_open(const char *path);
 
 #endif

@@ -49,8 +49,8 @@ void gl_follow_done(struct gl_follow *f)
     gl_fs_closep(&f->signals_fd);
 }
 
-/* True if one came. The second one ends the process where it stands: the store and the keeper are
- * made for that. */
+/* True if a signal came. The second one ends the process at once: the store and the keeper are made
+ * for that. */
 static bool take_interrupt(struct gl_follow *f)
 {
     struct signalfd_siginfo info;
@@ -61,7 +61,7 @@ static bool take_interrupt(struct gl_follow *f)
     f->interrupts++;
     if (f->is_pausing) {
         gl_progress_clear(f->progress);
-        gl_cli_note(f->connection->cli, "left; running steps continue. To resume the job: %s",
+        gl_cli_note(f->connection->cli, "exiting; running steps continue. To resume the job: %s",
                     gl_cli_hint(f->connection->cli, "job resume %s", f->job));
         (void)fflush(NULL);
         _exit(GL_EXIT_INTERRUPTED);
@@ -84,7 +84,7 @@ static void report_silence(struct gl_follow *f)
     gl_cli_note(f->connection->cli, "%s; waiting", why.text);
 }
 
-/* While the node takes its time: move the clock on the screen, and listen for interrupts. */
+/* While waiting for the node: update the clock on the screen, and react to interrupts. */
 static int on_wait(void *owner, int fd)
 {
     struct gl_follow *f = owner;
@@ -137,7 +137,7 @@ static void print_line(struct gl_follow *f, gl_str line)
     gl_term_print(out, rest);
 }
 
-/* One page; true: there may be more at once. */
+/* Print one page; true: more may be available at once. */
 static bool show_page(struct gl_follow *f, uint32_t attempt)
 {
     struct gl_request rq = {.verb = GL_VERB_LOGS,
@@ -151,7 +151,7 @@ static bool show_page(struct gl_follow *f, uint32_t attempt)
     gl_str rest;
     int err;
 
-    /* What cannot be had now is asked for again with the next event. */
+    /* A log that is not available now is requested again with the next event. */
     err = gl_connect_send(f->connection, GL_CONNECT_CALL, &rq, &reply, &why);
     if (err == GL_E_NOT_FOUND && f->connection->client.fd >= 0 && f->log_told != attempt) {
         f->log_told = attempt; /* it runs on another node */
@@ -213,7 +213,7 @@ static void note_request(struct gl_follow *f, const struct gl_json *j, gl_jnode 
     }
 }
 
-/* The first of the decisions that are offered; WORD if that cannot be had. */
+/* The first of the offered decisions; WORD if it is not known. */
 static gl_str first_decision(struct gl_follow *f, struct gl_api_reply *page)
 {
     struct gl_request rq = {
@@ -230,8 +230,8 @@ static gl_str first_decision(struct gl_follow *f, struct gl_api_reply *page)
     return word.n > 0 ? word : GL_S("WORD");
 }
 
-/* The result of the step is unknown while others continue. If none could, the job would be paused,
- * which is reported at the end. */
+/* The result of the step is unknown while others continue. If nothing else could continue, the job
+ * would be paused, which is reported at the end. */
 static void report_review(struct gl_follow *f)
 {
     struct gl_cli *cli = f->connection->cli;
@@ -264,8 +264,8 @@ static void report_request(struct gl_follow *f)
         return;
     }
     word = first_decision(f, &page);
-    /* An answer for a damaged job is refused, as soon as the node has loaded the job: that it has
-     * not been paused yet says nothing. */
+    /* Do not ask for an answer to a damaged job: it is refused once the node has loaded the job,
+     * even if the job is not paused yet. */
     if (!gl_api_reply_is(&page, page.root, "damaged")) {
         gl_progress_clear(f->progress);
         gl_cli_note(cli, "step %s waits for a person; to answer: %s", f->asked,
@@ -276,7 +276,8 @@ static void report_request(struct gl_follow *f)
     gl_api_reply_done(&page);
 }
 
-/* It is held, and nothing will happen by itself. Of a node that has just been found. */
+/* The job is in quarantine and will not continue by itself. The status is that of a node that has
+ * just been found. */
 static void report_quarantine(struct gl_follow *f, const struct gl_json *j)
 {
     struct gl_cli *cli = f->connection->cli;
@@ -291,7 +292,7 @@ static void report_quarantine(struct gl_follow *f, const struct gl_json *j)
                     "handling it; to resume it: %s",
                     gl_cli_hint(cli, "job resume %s", f->job));
     }
-    f->has_held |= is_held; /* unknown between two nodes */
+    f->has_held |= is_held; /* unknown while there is no node */
 }
 
 static void check_quarantine(struct gl_follow *f)
@@ -331,7 +332,7 @@ static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct
     return 0;
 }
 
-/* Ask the node for something that it has at once, or after `wait_ms`. */
+/* Send a request that the node answers at once, or after `wait_ms`. */
 static int ask(struct gl_follow *f, struct gl_request *rq, gl_ms wait_ms,
                struct gl_http_client_reply *reply, struct gl_why *reterr_why)
 {
@@ -363,7 +364,7 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     }
     if (err == 0) {
         err = read_events(f, reply.body, ret_ended, reterr_why);
-        report_request(f); /* may ask for more: the reply is gone then */
+        report_request(f); /* may send requests, which invalidates the reply */
         gl_human_watch_check_file(&f->watch);
         gl_human_watch_ask_node(&f->watch);
         if (f->is_new) {
@@ -375,8 +376,8 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
 
 /* ---- beginning ---- */
 
-/* The node is there, and its shared store is not, or it is about to begin a new session: that
- * passes, and the job does not depend on us. */
+/* The node is there, but its shared store is not, or it is about to begin a new session: that is
+ * temporary, and the job does not depend on us. */
 static bool is_temporary(const struct gl_follow *f, int err)
 {
     const struct gl_connection *r = f->connection;
@@ -447,7 +448,7 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
 
 /* ---- following ---- */
 
-/* We are its node: pause it, and stay until nothing of it runs that may be stopped. */
+/* This process is the node: pause the job, and stay until nothing runs that may be stopped. */
 static void pause_job(struct gl_follow *f)
 {
     struct gl_cli *cli = f->connection->cli;
@@ -460,7 +461,7 @@ static void pause_job(struct gl_follow *f)
     int err;
 
     gl_progress_clear(f->progress);
-    gl_cli_note(cli, "interrupted: pausing the job; interrupt again to leave at once");
+    gl_cli_note(cli, "interrupted: pausing the job; interrupt again to exit at once");
     f->is_pausing = true;
     err = gl_connect_send(f->connection, GL_CONNECT_CALL, &rq, &reply, &why);
     if (err != 0 && err != GL_E_STATE) {
@@ -479,7 +480,7 @@ static int exit_code(const struct gl_follow *f)
     return GL_EXIT_FAILED;
 }
 
-/* 0: go on; else an exit code. */
+/* 0: continue; else an exit code. */
 static int on_interrupt(struct gl_follow *f)
 {
     struct gl_cli *cli = f->connection->cli;
@@ -490,14 +491,15 @@ static int on_interrupt(struct gl_follow *f)
         return 0;
     }
     gl_progress_clear(f->progress);
-    gl_cli_note(cli, "left; the job continues as long as its node runs. To see its state: %s",
+    gl_cli_note(cli,
+                "stopped waiting; the job continues as long as its node runs. To see its state: %s",
                 gl_cli_hint(cli, "job status %s", f->job));
-    gl_cli_note(cli, "to resume it after the node has ended: %s",
+    gl_cli_note(cli, "to resume it after the node has stopped: %s",
                 gl_cli_hint(cli, "job resume %s", f->job));
     return GL_EXIT_INTERRUPTED;
 }
 
-/* The node has gone or cannot answer: find the next. 0, or an exit code. */
+/* The node is gone or cannot answer: find the next one. Returns 0 or an exit code. */
 static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *since)
 {
     struct gl_why why;
@@ -515,7 +517,7 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
     *since = *since == 0 ? gl_term_now() : *since;
     gl_http_client_disconnect(&f->connection->client);
     err = gl_connect_open(f->connection, &why);
-    if (err != 0 && f->connection->is_store_down) { /* a disk that is full, say: that passes, too */
+    if (err != 0 && f->connection->is_store_down) { /* e.g. a full disk: temporary, too */
         wait_for_recovery(f, why.text, since);
         return 0;
     }
@@ -538,8 +540,8 @@ static bool is_settled(const struct gl_follow *f, bool ended)
     return ended || gl_str_is(f->status, "paused") || (f->only_stops && is_obeyed);
 }
 
-/* A node that is not ready (its disk is full, say) does not end the job, but the user should know.
- */
+/* A node that is not ready (for example, its disk is full) does not end the job, but the user
+ * should know. */
 static void check_node(struct gl_follow *f)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -561,7 +563,7 @@ static void check_node(struct gl_follow *f)
     }
 }
 
-/* The same for a job that no node may take. A job that cannot be read is an error. */
+/* The same for a job that no node may take. If the job cannot be read, that is an error. */
 static int check_job(struct gl_follow *f, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.brief = true};
@@ -629,7 +631,7 @@ int gl_follow_job(struct gl_follow *f)
             wait_ms = f->interrupts > 0 ? 0 : wait_ms;
         }
     }
-    f->progress->drawn_at = 0; /* the last state is always shown */
+    f->progress->drawn_at = 0; /* always draw the final state */
     gl_progress_draw(f->progress, gl_term_now());
     f->progress->drawn = 0;
     if (f->log_dropped > 0) {

@@ -25,18 +25,18 @@ struct gl_follow {
     bool only_stops;      /* stay only while we are the node and the job is being stopped */
 
     int signals_fd;
-    unsigned interrupts; /* seen */
-    bool is_pausing;     /* because of one */
+    unsigned interrupts; /* number seen */
+    bool is_pausing;     /* because of an interrupt */
     int64_t next_seq;
     gl_str status; /* of the job, in the command's arena */
     uint32_t log_attempt;
     uint64_t log_offset;
-    uint64_t log_dropped; /* bytes that were gone before we came to them */
+    uint64_t log_dropped; /* bytes dropped before they could be read */
     gl_ms called_at;      /* when the node was asked for events, ... */
     gl_ms wait_ms;        /* ... how long it may wait for one, ... */
     bool is_silent;       /* ... and its silence was reported */
-    gl_ms moved_at;       /* when something last came, or the node was asked how it is */
-    gl_ms looked_at;      /* when the job was last asked for its status */
+    gl_ms moved_at;       /* when the last event arrived, or the node's health was last checked */
+    gl_ms looked_at;      /* when the job's status was last requested */
     bool is_stuck;        /* reported: the node is not ready */
     bool is_stranded;     /* reported: no node may take the job */
     gl_ms away_since;     /* the outage that was reported */
@@ -44,26 +44,26 @@ struct gl_follow {
     gl_ms log_pause_ms;
     const char *asked; /* the step that waits for a person, in the command's arena; NULL: none */
     bool is_review;    /* the step waits for a review; else for an approval */
-    bool has_asked;    /* and this was reported */
+    bool has_asked;    /* the question was reported */
     bool is_new;       /* the job is on another node: check its state there */
     bool has_held;     /* reported: the job is in quarantine */
-    struct gl_human_watch watch; /* what its workers ask a person */
+    struct gl_human_watch watch; /* questions of its workers */
 };
 
-/* From here on interrupts are taken by gl_follow_job(). */
+/* From here on gl_follow_job() handles interrupts. */
 void gl_follow_init(struct gl_follow *f, struct gl_connection *connection,
                     struct gl_progress *progress);
 void gl_follow_done(struct gl_follow *f);
 
-/* Begin with what is known of `job`. */
+/* Load the state of `job`. */
 int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_why);
 
-/* The exit code for how it ended; for GL_EXIT_UNAVAILABLE and GL_EXIT_INTERRUPTED everything has
- * been said. */
+/* Returns the exit code. For GL_EXIT_UNAVAILABLE and GL_EXIT_INTERRUPTED the message has been
+ * printed. */
 int gl_follow_job(struct gl_follow *f);
 
-/* A question about it, which waits out what following it would. 0, or an exit code when everything
- * has been said; `p` is to be given back in any case. */
+/* A query about the job; like following, it waits while the node or store is unavailable. Returns
+ * 0, or an exit code after printing the message. Always release `p`. */
 int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_api_reply *p);
 
 #endif

@@ -7,11 +7,11 @@
 #include "os/run_owner.h"
 
 enum {
-    REPORTED_MAX = 10,      /* requests reported one by one per reading */
-    REMEMBERED_MAX = 10000, /* ids that are remembered */
-    ASK_PAUSE_MS = 3000,    /* between questions to a node whose files cannot be seen */
+    REPORTED_MAX = 10,      /* requests reported individually per scan */
+    REMEMBERED_MAX = 10000, /* request ids that are remembered */
+    ASK_PAUSE_MS = 3000,    /* between requests to a node whose files are not visible */
     PAUSE_MS_MAX = 60000,
-    SHARE = 10 /* reading takes this part of the time at most */
+    SHARE = 10 /* scanning takes at most this share of the time */
 };
 
 /* A text from the status of the node, in the command's arena; "": there is no node to ask. */
@@ -45,9 +45,9 @@ bool gl_human_files_is_remote(struct gl_api_reply *status, const char *root, gl_
                                      gl_api_reply_text(status, status->root, "requests_since"));
 }
 
-/* ---- of all jobs ---- */
+/* ---- requests of all jobs ---- */
 
-/* On a shared store; `node` has the job. */
+/* Shared store: `node` has the job. */
 static bool is_on_other_node(struct gl_connection *connection, gl_str node, gl_str job,
                              const char *root, gl_str run_id)
 {
@@ -63,10 +63,10 @@ static bool is_on_other_node(struct gl_connection *connection, gl_str node, gl_s
     return is_away;
 }
 
-/* Jobs on other nodes whose folders are not here. */
+/* Jobs on other nodes, whose folders are not on this machine. */
 struct remote_jobs {
-    gl_str own;   /* the name of the node that is asked; "" : there is none */
-    gl_str first; /* one of the others */
+    gl_str own;   /* the name of the node we talk to; "": there is none */
+    gl_str first; /* one of the other nodes */
     size_t n;
 };
 
@@ -78,7 +78,7 @@ static void count_remote(struct gl_connection *connection, struct remote_jobs *r
     struct stat st;
 
     if (node.n == 0 || gl_api_reply_number(p, job, "letters_n") == 0) {
-        return; /* the store is not shared, or it is no bundle's */
+        return; /* the store is not shared, or the job is not a bundle's */
     }
     if (remote_jobs->own.n == 0) {
         remote_jobs->own = text_of_node(connection, "name");
@@ -109,7 +109,8 @@ static struct gl_open_request **add_open(struct gl_connection *connection,
     gl_str trouble;
 
     if (run_id.n == 0 || !gl_run_owner_is_job(root, run_id, job)) {
-        return end; /* a damaged job; or the folder is an earlier one's: ours has not started yet */
+        return end; /* a damaged job; or the folder belongs to an earlier job: this one has not
+                       started yet */
     }
     if (gl_human_file_read(root, run_id, &cli->arena, &f, &why) != 0) {
         gl_cli_note(cli, "requests of run %.*s: %s", GL_STR_ARG(run_id), why.text);
@@ -182,7 +183,7 @@ gl_str gl_human_files_describe(struct gl_arena *a, const struct gl_question *r)
                             GL_STR_ARG(gl_times_format(r->expires_at, when)), GL_STR_ARG(then));
 }
 
-/* ---- of a job that is followed ---- */
+/* ---- requests of a followed job ---- */
 
 void gl_human_watch_start(struct gl_human_watch *w, struct gl_connection *connection,
                           struct gl_progress *progress, const struct gl_json *j, gl_jnode status)
@@ -283,7 +284,7 @@ void gl_human_watch_check_file(struct gl_human_watch *w)
     struct stat st;
 
     if (w->connection == NULL || w->root == NULL || w->run_id.n == 0 ||
-        (began < w->look_at && w->look_at - began < PAUSE_MS_MAX)) { /* clocks are set back */
+        (began < w->look_at && w->look_at - began < PAUSE_MS_MAX)) { /* clocks can be set back */
         return;
     }
     (void)snprintf(path, sizeof(path), "%s/%.*s/human.jsonl", w->root, GL_STR_ARG(w->run_id));

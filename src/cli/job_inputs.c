@@ -6,11 +6,11 @@
 #include "model/text/yaml.h"
 #include "os/fs.h"
 
-/* A member, or the whole. What comes from a file stays as it is until a --set reaches into it. */
+/* A member, or the whole value. A value from a file stays unchanged unless --set names a member. */
 struct member {
     struct member *next, *first;
     gl_str key;
-    gl_str raw; /* JSON; "" : an object made of the members below */
+    gl_str raw; /* JSON; "": an object of the members below */
 };
 
 static struct member *add(struct gl_arena *a, struct member *parent, gl_str key)
@@ -37,7 +37,7 @@ static void take_members(struct gl_arena *a, struct member *m, const struct gl_j
     }
 }
 
-/* Make it an object whose members can be set. What was no object is replaced: --set wins. */
+/* Make it an object whose members can be set. Any other value is replaced: --set wins. */
 static void open_up(struct gl_arena *a, struct member *m)
 {
     struct gl_json j;
@@ -78,7 +78,7 @@ static gl_str as_json(struct gl_arena *a, gl_str text, bool is_text)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-/* NULL: no input of that name; the node reports it. */
+/* NULL: no input has that name; the node reports it. */
 static const struct gl_flow_input *input_of(const struct gl_flow *flow, gl_str name)
 {
     const struct gl_flow_input *all = flow->inputs.items;
@@ -91,7 +91,7 @@ static const struct gl_flow_input *input_of(const struct gl_flow *flow, gl_str n
     return NULL;
 }
 
-/* An input a --set reaches into, and that was not given so far: the rest of it is its default. */
+/* --set names a member of an input that was not given so far: start from its default. */
 static void begin_with_default(struct member *m, const struct gl_flow_input *in)
 {
     if (in != NULL && m->raw.n == 0 && m->first == NULL) {
@@ -103,7 +103,7 @@ static int set(struct gl_cli *cli, const struct gl_flow *flow, struct member *ro
                const char *text)
 {
     gl_str value, path = gl_str_cut(gl_str_of(text), '=', &value), rest = path;
-    const struct gl_flow_input *in = input_of(flow, path); /* NULL if dots reach into one */
+    const struct gl_flow_input *in = input_of(flow, path); /* NULL if dots name a member */
     struct member *m = root;
     unsigned depth = 0;
 
@@ -117,7 +117,7 @@ static int set(struct gl_cli *cli, const struct gl_flow *flow, struct member *ro
         gl_str key = gl_str_cut(rest, '.', &rest);
 
         if (key.n == 0 || path.p[path.n - 1] == '.' || ++depth > GL_VALUE_DEPTH_MAX) {
-            return gl_cli_usage(cli, "--set %.*s: that is no key", GL_STR_ARG(path));
+            return gl_cli_usage(cli, "--set %.*s: not a valid key", GL_STR_ARG(path));
         }
         open_up(&cli->arena, m);
         m = add(&cli->arena, m, key);

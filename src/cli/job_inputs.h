@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "model/flow/flow.h"
 
-/* What `flow` is given. Append the object to `out`; nothing if nothing was given. 0, or an exit
- * code after what is wrong has been said. The command has the options --set and --input-file. */
+/* Append the object of inputs for `flow` to `out`; nothing if no input was given. Returns 0, or an
+ * exit code after printing the errors. The command has the options --set and --input-file. */
 int gl_job_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf *out);
 
 /* `text` is why a job was refused. If inputs are missing, print the options that set them. */

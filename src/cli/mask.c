@@ -15,17 +15,17 @@
 #define MASK "***"
 
 struct gl_mask {
-    struct gl_arena arena; /* what is remembered over lines */
+    struct gl_arena arena; /* state kept between lines */
     struct gl_arena line;
     struct gl_map flows;            /* by hash: struct gl_flow */
     struct gl_map jobs;             /* by id: struct known_job */
     struct gl_map kept;             /* "flow/step": gl_str */
     struct gl_map data;             /* of bundles, by hash: struct gl_mask_data */
-    uint8_t key[GL_MASK_KEY_BYTES]; /* of tokens */
-    gl_str flow_hash;               /* of the flow at hand */
-    gl_str job;                     /* of the snapshot: the last one named */
-    gl_str kind;                    /* of the record at hand */
-    gl_str event_job;               /* of the event at hand ... */
+    uint8_t key[GL_MASK_KEY_BYTES]; /* key of the tokens */
+    gl_str flow_hash;               /* of the current flow */
+    gl_str job;                     /* of the snapshot: the last job named */
+    gl_str kind;                    /* of the current record */
+    gl_str event_job;               /* of the current event ... */
     uint64_t place;                 /* ... and the step it is about */
     struct gl_mask_facts facts;
 };
@@ -33,10 +33,10 @@ struct gl_mask {
 struct known_job {
     gl_str id;
     const struct gl_flow *flow;
-    struct gl_mask_data *data; /* NULL: no bundle */
+    struct gl_mask_data *data; /* NULL: not a bundle */
 };
 
-/* How one field is written. */
+/* How a field is written. */
 typedef void apply(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w);
 
 struct rule {
@@ -85,7 +85,7 @@ bool gl_mask_kept(const struct gl_mask *m, size_t number, gl_str *ret)
 
 /* ---- values ---- */
 
-/* Nothing but the type is left. */
+/* Keep only the type. */
 static void hide(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
     (void)m;
@@ -96,7 +96,7 @@ static void hide(struct gl_mask *m, const struct gl_json *j, gl_jnode value, str
 static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode object,
                          const struct rule *rules, struct gl_jw *w)
 {
-    if (!gl_json_is(object, GL_JSON_OBJECT)) { /* not ours */
+    if (!gl_json_is(object, GL_JSON_OBJECT)) { /* not our field */
         hide(m, j, object, w);
         return;
     }
@@ -118,7 +118,7 @@ static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode ob
     gl_jw_end(w);
 }
 
-/* Each element of a list by `each`. What is no list is hidden. */
+/* Apply `each` to the elements of a list. Anything but a list is hidden. */
 static void write_list(struct gl_mask *m, const struct gl_json *j, gl_jnode value, apply *each,
                        struct gl_jw *w)
 {
@@ -133,7 +133,7 @@ static void write_list(struct gl_mask *m, const struct gl_json *j, gl_jnode valu
     gl_jw_end(w);
 }
 
-/* JSON inside a string: rewritten by `each`, and put into a string again. */
+/* JSON inside a string: apply `each`, and write the result as a string again. */
 static void rewrite_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value, apply *each,
                          struct gl_jw *w)
 {
@@ -157,7 +157,7 @@ static void hide_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value
     rewrite_text(m, j, value, hide, w);
 }
 
-/* Keys stay, each value is rewritten by `each`. What is no object is hidden. */
+/* Keep the keys and apply `each` to the values. Anything but an object is hidden. */
 static void rewrite_members(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                             void (*each)(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                                          struct gl_jw *w),
@@ -188,7 +188,7 @@ static void hide_inputs(struct gl_mask *m, const struct gl_json *j, gl_jnode val
 
 /* ---- data of agents ---- */
 
-/* Of the job at hand; NULL: it is none of a bundle. */
+/* The data of the current job; NULL: not a bundle's job. */
 static struct gl_mask_data *data_of(const struct gl_mask *m)
 {
     const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
@@ -196,7 +196,7 @@ static struct gl_mask_data *data_of(const struct gl_mask *m)
     return job != NULL ? job->data : NULL;
 }
 
-/* A value had to stay: remember its flow, for the report. */
+/* A value could not be replaced: remember its flow, for the report. */
 static void note_kept_data(struct gl_mask *m, struct gl_mask_data *d)
 {
     const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
@@ -225,7 +225,7 @@ static void write_data(struct gl_mask *m, const struct gl_json *j, gl_jnode valu
     }
 }
 
-/* A text, or JSON in it. */
+/* A text, or JSON inside a text. */
 static void write_data_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                             struct gl_jw *w)
 {
@@ -248,7 +248,7 @@ static void write_output(struct gl_mask *m, const struct gl_json *j, gl_jnode va
 
 /* ---- facts ---- */
 
-/* Whose facts are these? NULL: not known. */
+/* The step these facts belong to; NULL: not known. */
 static const struct gl_step_spec *find_step(const struct gl_mask *m, bool *ret_is_item)
 {
     const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
@@ -313,7 +313,7 @@ static struct gl_strs hide_list(struct gl_mask *m, struct gl_strs list, bool wit
     return (struct gl_strs){.items = items, .n = list.n};
 }
 
-/* A question keeps its references: whether it could be asked depends on them. */
+/* A question keeps its references: they decide whether it can be asked. */
 static gl_str hide_question(struct gl_mask *m, gl_str text)
 {
     struct gl_ref_piece piece;
@@ -347,7 +347,7 @@ static gl_str rewrite(struct gl_mask *m, gl_str json, apply *each)
     return text;
 }
 
-/* How many there are decides. */
+/* The number of elements matters. */
 static void hide_elements(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                           struct gl_jw *w)
 {
@@ -409,7 +409,7 @@ static struct gl_mask_data *remember_data(struct gl_mask *m, gl_str shown)
     return d;
 }
 
-/* What workers are given is hidden. Seeds are messages: they are hidden as what agents say is. */
+/* Hide the configuration of workers. Seeds are messages, and are masked like messages of agents. */
 static void hide_bundle(struct gl_mask *m, struct gl_flow *flow)
 {
     struct gl_bundle_spec *b = (struct gl_bundle_spec *)flow->bundle;
@@ -511,14 +511,14 @@ static void write_letter(struct gl_mask *m, const struct gl_json *j, gl_jnode va
     write_object(m, j, value, rules, w);
 }
 
-/* What retention reads of these says which job, or how large a file, and nothing else. */
+/* Retention reads only job ids and file sizes from these. */
 static bool is_name(gl_str kind)
 {
     return gl_str_is(kind, "run") || gl_str_is(kind, "dedupe") || gl_str_is(kind, "request") ||
            gl_str_is(kind, "retried") || gl_str_is(kind, "blob");
 }
 
-/* What came of a command in the inbox. */
+/* The result of a command in the inbox. */
 static void write_told(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
     static const struct rule rules[] = {{"why", hide}, {NULL, NULL}};
@@ -529,7 +529,7 @@ static void write_told(struct gl_mask *m, const struct gl_json *j, gl_jnode valu
 static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                         struct gl_jw *w);
 
-/* The value of a record, by its kind. In an inbox there is a command, which is an event. */
+/* The value of a record, by its kind. An inbox record contains a command, which is an event. */
 static apply *by_kind(gl_str kind)
 {
     return gl_str_is(kind, "job")       ? write_job_record
@@ -590,7 +590,7 @@ static void write_claims(struct gl_mask *m, const struct gl_json *j, gl_jnode va
     gl_mask_claims(m->key, j, value, &m->line, w);
 }
 
-/* A request for a claim, or what the store answered to one. */
+/* A claim request, or the store's reply to one. */
 static bool is_about_claims(struct gl_mask *m, const struct gl_json *j, gl_jnode event)
 {
     return gl_str_is(gl_json_str(j, gl_json_get(j, event, "type"), &m->line), "claim") ||
@@ -710,8 +710,8 @@ static void write_inbox_line(struct gl_mask *m, const struct gl_json *j, gl_jnod
     write_object(m, j, value, rules, w);
 }
 
-/* All other kinds of lines have no values in them: they are what node/flight_recorder.h and the
- * snapshot of the core say of queues, slots and limits. One that is not known is not shown. */
+/* All other kinds of lines have no values: they describe queues, slots and limits
+ * (node/flight_recorder.h, and the core's snapshot). A line of an unknown kind is an error. */
 static const struct rule kinds[] = {
     {"event", write_event},        {"decided", write_whole},
     {"flow", write_flow_line},     {"job", write_job_line},

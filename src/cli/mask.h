@@ -7,7 +7,7 @@
  * Facts, the outputs and inputs that `when`, `foreach` and others have read, are the hard case: see
  * mask_facts.h. gl_mask_kept() lists the steps in which texts had to stay.
  *
- * What agents of bundles send and receive decides much more: see mask_data.h. */
+ * Much more depends on the data that agents of bundles send and receive: see mask_data.h. */
 #ifndef GL_CLI_MASK_H
 #define GL_CLI_MASK_H
 
@@ -19,14 +19,15 @@
 
 struct gl_mask;
 
-/* `key`: random, of this dump. */
+/* `key`: random, used for this dump only. */
 struct gl_mask *gl_mask_new(const uint8_t key[static 32]);
 void gl_mask_free(struct gl_mask *m);
 
-/* One line of a recording, without its newline; appended with one. GL_E_DAMAGED: it is none. */
+/* Redact one line of a recording, without its newline, and append it with one. GL_E_DAMAGED: not a
+ * line of a recording. */
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why);
 
-/* "flow/step", by number; false: there are no more whose facts were left as they are. */
+/* Entry `number` of the steps whose facts were kept, "flow/step"; false: there are no more. */
 bool gl_mask_kept(const struct gl_mask *m, size_t number, gl_str *ret);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/sha256.h"
 #include "cli/mask_facts.h"
 
-enum { TOKEN_BYTES = 8 }; /* of the hash */
+enum { TOKEN_BYTES = 8 }; /* bytes of the hash */
 
 static void write_token(const uint8_t key[static GL_MASK_KEY_BYTES], gl_str text, struct gl_jw *w)
 {
@@ -23,7 +23,7 @@ static void write_token(const uint8_t key[static GL_MASK_KEY_BYTES], gl_str text
     gl_jw_c(w, text.n > 0 ? token : "");
 }
 
-/* A record as text in a string. One that cannot be read must not become one that can. */
+/* A record as text in a string. A record that cannot be parsed must remain unparsable. */
 static void write_record(const uint8_t key[static GL_MASK_KEY_BYTES], gl_str text,
                          struct gl_arena *a, struct gl_jw *w)
 {

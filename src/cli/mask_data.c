@@ -13,7 +13,7 @@
 
 enum { LITERALS_MAX = 256, TEXT_MAX = 4096, COMMON_MAX = 16, COUNT_DIGITS_MAX = 6 };
 
-/* What the core itself looks for in what agents say. */
+/* Words that the core itself looks for in the data of agents. */
 static const char protocol[] =
     "mn-msg/1 mn.agent.beacon.v1 application/json identity gzip base64 utf-8 text/plain "
     "command event query reply error data control init runtime worker agent system "
@@ -81,7 +81,7 @@ static void add_expr(struct gl_mask_data *d, gl_str text, struct gl_arena *a)
     add_text(d, x.op, gl_str_dup(a, x.value));
 }
 
-/* As deep as documents are: the reader has seen to that. */
+/* The recursion is bounded: the parser limits nesting. */
 static void add_condition(struct gl_mask_data *d, const struct gl_json *j, gl_jnode n,
                           struct gl_arena *a)
 {
@@ -149,7 +149,7 @@ static int sign(int n)
     return (n > 0) - (n < 0);
 }
 
-/* Does every condition come out as before? */
+/* Does every condition have the same result as before? */
 static bool agrees(const struct gl_mask_data *d, gl_str text, gl_str token)
 {
     bool agree = gl_worker_output_is_transient(text, (gl_str){0}, (gl_str){0}) ==
@@ -186,7 +186,7 @@ static bool is_small(gl_str text)
     return text.n <= 5 && gl_str_u64(text, &n);
 }
 
-/* Ids that the runtime makes of others: "<job>/step:attempt:2". */
+/* Ids that the runtime derives from others: "<job>/step:attempt:2". */
 static bool is_made_id(const struct gl_mask_data *d, gl_str text)
 {
     size_t from = 0, ids_n = 0;
@@ -207,7 +207,7 @@ static bool is_made_id(const struct gl_mask_data *d, gl_str text)
     return ids_n > 0;
 }
 
-/* `front`, an asterisk and a keyed hash, as long as the text was. */
+/* `front`, an asterisk and a keyed hash, with the length of the text. */
 static gl_str token_of(const struct gl_mask_data *d, gl_str front, gl_str text, size_t bytes,
                        struct gl_arena *a)
 {
@@ -232,7 +232,7 @@ static gl_str token_of(const struct gl_mask_data *d, gl_str front, gl_str text, 
     return (gl_str){.p = p, .n = n};
 }
 
-/* All literals that are a part of the text, one after the other. */
+/* All literals that occur in the text, one after the other. */
 static gl_str parts_of(const struct gl_mask_data *d, gl_str text, struct gl_arena *a)
 {
     gl_str parts = {0};
@@ -252,7 +252,7 @@ static bool is_token(const struct gl_mask_data *d, gl_str text, gl_str front, si
     return agrees(d, text, *ret);
 }
 
-/* One that stands between the same literals: some bytes of one of them, and another byte. */
+/* A token that sorts between the same literals: some bytes of one literal, and another byte. */
 static bool find_ordered(const struct gl_mask_data *d, gl_str text, gl_str parts, size_t bytes,
                          struct gl_arena *a, gl_str *ret)
 {
@@ -326,7 +326,7 @@ gl_str gl_mask_data_text(struct gl_mask_data *d, gl_str text, size_t bytes, stru
                               GL_STR_ARG(gl_mask_data_text(d, rest, rest.n, a)));
         }
     }
-    if (cut != NULL) { /* a worker's last line may be its result */
+    if (cut != NULL) { /* the last line of a worker may be its result */
         gl_str head = {.p = text.p, .n = (size_t)(cut - text.p)};
         gl_str last = {.p = cut + 1, .n = text.n - head.n - 1};
 
@@ -340,8 +340,8 @@ gl_str gl_mask_data_text(struct gl_mask_data *d, gl_str text, size_t bytes, stru
 
 /* ---- numbers ---- */
 
-/* Counts, sizes and times are read by the core. Sizes and times may be large; what is called a
- * number or a maximum, and is large, is rather somebody's account. */
+/* The core reads counts, sizes and times. Sizes and times may be large; a large value under a key
+ * that names a number or a maximum is more likely an account number. */
 static bool is_protocol_number(gl_str key, gl_str number)
 {
     static const char *const names[] = {"attempt",  "priority", "map_index", "index",
@@ -375,8 +375,8 @@ static bool number_agrees(const struct gl_mask_data *d, gl_str a, gl_str b)
     return true;
 }
 
-/* Zero, or one that stands between the same literals. Fractions of a literal are decimals after
- * it: 7 becomes 7.5, 7.25 becomes 7.255. */
+/* Zero, or a number derived from a literal that compares like the original: 7 gives 7.5, 7.25 gives
+ * 7.255. */
 static gl_str hide_number(struct gl_mask_data *d, gl_str number, struct gl_arena *a)
 {
     gl_str best = GL_S("0");
@@ -410,7 +410,7 @@ static gl_str hide_number(struct gl_mask_data *d, gl_str number, struct gl_arena
 
 /* ---- documents ---- */
 
-/* In what a patch does: names of steps and edges, which stay from then on. */
+/* In a patch: names of steps and edges, which are kept from then on. */
 static void note_name(struct gl_mask_data *d, gl_str key, gl_str text)
 {
     bool is_name = gl_str_is(key, "id") || gl_str_is(key, "from") || gl_str_is(key, "to") ||

@@ -7,19 +7,20 @@
 
 #define MASK "***"
 
-/* Facts that are larger, times their references, are not tried one reference after the other. */
+/* If the size of the facts times the number of references is larger, references are not tried one
+ * by one. */
 enum { TRIED_BYTES_MAX = 32 << 20 };
 
-/* How much is left of a value. Each leaves what those before it leave. */
+/* How much of a value is kept. Each level includes those before it. */
 enum level {
     HIDDEN,  /* its type */
     LENGTH,  /* and the number of elements */
-    SHALLOW, /* and a number, a truth value, a name for a text; whether an object is empty */
-    DEEP,    /* and the same of all that is in it */
+    SHALLOW, /* and a number, a truth value, a token for a text; whether an object is empty */
+    DEEP,    /* and the same of all its members */
     WHOLE,
 };
 
-/* A reference, and what has to be left of what it leads to. */
+/* A reference, and how much of its value has to be kept. */
 struct wanted {
     struct gl_ref ref;
     enum level least, level;
@@ -40,7 +41,8 @@ struct pseudonym {
     size_t number;
 };
 
-/* The references that may lead into the value at hand: `depth` parts of their paths lie behind. */
+/* The references that may name a part of the current value: `depth` parts of their paths are
+ * already matched. */
 struct leads {
     const struct wanted **items;
     size_t n, depth;
@@ -57,7 +59,7 @@ void gl_mask_facts_done(struct gl_mask_facts *f)
     gl_map_done(&f->texts);
 }
 
-/* ---- what decides ---- */
+/* ---- what the gate depends on ---- */
 
 static void want(struct masking *m, const struct gl_ref *ref, enum level least)
 {
@@ -135,7 +137,7 @@ static void want_all(struct masking *m)
     want_text(m, s->approval, HIDDEN);
 }
 
-/* ---- deciding, as core/flow/gate.c does ---- */
+/* ---- evaluating, as core/flow/gate.c does ---- */
 
 static void decide_items(const struct masking *m, const struct gl_json *facts, struct gl_buf *out)
 {
@@ -151,7 +153,7 @@ static void decide_items(const struct masking *m, const struct gl_json *facts, s
     }
 }
 
-/* What matters of a text with references, besides whether it can be made. */
+/* What the gate takes from a text with references, besides whether it can be resolved. */
 enum matter { NOTHING, TEXT, SPAN, TIME };
 
 static void decide_text(const struct masking *m, gl_str text, enum matter matter,
@@ -173,7 +175,7 @@ static void decide_text(const struct masking *m, gl_str text, enum matter matter
     gl_buf_char(out, '\n');
 }
 
-/* All that the gate takes from the facts. */
+/* Everything that the gate takes from the facts. */
 static gl_str decide(const struct masking *m, const struct gl_json *facts)
 {
     const struct gl_step_spec *s = m->step;
@@ -238,8 +240,7 @@ static void write_pseudonym(struct masking *m, gl_str text, struct gl_jw *w)
     gl_jw_str(w, gl_str_fmt(m->a, MASK "%zu", p->number));
 }
 
-/* A text that stands in the condition is no secret, and may have to be equal to what stands there.
- */
+/* A text that is in the condition is not a secret, and may have to be equal to it. */
 static bool stands_in_condition(const struct masking *m, gl_str text)
 {
     gl_str when = m->step->when;
@@ -264,7 +265,7 @@ static bool leads_to(gl_str part, gl_str name, int64_t index)
                      : gl_str_u64(part, &number) && number == (uint64_t)index;
 }
 
-/* Those that lead into the member of that name, or the element of that index (-1: a member). */
+/* The references into the member of that name, or the element of that index (-1: a member). */
 static struct leads into(struct masking *m, struct leads l, gl_str name, int64_t index)
 {
     struct leads ret = {.depth = l.depth + 1};
@@ -320,7 +321,7 @@ static void write_object(struct masking *m, const struct gl_json *j, gl_jnode ob
     gl_jw_end(w);
 }
 
-/* `level`: what is left because of what it stands in. */
+/* `level`: how much the enclosing value requires to be kept. */
 static void write_value(struct masking *m, const struct gl_json *j, gl_jnode value, struct leads l,
                         enum level level, struct gl_jw *w)
 {
@@ -347,7 +348,7 @@ static void write_value(struct masking *m, const struct gl_json *j, gl_jnode val
 
 /* ---- the document of model/text/ref.h ---- */
 
-/* Those of a root; of `steps`, of that step. */
+/* The references of a root; for `steps`, those of that step. */
 static struct leads of_root(struct masking *m, enum gl_ref_root root, gl_str step)
 {
     struct leads l = {.items = GL_NEW_ARRAY(m->a, const struct wanted *, m->wanted_n + 1)};
@@ -362,7 +363,7 @@ static struct leads of_root(struct masking *m, enum gl_ref_root root, gl_str ste
     return l;
 }
 
-/* Names of inputs stay. */
+/* Keep the names of inputs. */
 static void write_inputs(struct masking *m, gl_jnode inputs, struct gl_jw *w)
 {
     struct leads l = of_root(m, GL_REF_INPUTS, (gl_str){0});
@@ -378,7 +379,7 @@ static void write_inputs(struct masking *m, gl_jnode inputs, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-/* All members but one are the node's own words: status, exit code, ids, times. */
+/* All members but one are written by the node: status, exit code, ids, times. */
 static void write_but(struct masking *m, gl_jnode object, const char *data, struct leads l,
                       struct gl_jw *w)
 {
@@ -457,7 +458,7 @@ static gl_str write_all(struct masking *m)
     return text;
 }
 
-/* ---- as little as is enough ---- */
+/* ---- keeping the minimum ---- */
 
 static void set_levels(struct masking *m, enum level level)
 {
@@ -474,7 +475,7 @@ static bool is_enough(struct masking *m, gl_str decided, gl_str *ret)
     return gl_json_parse(&j, *ret, SIZE_MAX, m->a, NULL) == 0 && gl_str_eq(decide(m, &j), decided);
 }
 
-/* With one of them at the level. */
+/* Try with one of the references at that level. */
 static bool try_one(struct masking *m, enum level level, gl_str decided, gl_str *ret)
 {
     for (size_t i = 0; i < m->wanted_n; i++) {
@@ -493,7 +494,7 @@ static bool try_all(struct masking *m, enum level level, gl_str decided, gl_str 
     return is_enough(m, decided, ret);
 }
 
-/* Whatever need not be left whole is not. */
+/* Reduce every reference that need not be kept whole. */
 static gl_str reduce(struct masking *m, gl_str decided)
 {
     gl_str text;

@@ -19,13 +19,13 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                          .flag = "--data-dir",
                          .env = "GLIA_DATA_DIR",
                          .kind = GL_KIND_FOLDER,
-                         .doc = "the data folder; without it /var/lib/glia for root, "
+                         .doc = "the data folder; default: /var/lib/glia for root, "
                                 "$XDG_DATA_HOME/glia or ~/.local/share/glia for others"},
     [GL_SET_SERVER] = {.name = "server",
                        .flag = "--server",
                        .env = "GLIA_SERVER",
                        .kind = GL_KIND_SERVER,
-                       .doc = "connect to this node and never run one: unix:/path/node.sock or "
+                       .doc = "connect to this node, never become one: unix:/path/node.sock or "
                               "http://host:port"},
     [GL_SET_STORE] = {.name = "store",
                       .flag = "--store",
@@ -39,8 +39,8 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                                  .env = "GLIA_STORE_ALLOW_LOSS",
                                  .initial = "false",
                                  .kind = GL_KIND_BOOL,
-                                 .doc = "use the store although its settings may lose data "
-                                        "silently; 'glia store check' shows which"},
+                                 .doc = "accept a store whose settings may lose data "
+                                        "silently; 'glia store check' lists them"},
     [GL_SET_SESSION_TTL] = {.name = "session_ttl",
                             .flag = "--session-ttl",
                             .env = "GLIA_SESSION_TTL",
@@ -64,36 +64,39 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                           .flag = "--node-name",
                           .env = "GLIA_NODE_NAME",
                           .kind = GL_KIND_NAME,
-                          .doc = "the name of the node, before the six characters that make it "
-                                 "unique; without it, the name of the machine"},
+                          .doc =
+                              "the name of the node, to which six characters are appended to make "
+                              "it unique; default: the name of the machine"},
     [GL_SET_STACK] = {.name = "stack",
                       .flag = "--stack",
                       .env = "GLIA_STACK",
                       .kind = GL_KIND_NAME,
-                      .doc = "nodes of one stack share their jobs and leave those of others alone"},
-    [GL_SET_ENV_SCOPE] = {.name = "env_scope",
-                          .flag = "--env-scope",
-                          .env = "GLIA_ENV_SCOPE",
-                          .kind = GL_KIND_NAME,
-                          .doc = "divides a stack in the same way, like prod or test"},
+                      .doc = "nodes share jobs only with nodes of the same stack"},
+    [GL_SET_ENV_SCOPE] =
+        {.name = "env_scope",
+         .flag = "--env-scope",
+         .env = "GLIA_ENV_SCOPE",
+         .kind = GL_KIND_NAME,
+         .doc = "nodes share jobs only with nodes of the same scope, like prod or test"},
     [GL_SET_TOKEN_FILE] = {.name = "token_file",
                            .flag = "",
                            .env = "GLIA_TOKEN_FILE",
                            .kind = GL_KIND_FILE,
                            .doc = "the file with the token for a server over HTTP; GLIA_TOKEN is "
-                                  "the token itself; without both, token in the data folder"},
+                                  "the token itself; default: the file token in the data folder"},
     [GL_SET_LISTEN] = {.name = "listen",
                        .flag = "--listen",
                        .env = "GLIA_LISTEN",
                        .kind = GL_KIND_ADDRESS,
-                       .doc = "where serve listens besides its socket, like 127.0.0.1:7464; "
+                       .doc = "the TCP address on which serve also listens, like 127.0.0.1:7464; "
                               "clients need the token"},
     [GL_SET_POOLS] = {.name = "pools",
                       .flag = "--pools",
                       .env = "GLIA_POOLS",
                       .kind = GL_KIND_POOLS,
-                      .doc = "slots by pool, like default=8,gpu=1; without it, default with four "
-                             "slots per core"},
+                      .doc =
+                          "slots by pool, like default=8,gpu=1; default: a pool default with four "
+                          "slots per core"},
     [GL_SET_EXECUTOR_SLOTS] = {.name = "executor_slots",
                                .flag = "--executor-slots",
                                .env = "MN_EXECUTOR_MAX_CONCURRENCY",
@@ -101,18 +104,18 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                                .kind = GL_KIND_COUNT,
                                .least = 1,
                                .most = GL_SLOTS_MAX,
-                               .doc = "slots of the pool in which the workers of bundles run"},
+                               .doc = "slots of the default pool for workers of bundles"},
     [GL_SET_EXECUTOR_POOLS] = {.name = "executor_pools",
                                .flag = "--executor-pools",
                                .env = "MN_EXECUTOR_POOL_CAPACITIES",
                                .kind = GL_KIND_POOLS,
-                               .doc = "more pools for them, like gpu=1,io=8"},
+                               .doc = "more pools for workers of bundles, like gpu=1,io=8"},
     [GL_SET_RUNS_ROOT] = {.name = "runs_root",
                           .flag = "--runs-root",
                           .env = "MN_RUNS_ROOT",
                           .kind = GL_KIND_FOLDER,
-                          .doc = "where the workers of a bundle find the folder of their run; "
-                                 "without it ~/.mn/runs"},
+                          .doc = "the folder of all run folders, which workers of bundles use; "
+                                 "default: ~/.mn/runs"},
     [GL_SET_MODULES] = {.name = "modules",
                         .flag = "",
                         .env = "GLIA_MODULES_DIR",
@@ -124,20 +127,21 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                                 .env = "GLIA_TRUSTED_MODULES",
                                 .kind = GL_KIND_NAMES,
                                 .doc = "native modules that run in the node itself, by name, like "
-                                       "acme.sort,acme.join; all others run in processes of "
-                                       "their own"},
+                                       "acme.sort,acme.join; all others run in separate "
+                                       "processes"},
     [GL_SET_FINISH] = {.name = "finish",
                        .flag = "--finish",
                        .env = "GLIA_FINISH",
                        .initial = "false",
                        .kind = GL_KIND_BOOL,
-                       .doc = "when serve is stopped, it waits for running steps first"},
-    [GL_SET_GRACE] = {.name = "grace",
-                      .flag = "--grace",
-                      .env = "GLIA_GRACE",
-                      .initial = "30s",
-                      .kind = GL_KIND_SPAN,
-                      .doc = "how long it waits for them before leaving them to the keeper"},
+                       .doc = "when serve is stopped, wait for running steps first"},
+    [GL_SET_GRACE] =
+        {.name = "grace",
+         .flag = "--grace",
+         .env = "GLIA_GRACE",
+         .initial = "30s",
+         .kind = GL_KIND_SPAN,
+         .doc = "with finish: wait at most this long, then leave running steps to the keeper"},
     [GL_SET_KEEP_FOR] = {.name = "keep_for",
                          .flag = "--keep-for",
                          .env = "GLIA_KEEP_FOR",
@@ -170,8 +174,8 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                            .kind = GL_KIND_BYTES,
                            .least = GL_BODY_BYTES_MIN,
                            .most = GL_MESSAGE_BYTES_MAX,
-                           .doc = "a message between agents refers to a larger body instead of "
-                                  "containing it"},
+                           .doc = "store larger bodies of messages between agents apart from the "
+                                  "message"},
     [GL_SET_RECORD_BYTES] = {.name = "record_bytes",
                              .flag = "",
                              .env = "GLIA_RECORD_BYTES",
@@ -185,7 +189,7 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                     .initial = "info",
                     .kind = GL_KIND_WORD,
                     .words = "info|debug",
-                    .doc = "debug: a node tells everything it does, on stderr"},
+                    .doc = "debug: the node logs everything it does, on stderr"},
     [GL_SET_COLOR] = {.name = "color",
                       .flag = "",
                       .env = "GLIA_COLOR",
@@ -242,7 +246,7 @@ const char *gl_settings_shown(const struct gl_settings *s, enum gl_setting_id id
 
 /* ---- what a value may be ---- */
 
-/* "512M", "20GiB", "1.5G" is none: whole numbers are enough here. */
+/* "512M", "20GiB". "1.5G" is not accepted: whole numbers are enough here. */
 static bool read_bytes(gl_str text, int64_t *ret)
 {
     static const char letters[] = "KMGT";
@@ -307,7 +311,7 @@ static bool is_server(gl_str text)
                         NULL);
 }
 
-/* NULL: it is within its bounds. */
+/* NULL: the value is within its bounds. */
 static const char *span_rule(const struct gl_setting_spec *spec, struct gl_arena *a, gl_ms span)
 {
     char least[GL_TIMES_BYTES], most[GL_TIMES_BYTES];
@@ -369,7 +373,7 @@ static bool are_names(gl_str value)
     return true;
 }
 
-/* What a value of this kind should be; NULL: this one is. */
+/* The rule that the value violates; NULL: none. */
 static const char *rule_of(const struct gl_setting_spec *spec, const char *text, bool from_file,
                            struct gl_arena *a, int64_t *ret)
 {
@@ -378,7 +382,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
     switch (spec->kind) {
     case GL_KIND_FOLDER:
     case GL_KIND_FILE:
-        return from_file && text[0] != '/' ? "needs an absolute path here" : NULL;
+        return from_file && text[0] != '/' ? "must be an absolute path in the file" : NULL;
     case GL_KIND_FOLDERS:
         return are_folders(value) ? NULL : "must be absolute paths, with ':' between them";
     case GL_KIND_NAMES:
@@ -416,7 +420,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
     GL_UNREACHABLE();
 }
 
-/* NULL: it is fine. Else a sentence about it. */
+/* NULL: the value is valid. Otherwise a sentence about it. */
 static const char *check(const struct gl_setting_spec *spec, const char *text, bool from_file,
                          struct gl_arena *a, int64_t *ret)
 {
@@ -429,7 +433,7 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
     if (text[0] == '\0') {
         return "the value is empty";
     }
-    if (spec->kind == GL_KIND_POOLS) { /* these name the one that is wrong */
+    if (spec->kind == GL_KIND_POOLS) { /* these sentences name the invalid part */
         return gl_pools_read(text, a, &pools, &n, &why) == 0 ? NULL
                                                              : gl_str_dup(a, gl_str_of(why.text)).p;
     }
@@ -497,7 +501,7 @@ static gl_str join_pools(struct settings_reader *r, gl_jnode object)
     return gl_str_dup(r->a, gl_buf_view(&out));
 }
 
-/* The value as it would be written after a flag. */
+/* The value in the form of a command-line flag. */
 static bool text_of(struct settings_reader *r, const struct gl_setting_spec *spec, gl_jnode value,
                     gl_str *ret)
 {
@@ -552,7 +556,7 @@ static void take_member(struct settings_reader *r, gl_jnode key)
                                   GL_STR_ARG(name)));
 }
 
-/* Only comments, which YAML would reject as no document. */
+/* Only comments, which the YAML parser would reject as an empty document. */
 static bool is_blank(gl_str text)
 {
     while (text.n > 0) {
@@ -574,7 +578,7 @@ static int read_file(struct settings_reader *r, const char *path, struct gl_why 
     gl_str text;
     int err;
 
-    /* Looked at before it is opened: a FIFO would wait for a writer. */
+    /* Check the type before opening: opening a FIFO would wait for a writer. */
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
@@ -609,8 +613,8 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* One of the usual files. A folder that we may not look into (a HOME that is not ours) has none for
- * us; a file that is there and cannot be read is an error. */
+/* One of the default files. A folder that we may not read (a HOME of another user) counts as having
+ * none; a file that exists but cannot be read is an error. */
 static int read_usual(struct settings_reader *r, const char *path, struct gl_why *reterr_why)
 {
     struct stat st;
@@ -618,7 +622,7 @@ static int read_usual(struct settings_reader *r, const char *path, struct gl_why
     return stat(path, &st) == 0 ? read_file(r, path, reterr_why) : GL_E_NOT_FOUND;
 }
 
-/* One that was named must be there; the usual ones need not. */
+/* A file given with --config must exist; the default ones need not. */
 static int find_file(struct settings_reader *r, const struct gl_settings_sources *from,
                      struct gl_why *reterr_why)
 {

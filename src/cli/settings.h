@@ -46,7 +46,7 @@ enum gl_setting_id {
 };
 
 enum gl_setting_kind {
-    GL_KIND_FOLDER,  /* an absolute path in the file; anything elsewhere */
+    GL_KIND_FOLDER,  /* a path; must be absolute in the file */
     GL_KIND_FILE,    /* the same */
     GL_KIND_FOLDERS, /* absolute paths with ':' between them */
     GL_KIND_NAMES,   /* ids with ',' between them */
@@ -62,14 +62,14 @@ enum gl_setting_kind {
     GL_KIND_WORD,  /* one of `words`; its number is the place in that list */
 };
 
-/* What is known of a setting before anybody sets it. */
+/* Description of a setting. */
 struct gl_setting_spec {
     const char *name; /* in the file */
     const char *flag; /* "": it has none */
     const char *env;
     const char *initial; /* "" : none */
     enum gl_setting_kind kind;
-    const char *words;   /* "info|debug"; for the others how a value is written */
+    const char *words;   /* "info|debug"; for other kinds the form of a value */
     int64_t least, most; /* of a span or a count; 0: any */
     const char *doc;
 };
@@ -82,18 +82,18 @@ enum gl_setting_origin {
 };
 
 struct gl_setting {
-    const char *text; /* as it was written; "" : not set */
-    int64_t number;   /* what it means, for kinds that have one */
+    const char *text; /* as written; "": not set */
+    int64_t number;   /* its numeric value, for kinds that have one */
     enum gl_setting_origin origin;
     unsigned line; /* in the file */
 };
 
 struct gl_settings {
     struct gl_setting values[GL_SET_COUNT];
-    const char *path; /* of the file that was read; "" : none */
+    const char *path; /* path of the file that was read; "": none */
 };
 
-/* What the values depend on besides the file. */
+/* Sources of values besides the file. */
 struct gl_settings_sources {
     const char *flags[GL_SET_COUNT]; /* NULL: not given */
     const char *config;              /* --config; NULL: not given */
@@ -103,7 +103,8 @@ struct gl_settings_sources {
 
 extern const struct gl_setting_spec gl_settings_table[GL_SET_COUNT];
 
-/* Everything lives in `a`. GL_E_INVALID: the sentences, one per line, each with its place. */
+/* Everything lives in `a`. GL_E_INVALID: *reterr_why has one sentence per line, each with its
+ * place. */
 int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *from,
                      struct gl_arena *a, struct gl_why *reterr_why);
 
@@ -111,11 +112,11 @@ int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *
 const char *gl_settings_origin(const struct gl_settings *s, enum gl_setting_id id,
                                struct gl_arena *a);
 
-/* What may be shown of it: a store's URL comes without its password. */
+/* The value for display: a store's URL without its password. */
 const char *gl_settings_shown(const struct gl_settings *s, enum gl_setting_id id,
                               struct gl_arena *a);
 
-/* GL_SET_COUNT: there is none with this flag ("--listen"). */
+/* GL_SET_COUNT: no setting has this flag ("--listen"). */
 enum gl_setting_id gl_settings_by_flag(gl_str flag);
 
 #endif

@@ -14,13 +14,13 @@
 
 enum { TERMINATE = -1 };
 
-struct send_order { /* from us to the supervisor */
+struct send_order { /* from the starter to the supervisor */
     int64_t term_at, kill_at;
-    int32_t number; /* a signal to pass on; 0: the times are meant; FORBID: its time is over */
+    int32_t number; /* a signal to forward; 0: the deadlines changed; TERMINATE: stop the command */
 };
 
-struct child_report { /* from the supervisor to us */
-    int32_t pid;      /* of the command; 0: it has ended, or could not be started */
+struct child_report { /* from the supervisor to the starter */
+    int32_t pid;      /* pid of the command; 0: it has ended, or could not be started */
     int32_t failed;   /* errno, if it could not be started */
     int32_t status;
     int32_t is_stopped;
@@ -34,7 +34,7 @@ gl_ms gl_supervise_now(void)
     return (gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* All of it or nothing: both kinds are smaller than what a pipe takes at once. */
+/* Write all or nothing: both kinds of messages are smaller than PIPE_BUF. */
 static bool write_all(int fd, const void *bytes, size_t n)
 {
     ssize_t done;
@@ -69,14 +69,14 @@ static void run_command(const struct gl_supervise_config *wish, bool has_tty, in
     struct sigaction plain = {.sa_handler = SIG_DFL};
     int why;
 
-    (void)setpgid(0, 0); /* the supervisor does the same; one of them is first */
+    (void)setpgid(0, 0); /* the supervisor does the same; one of the two is first */
     if (has_tty) {
         (void)tcsetpgrp(STDIN_FILENO, getpid()); /* SIGTTOU is blocked here */
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 1; i < NSIG; i++) {
         if (i != SIGKILL && i != SIGSTOP) {
-            (void)sigaction(i, &plain, NULL); /* some numbers are not ours to set */
+            (void)sigaction(i, &plain, NULL); /* some signals cannot be changed */
         }
     }
     (void)sigprocmask(SIG_SETMASK, wish->mask, NULL);
@@ -103,7 +103,7 @@ static int spawn(struct supervised *m, const struct gl_supervise_config *wish, b
         why = errno;
     } else {
         (void)setpgid(m->command, m->command);
-        (void)read_all(failed[0], &why, sizeof(why)); /* nothing comes if it was executed */
+        (void)read_all(failed[0], &why, sizeof(why)); /* EOF means that exec succeeded */
     }
     (void)close(failed[0]);
     return why;
@@ -197,7 +197,7 @@ static void supervised(const struct gl_supervise_config *wish, int from_us, int 
     sigset_t all, child;
     int status = 0;
 
-    /* Signals to our group are not for us: only the clock and the starter count. */
+    /* Ignore signals to our process group: only the clock and the starter count. */
     (void)setpgid(0, 0);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
@@ -206,12 +206,12 @@ static void supervised(const struct gl_supervise_config *wish, int from_us, int 
     m.children = signalfd(-1, &child, SFD_CLOEXEC);
     r.failed = m.children < 0 ? errno : spawn(&m, wish, has_tty);
     r.pid = r.failed == 0 ? m.command : 0;
-    (void)write_all(to_us, &r, sizeof(r)); /* a dead starter is noticed below */
+    (void)write_all(to_us, &r, sizeof(r)); /* the loop below notices a dead starter */
     if (r.failed != 0) {
         _exit(1);
     }
-    (void)close(
-        STDIN_FILENO); /* otherwise readers of the command's output would wait for us, too */
+    (void)close(STDIN_FILENO); /* otherwise readers of the command's output would also wait for the
+                                  supervisor */
     (void)close(STDOUT_FILENO);
     supervise_loop(&m);
     (void)waitpid(m.command, &status, 0);
@@ -222,7 +222,7 @@ static void supervised(const struct gl_supervise_config *wish, int from_us, int 
 
 /* ---- the starter ---- */
 
-/* Is the terminal ours to give? */
+/* Are we in the foreground of the terminal? */
 static bool owns_tty(void)
 {
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
@@ -235,7 +235,7 @@ static int close_pipes(struct gl_supervisor *m)
     (void)close(m->to);
     (void)close(m->from);
     m->to = m->from = -1;
-    (void)waitpid(m->pid, &status, 0); /* it has ended, or ends now */
+    (void)waitpid(m->pid, &status, 0); /* the command has ended, or ends now */
     return status;
 }
 
@@ -249,7 +249,7 @@ static void take_tty_back(const struct gl_supervisor *m)
     sigemptyset(&out);
     sigaddset(&out, SIGTTOU);
     (void)sigprocmask(SIG_BLOCK, &out, &before);
-    (void)tcsetpgrp(STDIN_FILENO, getpgrp()); /* it may have gone away */
+    (void)tcsetpgrp(STDIN_FILENO, getpgrp()); /* the terminal may be gone */
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -302,7 +302,7 @@ int gl_supervise_start(struct gl_supervisor *m, const struct gl_supervise_config
 static void send_order(struct gl_supervisor *m, struct send_order o)
 {
     (void)write_all(m->to, &o,
-                    sizeof(o)); /* a supervisor that is gone is noticed by gl_supervise_wait() */
+                    sizeof(o)); /* gl_supervise_wait() notices if the supervisor is gone */
 }
 
 void gl_supervise_extend(struct gl_supervisor *m, gl_ms term_at, gl_ms kill_at)

@@ -25,8 +25,8 @@
 #include "base/times.h"
 
 struct gl_supervisor {
-    pid_t pid;    /* of the supervisor */
-    pid_t group;  /* of the command */
+    pid_t pid;    /* pid of the supervisor */
+    pid_t group;  /* pid of the command */
     int to, from; /* pipes; `from` becomes readable when the command has ended */
     bool has_tty; /* the terminal was given to the command */
 };
@@ -39,14 +39,14 @@ struct gl_supervise_config {
 };
 
 struct gl_supervise_result {
-    int status;      /* as of wait() */
-    bool is_stopped; /* it was ended because a deadline passed */
+    int status;      /* as returned by wait() */
+    bool is_stopped; /* it was stopped because a deadline passed */
 };
 
 gl_ms gl_supervise_now(void);
 
-/* GL_E_NOT_FOUND, GL_E_DENIED: there is no such program, or it cannot be executed. There must be no
- * other threads. */
+/* GL_E_NOT_FOUND, GL_E_DENIED: the program does not exist, or cannot be executed. The process must
+ * have no other threads. */
 int gl_supervise_start(struct gl_supervisor *m, const struct gl_supervise_config *wish,
                        struct gl_why *reterr_why);
 
@@ -54,11 +54,11 @@ int gl_supervise_start(struct gl_supervisor *m, const struct gl_supervise_config
 void gl_supervise_extend(struct gl_supervisor *m, gl_ms term_at, gl_ms kill_at);
 /* End the command now. */
 void gl_supervise_terminate(struct gl_supervisor *m);
-/* Pass a signal on to the command's process group. */
+/* Forward a signal to the command's process group. */
 void gl_supervise_signal(struct gl_supervisor *m, int number);
 
-/* Wait for the end, at most so long (-1: for ever). False: it has not ended. Afterwards the
- * supervisor is gone. */
+/* Wait at most this long for the end (-1: no limit). False: the command has not ended. Afterwards
+ * the supervisor is gone. */
 bool gl_supervise_wait(struct gl_supervisor *m, int timeout_ms, struct gl_supervise_result *ret);
 
 #endif

@@ -392,7 +392,7 @@ def test_pools_are_checked(box, pools):
     (["job"], "'job' needs one more word"),
     (["job"], "glia job resume"),
     (["human"], "glia human respond"),
-    (["run", "--"], "there is no command after --"),
+    (["run", "--"], "the command after -- is missing"),
     (["run", "x.yaml", "--", "true"], "either a file or a command"),
     (["--limit", "1", "job", "list"], "put --limit after the command"),
     (["--foo"], "unknown option --foo\n"),

@@ -195,17 +195,17 @@ def test_top_shows_jobs_and_steps_and_leaves_the_terminal_as_it_was(box):
     run_blocked(box)
     box.glia("run", "--", "true")
     screen = Screen(box, "--interval", "100ms")
-    first = screen.read_until("q leave")
+    first = screen.read_until("q quit")
     assert "\033[?1049h" in first and "slots default 0 of" in first
     assert "blocked" in first and "> " in first and "1/1" in first and "0/2" in first
     assert first.index("0/2") < first.index("1/1") and "waits for signal" in first
     screen.send(b"j")
-    screen.read_until("nothing of this job is under way")
+    screen.read_until("no step of this job is in progress")
     screen.send(b"\r")
     screen.resize(10, 40)
-    screen.read_until("q leave")
-    screen.read_until("q leave")
-    narrow = screen.read_until("q leave").split("\033[H")[-1]
+    screen.read_until("q quit")
+    screen.read_until("q quit")
+    narrow = screen.read_until("q quit").split("\033[H")[-1]
     lines = [re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", line).rstrip("\r")
              for line in narrow.split("\n")]
     assert len(lines) == 10 and max(len(line) for line in lines) <= 40
@@ -224,7 +224,7 @@ def test_top_and_the_list_show_which_jobs_wait_for_a_person(box):
     box.glia("run", "--", "true")
     wait_for("the question", lambda: box.glia("human", "list").stdout)
     screen = Screen(box, columns=80)
-    first = screen.read_until("q leave")
+    first = screen.read_until("q quit")
     plain = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", first).replace("\r", "")
     assert "0 running, 0 waiting, 1 for a person" in plain
     rows = [line for line in plain.splitlines() if "/1 " in line or "/2, " in line]
@@ -272,10 +272,10 @@ def test_top_asks_for_the_steps_of_a_job_when_something_happened_to_it(box):
         screen = Screen(box, "--server", proxy.server, "--interval", "100ms")
         screen.read_until("waits for signal")
         for _ in range(20):
-            screen.read_until("q leave")
+            screen.read_until("q quit")
         assert asked(f"{JOBS}/{job}") <= 2  # again when it has become old
         box.glia("job", "signal", job, "go")
-        screen.read_until("nothing of this job is under way")
+        screen.read_until("no step of this job is in progress")
         screen.send(b"q")
         assert screen.finish()[0] == 0
 
@@ -310,7 +310,7 @@ def test_status_and_top_tell_of_a_store_that_does_not_answer(boxes, redis, how, 
         wait_for("its notice", lambda: one.ask("GET", "/readyz").status == 503)
         screen = Screen(one, columns=200)
         done, doc = one.glia("status", code=5), one.json("status", code=5)
-        seen = screen.read_until("q leave")
+        seen = screen.read_until("q quit")
         assert one.ask("GET", "/healthz").status == 200
         screen.send(b"q")
         assert screen.finish()[0] == 0

@@ -60,9 +60,9 @@ def test_a_node_on_another_store_than_was_asked_for_is_not_used(boxes, redis):
             error = box.error(*command, *words, *rest, code=2)
             assert error["reason"] == "node_wrong_store"
             assert all(text in error["message"] for text in (box.data, url, store))
-    assert f"is on the store {url}" in box.glia("doctor", "--store", other, code=1).stdout
+    assert f"uses the store {url}" in box.glia("doctor", "--store", other, code=1).stdout
     done = here.glia("job", "list", "--store", "redis://me:secret@127.0.0.1:1/0", code=2)
-    assert "is on the store sqlite:, and redis://me:***@127.0.0.1:1/0 was given" in done.stderr
+    assert "uses the store sqlite:, but redis://me:***@127.0.0.1:1/0 was given" in done.stderr
     assert here.glia("job", "list", "--store", "sqlite:").stdout == ""
     assert len(box.json("job", "list")["jobs"]) == 1, "and nothing was submitted"
 
@@ -96,7 +96,7 @@ def test_who_looks_says_that_the_folder_belongs_to_another_store(boxes, redis):
     serve(box)
     del box.env["GLIA_STORE"]
     found = {c["check"]: c for c in box.json("doctor")["checks"]}["store"]
-    assert found["found"] == "not checked: it is the node's; name it with --store to check it"
+    assert found["found"] == "not checked: give the node's store with --store to check it"
 
 
 def test_a_node_whose_store_is_emptied_says_so_once_and_ends(boxes, redis):

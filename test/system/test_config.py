@@ -90,7 +90,7 @@ def test_what_is_wrong_with_a_file_is_told_at_once(box):
     ("listen: example.org:80\n", "must be an address and a port"),
     ("server: somewhere\n", "must be unix:/path/node.sock or http://host:port"),
     ("pools: {gpu: many}\n", "a pool needs a number of slots"),
-    ("data_dir: here\n", "needs an absolute path here"),
+    ("data_dir: here\n", "must be an absolute path in the file"),
 ])
 def test_bad_files(box, text, said):
     box.env["GLIA_CONFIG"] = box.write("c.yaml", text)

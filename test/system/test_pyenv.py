@@ -132,7 +132,7 @@ def test_an_environment_that_is_there_is_used_as_it_is(place):
     ("{", "not valid JSON"), ("[]", "must be an object"), ({"packages": [1]}, "packages"),
     ({"requirements": 3}, "requirements"), ({"packages": ["-r x"]}, "'-r x' is not understood"),
     ({"packages": ["x @ https://example.org/x.whl"]}, "nothing is downloaded"),
-    ({"packages": ["glia-demo>=new"]}, "'new' is no version"),
+    ({"packages": ["glia-demo>=new"]}, "'new' is not a version"),
     ({"packages": ["glia-demo; what == '1'"]}, "the condition 'what == '1'' is not understood")])
 def test_what_makes_no_sense_is_refused(place, spec, word):
     rc, out, err = run(place, spec, "true")

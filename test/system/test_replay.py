@@ -320,7 +320,7 @@ def test_a_flipped_bit_is_reported_with_its_segment(box):
     at = whole.rindex(b'{"check"') + 4
     put(paths[1], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
     dumped, replayed, _ = dump_and_replay(box, code=0)
-    assert "segment 2: its end was not written completely" in dumped
+    assert "segment 2: left out the incomplete end" in dumped
     assert "the ends of 1 segments" in replayed
     assert "left out" in box.glia("replay", paths[1]).stdout
 

@@ -1,11 +1,11 @@
-/* cmd_agents.c - glia job agents, messages and dead-letters, and glia send: what goes on between
- * the agents of a bundle's job. */
+/* cmd_agents.c - glia job agents, messages and dead-letters, and glia send: the agents of a
+ * bundle's job and their messages. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/output/rows.h"
 #include "os/fs.h"
 
-/* All of them, page by page. */
+/* Show all rows, page by page. */
 static int show(struct gl_rows *l, struct gl_request *rq)
 {
     rq->job = gl_str_of(l->cli->words[0]);
@@ -67,7 +67,7 @@ static const struct gl_column dead_letters_columns[] = {
     {"REASON", .key = "reason"},
 };
 
-/* One, whole: the message is the data. */
+/* One message in full: the message is the data. */
 static void print_messages(struct gl_rows *l, struct gl_api_reply *p)
 {
     gl_jnode all = gl_json_get(&p->j, p->root, l->list);
@@ -80,7 +80,7 @@ static void print_messages(struct gl_rows *l, struct gl_api_reply *p)
     }
 }
 
-/* Messages or dead letters: those of --agent, or --number alone. */
+/* Show messages or dead letters, selected by --agent or --number. */
 static int show_messages(struct gl_rows *l, enum gl_verb verb)
 {
     struct gl_request rq = {.verb = verb};
@@ -98,15 +98,17 @@ static int show_messages(struct gl_rows *l, enum gl_verb verb)
 
 int gl_cmd_agents_messages(struct gl_cli *cli)
 {
-    struct gl_rows l = {
-        .cli = cli, GL_COLUMNS(messages_columns), .list = "messages", .none = "no message waits"};
+    struct gl_rows l = {.cli = cli,
+                        GL_COLUMNS(messages_columns),
+                        .list = "messages",
+                        .none = "no messages are waiting"};
 
     return show_messages(&l, GL_VERB_MESSAGES);
 }
 
 /* ---- commands ---- */
 
-/* Once: what is sent twice arrives twice. */
+/* Send only once: a repeated request would have its effect twice. */
 static int command(struct gl_cli *cli, struct gl_request *rq, const char *done)
 {
     struct gl_http_client_reply reply;
@@ -144,7 +146,7 @@ static int redrive(struct gl_cli *cli, const char *which)
     if (strcmp(which, "all") != 0 && (!gl_str_u64(gl_str_of(which), &number) || number == 0)) {
         return gl_cli_usage(cli, "--redrive takes the number of a dead letter, or all");
     }
-    return command(cli, &rq, "delivered again");
+    return command(cli, &rq, "redelivered");
 }
 
 int gl_cmd_agents_dead(struct gl_cli *cli)
@@ -182,7 +184,7 @@ static int read_message_body(struct gl_cli *cli, struct gl_buf *out)
     }
     return gl_json_parse(&j, gl_buf_view(out), GL_MESSAGE_BYTES_MAX, &a, &why) == 0
                ? 0
-               : gl_cli_usage(cli, "the body of a message is JSON: %s", why.text);
+               : gl_cli_usage(cli, "the body of the message is not valid JSON: %s", why.text);
 }
 
 int gl_cmd_agents_send(struct gl_cli *cli)

@@ -1,4 +1,4 @@
-/* cmd_artifacts.c - glia job artifacts and job export: what a job has left behind. */
+/* cmd_artifacts.c - glia job artifacts and job export: the files of a job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,14 +15,14 @@
 
 enum { PIECE_BYTES = 64 << 10 };
 
-/* A job, looked at: by a node if there is one, else in the store and the folders. */
+/* A job and its files: from the node if there is one, else from the store and the folders. */
 struct look {
     struct gl_cli *cli;
     struct gl_connection connection;
     struct gl_api_reply status;
     struct gl_api_reply files;
     gl_str job, run_id;
-    const char *root; /* of runs; "" : the files lie with a node that is somewhere else */
+    const char *root; /* the folder of runs; "": the files are on the machine of a remote node */
 };
 
 static int list_here(struct look *l, struct gl_why *reterr_why)
@@ -31,7 +31,7 @@ static int list_here(struct look *l, struct gl_why *reterr_why)
     int err = 0;
 
     l->root = l->cli->settings->values[GL_SET_RUNS_ROOT].text;
-    if (gl_run_owner_is_job(l->root, l->run_id, l->job)) { /* else an earlier job has left it */
+    if (gl_run_owner_is_job(l->root, l->run_id, l->job)) { /* else an earlier job's */
         err =
             gl_run_files_list(l->root, l->run_id, UINT64_MAX, &l->files.arena, &files, reterr_why);
     }
@@ -63,7 +63,7 @@ static const char *root_of(struct look *l)
                : "";
 }
 
-/* To be given back in any case. */
+/* Always call close_look(). */
 static int open_look(struct look *l, struct gl_cli *cli, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
@@ -94,7 +94,7 @@ static void close_look(struct look *l)
 
 /* ---- one file ---- */
 
-/* Give all of it to `take`, piece by piece. */
+/* Pass the whole file to `take`, piece by piece. */
 static int copy(struct look *l, gl_str path, void (*take)(void *owner, gl_str piece), void *owner,
                 struct gl_why *reterr_why)
 {
@@ -224,8 +224,8 @@ static int read_blob(struct look *l, gl_str hex, struct gl_buf *out, struct gl_w
     return err;
 }
 
-/* Of a bundle. On a shared store it may lie with another node: then it is left out, and that is
- * said. */
+/* The manifest of a bundle. On a shared store it may be on another node: then it is left out, with
+ * a message. */
 static void export_manifest(struct look *l, struct gl_tarfile *t)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -294,7 +294,7 @@ static int export_all(struct look *l, FILE *out, struct gl_why *reterr_why)
     return err;
 }
 
-/* A file of its own, which is gone again if something fails. */
+/* Write to a new file, which is removed if something fails. */
 static int export_to(struct look *l, const char *path, struct gl_why *reterr_why)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), err;
@@ -311,7 +311,7 @@ static int export_to(struct look *l, const char *path, struct gl_why *reterr_why
         err = gl_fs_why(reterr_why, errno, "write", path);
     }
     if (err != 0) {
-        (void)unlink(path); /* what stays then is no archive, and tar says so */
+        (void)unlink(path); /* the partial output is not an archive, and tar reports that */
     }
     return err;
 }
@@ -324,7 +324,7 @@ int gl_cmd_artifacts_export(struct gl_cli *cli)
     int err;
 
     if (to == NULL || to[0] == '\0') {
-        return gl_cli_usage(cli, "where to? --to FILE.tar");
+        return gl_cli_usage(cli, "--to FILE.tar is missing");
     }
     err = open_look(&l, cli, &why);
     if (err == 0) {

@@ -1,14 +1,14 @@
 /* cmd_backup.c - glia backup and restore.
  *
- * A backup is a folder (os/archive.h) with the store as it was at one moment, the blobs its flows
- * name, and on request the logs. It can be made at any time: the node that works in the folder does
- * not notice. What belongs to one life of one node is left out: its identity, its token, and what
- * its keeper remembers.
+ * A backup is a folder (os/archive.h) with the store as it was at one moment, the blobs that its
+ * flows name, and on request the logs. It can be made at any time; a node that works in the folder
+ * is not disturbed. The backup leaves out what belongs to one life of one node: its identity, its
+ * token, and the keeper's state.
  *
  * That is what makes a restored folder safe. A step that ran when the backup was made is still
- * written down as running, under the epoch of the keeper of that time. The restored folder has no
- * such keeper, and none can ever claim that epoch: so nobody can say that the step never started,
- * and it counts as lost. */
+ * recorded as running, under the epoch of the keeper of that time. The restored folder has no such
+ * keeper, and none can ever claim that epoch: so nothing can prove that the step never started, and
+ * it counts as lost. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #include "os/tree.h"
 #include "port/storeurl.h"
 
-#define STAGING "restoring" /* in the data folder */
+#define STAGING "restoring" /* path in the data folder */
 
 struct backup {
     struct gl_cli *cli;
@@ -37,7 +37,7 @@ struct backup {
     struct gl_why why;
 };
 
-/* "contexts/CONTEXT/NAME": the place of a file of the context, in a data folder and in a backup. */
+/* "contexts/CONTEXT/NAME": the path of a file of the context, in a data folder and in a backup. */
 static const char *in_context(struct gl_cli *cli, const char *name)
 {
     return gl_str_fmt(&cli->arena, "contexts/%.*s%s%s", GL_STR_ARG(cli->context),
@@ -56,7 +56,8 @@ static void closedirp(DIR **d)
     }
 }
 
-/* Each entry of the folder `name` below the data folder, by its name from there. */
+/* Visit each entry of the folder `name` in the data folder, by its path relative to the data
+ * folder. */
 static int for_each_record(struct backup *b, const char *name, visit *visit_one)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -64,7 +65,7 @@ static int for_each_record(struct backup *b, const char *name, visit *visit_one)
     GL_CLEANUP(closedirp) DIR *d = opendir(path);
     int err = 0;
 
-    if (d == NULL) { /* removed meanwhile, or never there */
+    if (d == NULL) { /* removed meanwhile, or never existed */
         return errno == ENOENT || errno == ENOTDIR
                    ? 0
                    : gl_fs_why(&b->why, errno, "open the folder", path);
@@ -87,7 +88,7 @@ static int add(struct backup *b, const char *name, struct gl_arena *a)
 static int add_blobs_of(struct backup *b, const char *name, struct gl_arena *a)
 {
     (void)a;
-    /* "tmp" holds what is being written. */
+    /* "tmp" has files that are still being written. */
     return gl_str_ends(gl_str_of(name), GL_S("/tmp")) ? 0 : for_each_record(b, name, add);
 }
 
@@ -100,7 +101,7 @@ static int add_attempt(struct backup *b, const char *name, struct gl_arena *a)
         const char *file = gl_str_fmt(a, "%s/%s", name, files[i]).p;
         struct stat st;
 
-        /* The step may have made anything of its output file. */
+        /* The output file of a step may be anything: a link, a folder. */
         if (lstat(gl_paths_in(a, b->cli->data, file), &st) == 0 && S_ISREG(st.st_mode)) {
             err = add(b, file, a);
         }
@@ -130,8 +131,8 @@ static int copy_store(struct backup *b)
     return err == 0 ? gl_archive_add_existing(&b->archive, name, &b->why) : err;
 }
 
-/* Blobs before the store, because retention may remove one that the store still names a moment
- * later; and behind it, because new ones have come. */
+/* Copy blobs before the store, because retention may remove one that the store still names a moment
+ * later; and again after the store, because new ones have come. */
 static int fill(struct backup *b, bool logs)
 {
     int err = for_each_record(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
@@ -190,11 +191,12 @@ int gl_cmd_backup(struct gl_cli *cli)
     int err = absolute(cli, cli->words[0], &folder, &b.why);
 
     if (err == 0 && gl_storeurl_is_shared(gl_str_of(store))) {
-        err = gl_why(&b.why, GL_R_BACKUP_OTHER_STORE,
-                     "the jobs are in the store %s, not in the data folder: back it up with its "
-                     "own means, or copy it into a folder with 'glia store migrate' while no node "
-                     "runs",
-                     gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena));
+        err = gl_why(
+            &b.why, GL_R_BACKUP_OTHER_STORE,
+            "the jobs are in the store %s, not in the data folder: back it up with the server's "
+            "own tools, or copy it into a folder with 'glia store migrate' while no node "
+            "runs",
+            gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena));
     }
 
     if (err == 0) {
@@ -222,7 +224,7 @@ struct restore {
     struct gl_why why;
 };
 
-/* Nothing that is there is ever overwritten, but for what a restore has left that was cut short. */
+/* Never overwrites anything, except the remains of an interrupted restore. */
 static int check_target(struct restore *r)
 {
     GL_CLEANUP(closedirp) DIR *d = opendir(r->to);
@@ -240,18 +242,17 @@ static int check_target(struct restore *r)
                           r->to);
         }
     }
-    (void)gl_tree_remove(AT_FDCWD, r->staging, &sum); /* what is left of it is found again */
+    (void)gl_tree_remove(AT_FDCWD, r->staging, &sum); /* left by an interrupted restore */
     return 0;
 }
 
-/* Everything happens in a folder of its own; one that is cut short leaves nothing that a node would
- * take for its store. */
+/* Restore into a separate folder first, so that an interrupted restore leaves nothing that a node
+ * would take for its store. */
 static int stage(struct restore *r, bool resume)
 {
     struct gl_arena *a = &r->cli->arena;
     const char *reason =
-        gl_str_fmt(a, "restored from a backup of %s; what ran since then is not known here",
-                   r->info.made)
+        gl_str_fmt(a, "restored from a backup of %s; work done since then is unknown", r->info.made)
             .p;
     int err = gl_fs_mkdirs(r->staging, &r->why);
 
@@ -264,7 +265,7 @@ static int stage(struct restore *r, bool resume)
     }
     if (err == 0 &&
         rename(gl_paths_in(a, r->staging, "contexts"), gl_paths_in(a, r->to, "contexts")) < 0) {
-        err = gl_fs_why(&r->why, errno, "move what was restored to", r->to);
+        err = gl_fs_why(&r->why, errno, "move the restored data to", r->to);
     }
     return err == 0 ? gl_fs_sync_folder(r->to, &r->why) : err;
 }
@@ -301,7 +302,7 @@ int gl_cmd_backup_restore(struct gl_cli *cli)
         return gl_cli_fail_why(cli, err, &r.why);
     }
     err = stage(&r, resume);
-    (void)gl_tree_remove(AT_FDCWD, r.staging, &sum); /* what stays is in nobody's way */
+    (void)gl_tree_remove(AT_FDCWD, r.staging, &sum); /* remains do no harm */
     if (err != 0) {
         return gl_cli_fail_why(cli, err, &r.why);
     }

@@ -6,7 +6,7 @@
 #include "cli/connect/claim_client.h"
 #include "cli/output/rows.h"
 
-/* ---- what was given ---- */
+/* ---- options ---- */
 
 /* From the environment that 'glia claim run' sets. */
 static const char *or_env(const char *given, const char *name)
@@ -14,7 +14,7 @@ static const char *or_env(const char *given, const char *name)
     return given != NULL ? given : getenv(name);
 }
 
-/* Not every command has them all. */
+/* Not every command has all of these options. */
 static const char *given_for(const struct gl_cli *cli, const char *name)
 {
     const struct gl_command_option *o = cli->command->options;
@@ -57,7 +57,7 @@ int gl_claim_client_read_options(struct gl_claim_client *c, struct gl_cli *cli, 
     return code;
 }
 
-/* The claim that is held: from options, or from the environment of 'glia claim run'. */
+/* The held claim: from options, or from the environment of 'glia claim run'. */
 static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
 {
     const char *fence = or_env(gl_cli_option(cli, "--fence"), "GLIA_CLAIM_FENCE");
@@ -70,11 +70,13 @@ static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
     }
     c->key = or_env(c->key, "GLIA_CLAIM_KEY");
     if (c->key == NULL) {
-        return gl_cli_usage(cli, "KEY is missing; inside 'glia claim run' it need not be given");
+        return gl_cli_usage(cli, "KEY is missing; it is optional only inside 'glia claim run'");
     }
     if (fence == NULL) {
-        return gl_cli_usage(cli, "--fence is missing: the number that came with the claim; inside "
-                                 "'glia claim run' it need not be given");
+        return gl_cli_usage(
+            cli,
+            "--fence is missing: the number that came with the claim; it is optional only inside "
+            "'glia claim run'");
     }
     if (!gl_str_u64(gl_str_of(fence), &c->fence) || c->fence == 0) {
         return gl_cli_usage(cli, "--fence must be a number from 1 on, not '%s'", fence);
@@ -82,9 +84,9 @@ static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
     return 0;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
-/* Of a claim that somebody may still hold. */
+/* For a claim that may still be held. */
 static gl_str lease_cell(const struct gl_row *row)
 {
     gl_str state = gl_api_reply_text(row->p, row->node, "state");

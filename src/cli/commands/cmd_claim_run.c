@@ -1,9 +1,10 @@
-/* cmd_claim_run.c - glia claim run: a command that runs only while its claim is held.
+/* cmd_claim_run.c - glia claim run: runs a command only while its claim is held.
  *
  * The lease is counted from the moment a request was sent, by our own clock: the store granted it
- * later, so ours is over before the store's. It is renewed at a third of it. If that fails for too
- * long, the command gets SIGTERM when a fifth of the lease is left and SIGKILL when a twentieth is:
- * before anybody else can have the claim. The supervisor sees to that, whatever happens to us.
+ * later, so our count ends before the store's. The claim is renewed at a third of the lease. If
+ * renewals keep failing, the command gets SIGTERM when a fifth of the lease is left and SIGKILL
+ * when a twentieth is left: before anyone else can acquire the claim. The supervisor enforces that,
+ * even if this process hangs or dies.
  *
  * A lost claim is neither completed nor failed: it belongs to someone else. */
 #include <errno.h>
@@ -20,8 +21,8 @@
 
 enum {
     GRACE_MS = 5000,
-    POLL_MS = 500,  /* longest pause between two attempts to acquire */
-    RETRY_MS = 200, /* after a renewal that was not answered */
+    POLL_MS = 500,  /* longest pause between two acquisition attempts */
+    RETRY_MS = 200, /* after a renewal without a reply */
 };
 
 struct claim_run {
@@ -30,14 +31,14 @@ struct claim_run {
     gl_ms wait_ms, grace_ms;
     struct gl_supervisor supervisor;
     bool is_running; /* the command runs */
-    int signals;     /* descriptor */
+    int signals;     /* descriptor of the signals */
     sigset_t before;
     int caught;    /* the first signal, while the command does not run */
     gl_ms sent_at; /* when the last renewal that succeeded was sent */
     gl_ms renew_at;
-    gl_ms give_up_at;  /* of the call under way */
+    gl_ms give_up_at;  /* deadline of the current call */
     bool is_lost;      /* someone else holds it */
-    bool has_reported; /* that it could not be renewed */
+    bool has_reported; /* reported: the claim could not be renewed */
     struct gl_why why;
 };
 
@@ -81,7 +82,7 @@ static void read_signals(struct claim_run *r)
     }
 }
 
-/* Until `fd` can be read, a signal comes, the command has ended, or it is `until`. */
+/* Wait until `fd` can be read, a signal arrives, the command ends, or the time is `until`. */
 static void wait_for_event(struct claim_run *r, int fd, gl_ms until)
 {
     struct pollfd fds[] = {{.fd = r->signals, .events = POLLIN},
@@ -101,7 +102,7 @@ static bool has_ended(const struct claim_run *r)
     return r->is_running && poll(&fd, 1, 0) > 0;
 }
 
-/* While the node has not answered. */
+/* Called while waiting for a reply of the node. */
 static int wait_answer(void *owner, int fd)
 {
     struct claim_run *r = owner;
@@ -116,7 +117,7 @@ static int wait_answer(void *owner, int fd)
     return 0;
 }
 
-/* ---- getting it ---- */
+/* ---- acquiring ---- */
 
 static int acquire(struct claim_run *r, gl_ms *ret_remaining, struct gl_why *reterr_why)
 {
@@ -145,7 +146,7 @@ static int acquire_in_time(struct claim_run *r, struct gl_why *reterr_why)
         gl_ms now = gl_supervise_now();
 
         if (err == 0 && now >= term_at(r) && r->caught == 0) {
-            continue; /* the answer came too late to begin: the same claim once more */
+            continue; /* the reply came too late to begin: ask for the same claim once more */
         }
         if (err != GL_E_BUSY || r->caught != 0 || now >= until) {
             return err;
@@ -162,7 +163,7 @@ static int acquire_in_time(struct claim_run *r, struct gl_why *reterr_why)
     }
 }
 
-/* ---- holding it ---- */
+/* ---- holding ---- */
 
 static void renew(struct claim_run *r)
 {
@@ -206,7 +207,7 @@ static void hold_claim(struct claim_run *r, struct gl_supervise_result *ret)
     r->is_running = false;
 }
 
-/* ---- giving it back ---- */
+/* ---- ending ---- */
 
 static int exit_of(int status)
 {
@@ -264,7 +265,7 @@ static int finish(struct claim_run *r, const struct gl_supervise_result *end)
 
 /* ---- the command ---- */
 
-/* What a 'glia claim ...' inside needs to know. */
+/* The environment for 'glia claim' inside the command. */
 static void set_environment(const struct claim_run *r)
 {
     struct gl_cli *cli = r->cli;
@@ -300,7 +301,7 @@ static int start(struct claim_run *r)
         (void)gl_cli_fail_why(r->cli, err, &why);
         r->claim.error_detail = why.text;
         return end_claim(r, GL_VERB_CLAIM_FAIL,
-                         err == GL_E_NOT_FOUND ? 127 : 126); /* as a shell has it */
+                         err == GL_E_NOT_FOUND ? 127 : 126); /* as in a shell */
     }
     r->is_running = true;
     hold_claim(r, &end);

@@ -1,8 +1,8 @@
-/* cmd_complete.c - glia __complete: what the last word on a command line may become.
+/* cmd_complete.c - glia __complete: prints candidates for the last word on a command line.
  *
- * Called by the scripts of `glia completion` with the words behind "glia", the last of them
- * unfinished. One candidate per line, with a tab and what it is. A line ":files" or ":folders"
- * means that the shell knows better. */
+ * Called by the scripts of `glia completion` with the words after "glia", the last one incomplete.
+ * Prints one candidate per line, with a tab and a description. A line ":files" or ":folders" means
+ * that the shell should complete paths. */
 #include <strings.h>
 
 #include "base/check.h"
@@ -14,13 +14,13 @@ enum { JOBS_MAX = 200, QUIET_MS = 2000 };
 struct complete_line {
     struct gl_cli *cli;
     const struct gl_command *command; /* NULL: not known yet */
-    const char *last;                 /* what is to be completed */
-    const char *first_word;           /* of the command: usually a job */
-    size_t words_n;                   /* behind the command, without options */
-    char *names[4];                   /* words of the command itself, as far as they are there */
+    const char *last;                 /* the word to complete */
+    const char *first_word;           /* first word of the command's arguments: usually a job */
+    size_t words_n;                   /* number of words after the command, without options */
+    char *names[4];                   /* words of the command itself, so far */
     size_t names_n;
-    const struct gl_command_option *open; /* an option that waits for its value; NULL: none */
-    bool is_rest;                         /* behind "--" */
+    const struct gl_command_option *open; /* an option whose value comes next; NULL: none */
+    bool is_rest;                         /* after "--" */
 };
 
 /* ---- reading ---- */
@@ -42,7 +42,7 @@ static const struct gl_command_option *find_option(const struct complete_line *l
     return NULL;
 }
 
-/* The data folder is the one the line speaks of. */
+/* Use the data folder that the command line names. */
 static void note_common(struct complete_line *l, const struct gl_command_option *o,
                         const char *value)
 {
@@ -205,7 +205,7 @@ static void offer_commands(struct complete_line *l)
     }
 }
 
-/* The kind of a word in capitals; other words are literal. */
+/* The kind of an argument, in capitals; other words are literal. */
 static void offer_kind(struct complete_line *l, gl_str kind)
 {
     while (kind.n > 0) {
@@ -233,8 +233,7 @@ static void offer_kind(struct complete_line *l, gl_str kind)
     }
 }
 
-/* The word number `n` of "ID [STEP] [--from N]"; "" where there is none. The last one may be many.
- */
+/* Word number `n` of "ID [STEP] [--from N]"; "" if there is none. The last one may repeat. */
 static gl_str kind_of(const struct gl_command *c, size_t n)
 {
     gl_str rest = gl_str_of(c->arguments), kind = {0};

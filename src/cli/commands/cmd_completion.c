@@ -1,4 +1,4 @@
-/* cmd_completion.c - glia completion: scripts for shells, which ask `glia __complete`. */
+/* cmd_completion.c - glia completion: scripts for shells, which call `glia __complete`. */
 #include "base/check.h"
 #include "cli/cli.h"
 

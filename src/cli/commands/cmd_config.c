@@ -1,4 +1,4 @@
-/* cmd_config.c - glia config: what is set, and by whom. */
+/* cmd_config.c - glia config: settings, their values and sources. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
-/* The flags of the command at hand that are settings. */
+/* The settings among the flags of this command. */
 static void take_flags(const struct gl_cli *cli, struct gl_settings_sources *to)
 {
     const struct gl_command_option *o = cli->command->options;
@@ -30,7 +30,7 @@ static void take_flags(const struct gl_cli *cli, struct gl_settings_sources *to)
     to->flags[GL_SET_STORE] = cli->store_option;
 }
 
-/* One sentence per line; with --json the document has them all. */
+/* One sentence per line; with --json the document contains all of them. */
 static int fail(struct gl_cli *cli, int code, const char *text)
 {
     gl_str rest = gl_str_of(text);
@@ -64,7 +64,7 @@ int gl_cmd_config_load(struct gl_cli *cli)
     if (err != 0) {
         return fail(cli, gl_err_join(err, why.reason), why.text);
     }
-    env.glia_data_dir = s->values[GL_SET_DATA_DIR].text; /* of the environment, or the file */
+    env.glia_data_dir = s->values[GL_SET_DATA_DIR].text; /* from the environment or the file */
     err = gl_paths_data(&env, &cli->arena, &cli->data, &why);
     if (err != 0) {
         return gl_cli_fail_why(cli, err, &why);

@@ -1,5 +1,5 @@
-/* cmd_debug.c - glia debug dump: writes the flight recorder to one file that can be shown to
- * somebody; glia replay: what happened then, told again. */
+/* cmd_debug.c - glia debug dump: writes the flight recorder to one file to share; glia replay: runs
+ * a recording again in the simulator. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { PATH_BYTES = 4096 };
 
 /* ---- dump ---- */
 
-/* "glia-debug-20261115T105549Z.jsonl" in the folder where the user is. */
+/* "glia-debug-20261115T105549Z.jsonl" in the current folder. */
 static const char *default_path(struct gl_cli *cli)
 {
     char when[32];
@@ -45,7 +45,7 @@ static int write_new(const char *path, gl_str text, struct gl_why *why)
         if (n <= 0) {
             int err = gl_fs_why(why, n < 0 ? errno : ENOSPC, "write", path);
 
-            (void)unlink(path); /* half a bundle is of no use */
+            (void)unlink(path); /* a partial file is useless */
             return err;
         }
         text.p += n;
@@ -68,8 +68,8 @@ static void report_kept_values(const struct gl_cli *cli, const struct gl_debug_d
                 "times, settings, the node's log");
     if (b->kept.n > 0) {
         gl_cli_note(cli,
-                    "left in, too: values that these steps read of outputs and inputs, because "
-                    "without them they would be decided differently:");
+                    "also left in: values of outputs and inputs that these steps read, because "
+                    "without them the decisions would differ:");
         for (size_t i = 0; i < b->kept.n; i++) {
             gl_cli_note(cli, "  %.*s",
                         GL_STR_ARG(gl_term_safe((struct gl_arena *)&cli->arena, b->kept.items[i])));
@@ -141,7 +141,7 @@ int gl_cmd_debug_dump(struct gl_cli *cli)
 
 /* ---- replay ---- */
 
-/* glia-sim, beside this program or where it is installed; else wherever PATH leads to. */
+/* glia-sim: next to this program, where it is installed, or in PATH. */
 static const char *find_sim(struct gl_cli *cli)
 {
     static const char *const places[] = {"glia-sim", "../libexec/glia/glia-sim",

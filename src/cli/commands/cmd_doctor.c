@@ -1,4 +1,4 @@
-/* cmd_doctor.c - glia doctor: is everything there that a node needs? */
+/* cmd_doctor.c - glia doctor: checks what a node needs. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -29,8 +29,8 @@ static void check_folder(struct gl_doctor_check *c)
     struct stat st;
 
     if (stat(data, &st) < 0) {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s is not there yet; the first job makes it",
-                               data);
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "",
+                               "%s does not exist yet; the first job creates it", data);
     } else if (access(data, W_OK | X_OK) < 0) {
         gl_doctor_check_report(c, GL_DOCTOR_FAIL, "give it to the user who runs the node",
                                "%s cannot be written: %s", data, strerror(errno));
@@ -83,7 +83,7 @@ static void check_node(struct gl_doctor_check *c)
     gl_connect_done(&connection);
 }
 
-/* The first thing that is bad, else the first that is worth a warning. */
+/* The first bad finding, else the first warning. */
 static void check_own_node(struct gl_doctor_check *c, const char *url)
 {
     static const char hint[] = "see 'glia store check'";
@@ -102,7 +102,8 @@ static void check_own_node(struct gl_doctor_check *c, const char *url)
         }
     }
     if (worst == NULL) {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "it answers, and loses nothing");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "",
+                               "it answers, and is configured not to lose data");
     } else {
         gl_doctor_check_report(c, worst->level == GL_FINDING_BAD ? GL_DOCTOR_FAIL : GL_DOCTOR_WARN,
                                hint, "%.*s", GL_STR_ARG(worst->text));
@@ -119,7 +120,7 @@ static void check_store(struct gl_doctor_check *c)
     if (url[0] == '\0' && gl_offline_is_other_store(c->cli->data, url) &&
         gl_lock_find(c->cli->data, &holder)) {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "",
-                               "not checked: it is the node's; name it with --store to check it");
+                               "not checked: give the node's store with --store to check it");
         return;
     }
     if (gl_storeurl_is_shared(gl_str_of(url)) || gl_offline_is_other_store(c->cli->data, url)) {
@@ -137,9 +138,8 @@ static void check_store(struct gl_doctor_check *c)
     }
 }
 
-/* What only its owner may read. */
-/* Two living nodes whose graces differ: the longer one holds. false: all are alike, or nobody can
- * be asked. */
+/* Report two live nodes whose orphan_grace differs: the longer one applies. false: all are the
+ * same, or no node can be asked. */
 static bool find_other_grace(struct gl_doctor_check *c, struct gl_api_reply *p)
 {
     gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
@@ -149,7 +149,7 @@ static bool find_other_grace(struct gl_doctor_check *c, struct gl_api_reply *p)
         gl_str grace = gl_json_raw(&p->j, gl_json_get(&p->j, e, "orphan_grace_ms"));
 
         if (gl_str_is(gl_api_reply_text(p, e, "status"), "dead") || grace.n == 0) {
-            continue; /* an earlier release does not say */
+            continue; /* nodes of earlier releases do not report it */
         }
         if (first.n > 0 && !gl_str_eq(grace, first)) {
             gl_doctor_check_report(
@@ -177,14 +177,15 @@ static void check_cluster(struct gl_doctor_check *c)
     connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
     if (gl_connect_find(&connection, &why) != 0 ||
         gl_api_reply_ask(&page, &connection, &rq, &why) != 0) {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "no node answers that could list the others");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "not checked: no node answers");
     } else if (!find_other_grace(c, &page)) {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "living nodes have the same orphan_grace");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "all live nodes have the same orphan_grace");
     }
     gl_api_reply_done(&page);
     gl_connect_done(&connection);
 }
 
+/* Files that only their owner may read. */
 static void check_secrets(struct gl_doctor_check *c)
 {
     static const char *const names[] = {GL_PATHS_TOKEN, GL_PATHS_SOCKET, GL_PATHS_NODE};
@@ -225,8 +226,8 @@ static void check_program(struct gl_doctor_check *c)
     }
 }
 
-/* A greeting that offers no version: it is refused, which changes nothing and shows that somebody
- * listens. */
+/* A handshake that offers no version: the keeper refuses it, which changes nothing and shows that
+ * it responds. */
 static bool keeper_handshake(int fd)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf hello = {0};
@@ -249,11 +250,11 @@ static void check_keeper(struct gl_doctor_check *c)
     if (err == GL_E_NOT_FOUND || err == GL_E_GONE) {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "", "none is running; a node starts it");
     } else if (err != 0) {
-        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "see who owns the data folder", "%s", why.text);
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "check who owns the data folder", "%s", why.text);
     } else if (!keeper_handshake(fd)) {
         gl_doctor_check_report(c, GL_DOCTOR_FAIL,
-                               "end it; the next one finds the steps again: docs/keeper.md",
-                               "it is there but does not answer");
+                               "kill it; the steps it runs are lost: see docs/keeper.md",
+                               "it is running but does not answer");
     } else {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "", "it answers");
     }
@@ -273,7 +274,7 @@ static bool has_pool(struct gl_api_reply *p, gl_jnode node, gl_str pool)
     return false;
 }
 
-/* Which live nodes have this pool? "" : all of them. */
+/* The live nodes that have this pool; "": all of them. */
 static gl_str only_on(struct gl_api_reply *p, gl_jnode nodes, gl_str pool)
 {
     struct gl_buf out = {0};
@@ -333,7 +334,8 @@ static void report_pools(struct gl_api_reply *p, struct gl_buf *out)
     gl_map_done(&seen);
 }
 
-/* A job runs only where its pools are. Nodes that differ are no mistake, but good to know. */
+/* A job runs only on nodes that have its pools. Nodes with different pools are not an error, but
+ * worth knowing. */
 static void check_pools(struct gl_doctor_check *c)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES};
@@ -348,7 +350,7 @@ static void check_pools(struct gl_doctor_check *c)
     gl_api_reply_done(&p);
     p = (struct gl_api_reply){0};
     if (!answers) {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "no node is running that could list them");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "not checked: no node is running");
     } else if (gl_api_reply_ask(&p, &connection, &rq, NULL) != 0) {
         gl_doctor_check_report(c, GL_DOCTOR_WARN, "", "the nodes could not be listed");
     } else {
@@ -388,7 +390,7 @@ static const struct gl_column columns[] = {
     {"FOUND", .cell = found_cell},
 };
 
-/* `counts`: by verdict. */
+/* `counts`: number of results by verdict. */
 static void run_checks(struct gl_cli *cli, const struct gl_doctor_check_item *checks, size_t n,
                        size_t *counts, struct gl_jw *w)
 {

@@ -1,4 +1,4 @@
-/* cmd_help.c - glia help: what the commands are and how they are called. */
+/* cmd_help.c - glia help: lists and describes the commands. */
 #include "base/check.h"
 #include "cli/cli.h"
 
@@ -26,8 +26,8 @@ static void list_commands(struct gl_cli *cli)
 {
     FILE *out = cli->out.file;
 
-    (void)fputs("Glia runs workflows of scripts and commands, and finishes them whatever\n"
-                "crashes on the way.\n\n",
+    (void)fputs("Glia runs workflows of scripts and commands, and finishes them despite "
+                "crashes.\n\n",
                 out);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         if (!gl_cli_commands[i].is_hidden) {
@@ -38,7 +38,7 @@ static void list_commands(struct gl_cli *cli)
                 "name.\n"
                 "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or invalid input, 3 not found,\n"
                 "4 not allowed, 5 node, store or stdout unavailable, 6 paused or waiting for a\n"
-                "person, 130 interrupted.\n",
+                "person, 75 claim held by someone else, 76 claim lost, 130 interrupted.\n",
                 out);
 }
 
@@ -68,7 +68,7 @@ static void describe(struct gl_cli *cli, const struct gl_command *c)
     }
 }
 
-/* A command, or a group of them. */
+/* Describe a command, or all commands of a group. */
 static int explain(struct gl_cli *cli, gl_str wanted)
 {
     size_t shown = 0;

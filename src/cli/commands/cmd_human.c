@@ -10,7 +10,7 @@
  */
 struct human_list {
     struct gl_api_reply *page;
-    bool has_files; /* they can be seen from here: the requests of the page are left out */
+    bool has_files; /* the files are visible from here: the requests of the page are left out */
     const struct gl_open_request *requests;
 };
 
@@ -19,7 +19,7 @@ static bool is_request(struct gl_api_reply *p, gl_jnode e)
     return gl_str_is(gl_api_reply_text(p, e, "kind"), "request");
 }
 
-/* No worker waits for the answer at the moment. */
+/* No worker is waiting for the answer. */
 static bool has_no_listener(struct gl_api_reply *p, gl_jnode e)
 {
     bool listens = true;
@@ -28,8 +28,8 @@ static bool has_no_listener(struct gl_api_reply *p, gl_jnode e)
     return !listens;
 }
 
-/* The same of a request that was found in a file; what the node does not know yet is being asked.
- */
+/* The same for a request found in a file; a request that the node does not know yet has just been
+ * asked. */
 static bool request_has_no_listener(const struct human_list *l, const struct gl_open_request *f)
 {
     struct gl_api_reply *p = l->page;
@@ -52,7 +52,7 @@ static gl_str step_cell(const struct gl_row *row)
                              is_request(row->p, row->node) ? "request_id" : "step_id");
 }
 
-/* A request from a file has a member that says whether its time is over, if it has a time. */
+/* For a request from a file, a member tells whether its deadline, if any, has passed. */
 static gl_str question(struct gl_api_reply *p, gl_jnode e)
 {
     gl_str asked = gl_api_reply_text(p, e, "asked");
@@ -89,7 +89,7 @@ static const struct gl_column columns[] = {
 
 /* ---- the list ---- */
 
-/* Of files that only the node can see. */
+/* Notes about files that only the node can see. */
 static void report_notes(struct gl_cli *cli, const struct human_list *l)
 {
     struct gl_api_reply *p = l->page;
@@ -121,7 +121,7 @@ static void write_request(struct gl_jw *w, const struct human_list *l,
     gl_jw_init(&inner, &one);
     gl_worker_question_write(&inner, f->job, f->run_id, r, !request_has_no_listener(l, f));
     if (r->expires_at != 0) {
-        one.n--; /* the brace: one more member */
+        one.n--; /* drop the brace to add a member */
         gl_buf_fmt(&one, ",\"expired\":%s}",
                    gl_human_file_is_expired(r, gl_term_now()) ? "true" : "false");
     }
@@ -186,7 +186,7 @@ int gl_cmd_human_list(struct gl_cli *cli)
     if (err != 0) {
         err = gl_cli_fail_why(cli, err, &why);
     } else {
-        bool has_no_node = connection.has_no_node; /* when it was asked */
+        bool has_no_node = connection.has_no_node; /* at the time of the query */
         const char *root = gl_cli_option(cli, "--runs-root");
         struct human_list l = {.page = &page, .has_files = !connection.is_remote || root != NULL};
 
@@ -216,7 +216,7 @@ static int read_response(struct gl_cli *cli, struct gl_request *ret)
     }
     if (output != NULL && (strcmp(decision, "rerun") == 0 || strcmp(decision, "failed") == 0)) {
         return gl_cli_usage(cli,
-                            "--output does not go with --decision %s: of a review, it goes "
+                            "--output cannot be combined with --decision %s: a review takes it "
                             "with done only",
                             decision);
     }
@@ -240,7 +240,7 @@ static bool has_ended(gl_str status)
            gl_str_is(status, "cancelled");
 }
 
-/* What becomes of the job now. */
+/* Report the state of the job after the decision. */
 static void report_recorded(struct gl_cli *cli, struct gl_connection *connection)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
@@ -262,7 +262,7 @@ static void report_recorded(struct gl_cli *cli, struct gl_connection *connection
     gl_api_reply_done(&page);
 }
 
-/* ---- which one is meant ---- */
+/* ---- resolving names ---- */
 
 /* Does a step of this job with this id wait for a person? */
 static bool is_waiting(struct gl_api_reply *human, gl_str job, gl_str step)
@@ -278,7 +278,7 @@ static bool is_waiting(struct gl_api_reply *human, gl_str job, gl_str step)
     return false;
 }
 
-/* In a bundle it is an agent that waits: its name, or a step that is its, will do. */
+/* In a bundle, agents wait: accept the name of the agent, or of a step that it works on. */
 static gl_str resolve_step(struct gl_connection *connection, struct gl_api_reply *status)
 {
     struct gl_request rq = {.verb = GL_VERB_HUMAN, .human.limit = GL_PAGE_MAX};
@@ -340,7 +340,7 @@ static bool has_listener(struct gl_api_reply *status, const char *request)
     return true;
 }
 
-/* `status`: of the job; NULL: it is not known here. */
+/* `status`: of the job; NULL: the job is unknown here. */
 static void report_request_answered(struct gl_connection *connection, struct gl_api_reply *status,
                                     gl_str run_id)
 {
@@ -428,7 +428,7 @@ static int respond_to_step(struct gl_connection *connection, gl_str step, struct
     return GL_EXIT_OK;
 }
 
-/* Another node has the job; the files here are not those its workers read. */
+/* Another node has the job; its workers do not read the files here. */
 static bool is_on_other_node(struct gl_connection *connection, struct gl_api_reply *status,
                              const char *root, gl_str run_id)
 {
@@ -456,7 +456,7 @@ static int respond(struct gl_connection *connection, struct gl_request *response
     struct gl_why why;
     int err = gl_api_reply_ask(&status, connection, &rq, &why), code;
     const char *root = gl_human_files_root(connection, gl_cli_option(cli, "--runs-root"));
-    /* A run of another data folder is known by its folder only. */
+    /* A run of another data folder is known only by its run folder. */
     gl_str run_id = err == 0 ? gl_api_reply_text(&status, status.root, "run_id") : rq.job;
 
     bool is_its = err != 0 || gl_run_owner_is_job(
@@ -476,12 +476,11 @@ static int respond(struct gl_connection *connection, struct gl_request *response
                !is_step(&status, cli->words[1]) &&
                gl_str_is(resolve_step(connection, &status), cli->words[1])) {
         code = is_there ? fail_on_other_node(cli, &status)
-               : is_its
-                   ? respond_in_file(connection, &status, root,
-                                     run_id) /* its error lists the requests */
-                   : gl_cli_fail(cli, GL_R_NOTHING_ASKED,
-                                 "the job has asked nothing yet: what lies in the folder of its "
-                                 "run is of an earlier job");
+               : is_its ? respond_in_file(connection, &status, root,
+                                          run_id) /* its error lists the requests */
+                        : gl_cli_fail(cli, GL_R_NOTHING_ASKED,
+                                      "the job has not asked anything yet; the requests in its run "
+                                      "folder belong to an earlier job");
     } else {
         code = respond_to_step(connection, resolve_step(connection, &status), response);
     }

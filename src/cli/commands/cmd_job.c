@@ -1,4 +1,4 @@
-/* cmd_job.c - glia job status, result and events: looking at one job. */
+/* cmd_job.c - glia job status, result and events: shows one job. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
@@ -7,7 +7,7 @@
 
 enum { REASON_INDENT = 6, LINE_MIN = 20 };
 
-/* Prose on a terminal, word by word. */
+/* Print prose on a terminal, wrapped at words. */
 static void print_prose(const struct gl_term *term, gl_str text, int indent)
 {
     size_t used = (size_t)indent;
@@ -112,11 +112,11 @@ int gl_cmd_job_status(struct gl_cli *cli)
 
 /* ---- result ---- */
 
-/* One that is too large for a status is asked for by itself. */
+/* An output that is too large for the status is requested separately. */
 static int print_asked(struct gl_connection *connection, gl_str job, gl_str id);
 
-/* What a step with foreach hands on can be too large for any answer: then it is put together here,
- * instance by instance. */
+/* The output of a step with foreach can be too large for any reply: then assemble it from its
+ * instances. */
 static int print_items(struct gl_connection *connection, gl_str job, gl_str id, int64_t n)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -159,7 +159,7 @@ static int print_asked(struct gl_connection *connection, gl_str job, gl_str id)
     return err;
 }
 
-/* The JSON of its output; "null" if it has none. */
+/* Print the output as JSON; "null" if it has none. */
 static int print_output(struct gl_connection *connection, struct gl_api_reply *p, gl_jnode step)
 {
     gl_jnode output = gl_json_get(&p->j, step, "output");
@@ -181,7 +181,7 @@ static bool is_ended(struct gl_api_reply *p)
            gl_str_is(status, "cancelled");
 }
 
-/* The ids that some step needs. */
+/* Collect the ids of steps that another step needs. */
 static void note_needed(struct gl_api_reply *p, struct gl_map *needed)
 {
     gl_jnode steps = steps_of(p);
@@ -298,7 +298,7 @@ int gl_cmd_job_result(struct gl_cli *cli)
 
 /* ---- events ---- */
 
-/* The step, or the agent of a bundle: what works for one is a step "@agent". */
+/* The step, or the agent of a bundle: an agent is run by the step "@agent". */
 static gl_str subject_of(struct gl_api_reply *p, gl_jnode e)
 {
     gl_str step = gl_api_reply_text(p, e, "step_id");
@@ -315,8 +315,8 @@ static void add_detail(struct gl_buf *out, const char *front, gl_str text)
     }
 }
 
-/* Of what agents do: "draft from writer as message 12", "draft to critic", "message 12", "in pool
- * default". */
+/* Details of agents' events: "draft from writer as message 12", "draft to critic", "message 12",
+ * "in pool default". */
 static gl_str details(struct gl_api_reply *p, gl_jnode e)
 {
     gl_jnode payload = gl_json_get(&p->j, e, "payload");
@@ -335,7 +335,7 @@ static gl_str details(struct gl_api_reply *p, gl_jnode e)
     return text;
 }
 
-/* For people: in lines that the terminal does not break. */
+/* For people: lines that the terminal does not wrap. */
 static void draw_event(const struct gl_term *term, struct gl_api_reply *p, gl_jnode e,
                        const char *attempt, gl_str reason)
 {
@@ -377,7 +377,7 @@ static void print_event(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode e)
     }
 }
 
-/* One page of events; *ret_more: there is another, or will be. */
+/* Print a page of events; *ret_more: there are more, or will be. */
 static int show_events(struct gl_cli *cli, struct gl_connection *connection, struct gl_request *rq,
                        bool follow, bool *ret_more)
 {

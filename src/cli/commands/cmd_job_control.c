@@ -299,7 +299,7 @@ static int read_data(struct gl_cli *cli, struct gl_buf *out)
         return GL_EXIT_USAGE;
     }
     if (gl_json_parse(&j, gl_buf_view(out), GL_SIGNAL_BYTES_MAX, &a, &why) != 0) {
-        return gl_cli_usage(cli, "the data of a signal is JSON: %s", why.text);
+        return gl_cli_usage(cli, "the data of the signal is not valid JSON: %s", why.text);
     }
     return 0;
 }

@@ -9,11 +9,11 @@ struct job_listing {
     struct gl_connection connection;
     struct gl_request rq;
     bool has_warned;
-    struct gl_api_reply human; /* on a terminal: what waits for a person */
-    size_t asking_n;           /* jobs of the table that do */
+    struct gl_api_reply human; /* on a terminal: questions that wait for a person */
+    size_t asking_n;           /* number of listed jobs that wait for a person */
 };
 
-/* A run id that the user chose. */
+/* The run id, if the user gave one. */
 static gl_str run_id_cell(const struct gl_row *row)
 {
     gl_str run_id = gl_api_reply_text(row->p, row->node, "run_id");
@@ -21,7 +21,7 @@ static gl_str run_id_cell(const struct gl_row *row)
     return gl_str_eq(run_id, gl_api_reply_text(row->p, row->node, "job_id")) ? (gl_str){0} : run_id;
 }
 
-/* Counts the jobs that ask, too: each row has one such cell. */
+/* Also counts the jobs that wait for a person: each row has one such cell. */
 static gl_str steps_cell(const struct gl_row *row)
 {
     struct job_listing *l = row->owner;

@@ -13,7 +13,7 @@
 
 enum {
     PAGE_BYTES = 1 << 20,
-    PAUSE_MS = 20, /* when something came just now */
+    PAUSE_MS = 20, /* after new output */
     PAUSE_MS_MAX = 300,
 };
 
@@ -27,15 +27,15 @@ struct paper {
     bool follow;
     bool with_names; /* lines begin with the step's id */
     bool with_times;
-    struct gl_strs units;      /* of a bundle: what is wanted; none: all */
-    struct gl_map shown_turns; /* and of that what has been shown: struct seen by "UNIT:ATTEMPT" */
+    struct gl_strs units;      /* of a bundle: the selected agents; empty: all */
+    struct gl_map shown_turns; /* struct shown_turns by "UNIT:ATTEMPT" */
     struct gl_jw w;            /* --json */
     struct gl_buf json;
 };
 
 /* ---- lines ---- */
 
-/* An agent's name, if it is what runs for an agent ("@agent"). */
+/* The agent's name, if `id` is the unit of an agent ("@agent"). */
 static gl_str agent_of(gl_str step)
 {
     return step.n > 0 && step.p[0] == '@' ? (gl_str){.p = step.p + 1, .n = step.n - 1}
@@ -57,7 +57,7 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
     gl_jw_put_c(&p->w, "stream", gl_str_is(stream, "e") ? "stderr" : "stdout");
     gl_jw_put_str(&p->w, "text", text);
     gl_jw_end(&p->w);
-    if (p->follow) { /* a line of its own: nobody waits for the end of a document */
+    if (p->follow) { /* one document per line: a follower cannot wait for the end of a document */
         gl_buf_char(&p->json, '\n');
         gl_term_write(&p->cli->out, gl_buf_view(&p->json));
         gl_buf_reset(&p->json);
@@ -113,8 +113,7 @@ static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str lin
 #define ASK_THERE \
     "ask that node, with its --data-dir, or with --server http://HOST:PORT if it has --listen"
 
-/* Without a node, on a shared store: the folder has nothing of an attempt that ran on another node.
- */
+/* Without a node, on a shared store: this folder lacks logs of attempts that ran on other nodes. */
 static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uint32_t attempt,
                          struct gl_why *reterr_why)
 {
@@ -144,7 +143,7 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
     return true;
 }
 
-/* From the node, or without one from the file. */
+/* Read from the node or, without one, from the file. */
 static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *offset,
                      struct gl_buf *out, struct gl_why *reterr_why)
 {
@@ -174,7 +173,7 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
                            out, offset, reterr_why);
 }
 
-/* Print the log from *offset on; *ret_any: there was some. */
+/* Print the log from *offset on; *ret_any: something was printed. */
 static int show_attempt(struct paper *p, gl_str step, uint32_t attempt, uint64_t *offset,
                         bool *ret_any, struct gl_why *reterr_why)
 {
@@ -213,7 +212,7 @@ static bool is_settled(struct paper *p)
            gl_str_is(job, "cancelled") || gl_str_is(job, "paused");
 }
 
-/* Is this step not going to? */
+/* Will this step write no further output? */
 static bool is_over(struct paper *p, gl_jnode step, uint32_t attempt)
 {
     gl_str status = gl_api_reply_text(&p->page, step, "status");
@@ -223,8 +222,8 @@ static bool is_over(struct paper *p, gl_jnode step, uint32_t attempt)
     return is_settled(p) || gl_progress_is_end(status) || (p->attempt != 0 && is_past);
 }
 
-/* One attempt after the other, until the step has ended. The state is read before the log: so a log
- * that is said to be complete is. */
+/* Follow one attempt after the other until the step has ended. The state is read before the log, so
+ * a log reported as complete is complete. */
 static int follow_step(struct paper *p, struct gl_why *reterr_why)
 {
     uint32_t attempt = p->attempt;
@@ -263,9 +262,9 @@ static int follow_step(struct paper *p, struct gl_why *reterr_why)
     }
 }
 
-/* ---- all that is there ---- */
+/* ---- existing logs ---- */
 
-/* The attempts of one step that are wanted, as far as it has had them. */
+/* Show the selected attempts of one step that exist. */
 static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_why *reterr_why)
 {
     uint32_t first = p->all ? 1 : p->attempt != 0 ? p->attempt : last;
@@ -277,7 +276,7 @@ static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_wh
         bool any;
 
         err = show_attempt(p, id, n, &offset, &any, reterr_why);
-        if (err == GL_E_NOT_FOUND && (p->step.n == 0 || p->all)) { /* others may lie here */
+        if (err == GL_E_NOT_FOUND && (p->step.n == 0 || p->all)) { /* others may be here */
             (void)fflush(p->cli->out.file);
             gl_cli_note(p->cli, "%s", reterr_why->text);
             err = 0;
@@ -286,13 +285,13 @@ static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_wh
     return err;
 }
 
-/* Is `id` one of those that `foreach` has made of the step? */
+/* Is `id` an instance of the step? */
 static bool is_instance(gl_str id, gl_str step)
 {
     return id.n > step.n && id.p[step.n] == '[' && gl_str_starts(id, step);
 }
 
-/* The instances of step `of`, or every step where that is "". */
+/* Show the instances of step `of`, or all steps if `of` is "". */
 static int show_several(struct paper *p, gl_jnode steps, gl_str of, struct gl_why *reterr_why)
 {
     struct gl_api_reply *page = &p->page;
@@ -312,7 +311,7 @@ static int show_several(struct paper *p, gl_jnode steps, gl_str of, struct gl_wh
     return err;
 }
 
-/* The answer was about the step alone. */
+/* The reply had only the step itself; request all of them. */
 static int show_instances(struct paper *p, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = p->job};
@@ -449,7 +448,7 @@ static struct shown_turns *seen_of(struct paper *p, const struct turn *t)
     return s;
 }
 
-/* What has come since the last look. *ret_over: of the attempt that is wanted nothing more will. */
+/* Show new output. *ret_over: the selected attempt will have no more. */
 static int show_turns(struct paper *p, bool *ret_any, bool *ret_over, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -510,13 +509,13 @@ static bool has_agent(struct paper *p, gl_str agent)
     return has;
 }
 
-/* The agents of the step that was named, or else the agent. */
+/* Find the agents of the named step, or the named agent. */
 static int find_units(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
 {
     struct gl_arena *a = &p->cli->arena;
     struct gl_api_reply *page = &p->page;
     gl_str rest, name = agent_of(p->step).n > 0 ? agent_of(p->step) : p->step;
-    gl_str id = gl_str_cut(p->step, '[', &rest); /* instances are done by the same agents */
+    gl_str id = gl_str_cut(p->step, '[', &rest); /* instances have the same agents */
     gl_jnode step = gl_json_get(&page->j, steps, gl_str_c(a, id));
     gl_jnode agents = gl_json_get(&page->j, step, "agent_ids");
     gl_str *units = GL_NEW_ARRAY(a, gl_str, agents != NULL ? agents->count + 1 : 1);
@@ -536,7 +535,7 @@ static int find_units(struct paper *p, gl_jnode steps, struct gl_why *reterr_why
     return 0;
 }
 
-/* On a shared store they may have run on other nodes, which have the logs. */
+/* On a shared store agents may have run on other nodes, which have their logs. */
 static void report_other_node(struct paper *p)
 {
     struct gl_api_reply *page = &p->page;
@@ -640,7 +639,7 @@ int gl_cmd_logs(struct gl_cli *cli)
         return gl_cli_usage(cli, "--attempt takes a number from 1, or all");
     }
     if (p.follow && p.all) {
-        return gl_cli_usage(cli, "--follow does not go with all attempts");
+        return gl_cli_usage(cli, "--follow cannot be combined with --attempt all");
     }
     p.step = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
     p.attempt = (uint32_t)number;

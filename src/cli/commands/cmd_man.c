@@ -1,6 +1,6 @@
-/* cmd_man.c - the manual pages, made from the table of commands when Glia is built.
+/* cmd_man.c - generates the manual pages from the table of commands when Glia is built.
  *
- * glia.1 is the whole; every command, or group of them, has a page of its own. */
+ * glia.1 is the overview; every command, or group of commands, has its own page. */
 #include <errno.h>
 
 #include "base/check.h"
@@ -14,7 +14,7 @@ struct man_page {
 
 /* ---- roff ---- */
 
-/* Text that means only itself. */
+/* Literal text, escaped. */
 static void put(struct man_page *p, gl_str text)
 {
     if (text.n > 0 && (text.p[0] == '.' || text.p[0] == '\'')) {
@@ -69,7 +69,7 @@ static void section(struct man_page *p, const char *title)
     gl_buf_fmt(&p->out, ".SH %s\n", title);
 }
 
-/* A paragraph is filled, unless it is a list: words, spaces, what they mean. */
+/* A paragraph is filled, unless it is a list: words, spaces, descriptions. */
 static bool is_list(gl_str paragraph)
 {
     return memmem(paragraph.p, paragraph.n, "  ", 2) != NULL;
@@ -188,7 +188,7 @@ static void make_page(struct man_page *p, gl_str word, const char *summary)
 static void put_exit_codes(struct man_page *p)
 {
     static const char *const codes[][2] = {
-        {"0", "ok; for commands that wait for a job: it completed"},
+        {"0", "success; for commands that wait for a job: it completed"},
         {"1", "the job failed or was cancelled; a check of doctor failed"},
         {"2", "wrong usage, invalid input, or not possible in the current state"},
         {"3", "no such job, step or attempt"},
@@ -273,7 +273,7 @@ int gl_cmd_man(struct gl_cli *cli)
         const struct gl_command *c = &gl_cli_commands[i];
         gl_str rest, word = gl_str_cut(gl_str_of(c->name), ' ', &rest);
 
-        if (c->is_hidden || gl_str_eq(word, last)) { /* commands of a group stand together */
+        if (c->is_hidden || gl_str_eq(word, last)) { /* commands of a group are adjacent */
             continue;
         }
         last = word;

@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "cli/output/rows.h"
 
-/* "default 2 of 8, gpu 0 of 1", and how many steps wait for them. */
+/* "default 2 of 8, gpu 0 of 1", and the number of steps that wait for slots. */
 static gl_str pools_cell(const struct gl_row *row)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -17,13 +17,13 @@ static gl_str pools_cell(const struct gl_row *row)
                    (long long)gl_api_reply_number(p, e, "in_use"),
                    (long long)gl_api_reply_number(p, e, "slots"));
         if (waiting > 0) {
-            gl_buf_fmt(&out, " (%lld wait)", waiting);
+            gl_buf_fmt(&out, " (%lld waiting)", waiting);
         }
     }
     return gl_str_dup(&p->arena, gl_buf_view(&out));
 }
 
-/* "8.1s", "late by 3s"; "" of a node that needs none. */
+/* "8.1s", "late by 3s"; "" for a node without a session deadline. */
 static gl_str deadline_cell(const struct gl_row *row)
 {
     struct gl_api_reply *p = row->p;
@@ -66,7 +66,7 @@ int gl_cmd_node_list(struct gl_cli *cli)
     return gl_rows_run(&l, &rq);
 }
 
-/* ---- one ---- */
+/* ---- one node ---- */
 
 static const struct gl_column node_columns[] = {
     {"node", .key = "name"},       {"status", .key = "status"},
@@ -78,7 +78,7 @@ static const struct gl_column node_columns[] = {
     {"pools", .cell = pools_cell}, {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
 };
 
-/* The node of the data folder, as the store knows it. */
+/* Find the name of the data folder's node in the store. */
 static int find_own(struct gl_cli *cli, gl_str *ret)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES};
@@ -115,7 +115,7 @@ static int find_own(struct gl_cli *cli, gl_str *ret)
 int gl_cmd_node_status(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_NODE_SHOW};
-    struct gl_rows l = {.cli = cli, GL_COLUMNS(node_columns), .heading = "HOW IT STANDS"};
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(node_columns), .heading = "STATE"};
     int code = GL_EXIT_OK;
 
     if (cli->words_n > 0) {
@@ -126,7 +126,7 @@ int gl_cmd_node_status(struct gl_cli *cli)
     return code != GL_EXIT_OK ? code : gl_rows_run(&l, &rq);
 }
 
-/* ---- all together ---- */
+/* ---- the cluster ---- */
 
 static gl_str store_cell(const struct gl_row *row)
 {
@@ -155,7 +155,7 @@ static const struct gl_column cluster_columns[] = {
 int gl_cmd_cluster_status(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_CLUSTER};
-    struct gl_rows l = {.cli = cli, GL_COLUMNS(cluster_columns), .heading = "HOW IT STANDS"};
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(cluster_columns), .heading = "STATE"};
 
     return gl_rows_run(&l, &rq);
 }

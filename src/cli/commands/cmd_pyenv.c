@@ -1,10 +1,10 @@
 /* cmd_pyenv.c - glia pyenv CACHE SPEC -- COMMAND...: runs a command in a Python environment, which
- * is made first if it is not there yet. Workers of bundles that have a python_environment start so.
+ * it creates first if necessary. Workers of bundles with a python_environment are started this way.
  *
- * An environment is a venv that sees what is installed on the machine; nothing is downloaded. What
- * it must have (packages, requirements) is checked once, when it is made; it is found again by the
- * interpreter (which file it is, and of when) and by what it must have. It is made under another
- * name and renamed, so that two who make the same one do not meet. */
+ * An environment is a venv that sees the packages installed on the machine; nothing is downloaded.
+ * Its requirements (packages, requirements) are checked once, when it is created. It is identified
+ * by the interpreter (its file and modification time) and by its requirements. It is created under
+ * a temporary name and renamed, so that two processes can create the same one at the same time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "os/fs.h"
 
 enum {
-    EXIT_CONFIG = 78, /* as sysexits.h has it: what the environment needs is not there */
+    EXIT_CONFIG = 78, /* EX_CONFIG of sysexits.h: a requirement of the environment is missing */
     EXIT_NOT_RUN = 126,
     EXIT_NOT_FOUND = 127,
     SPEC_BYTES_MAX = 1 << 20,
@@ -32,11 +32,11 @@ enum {
 struct pyenv {
     struct gl_cli *cli;
     const char *cache;
-    const char *path; /* an environment that is there already; NULL: none is named */
+    const char *path; /* an existing environment; NULL: none is named */
     gl_str needs[REQUIREMENTS_MAX];
     size_t needs_n;
-    const char *python; /* the interpreter it is made with */
-    const char *folder; /* of the environment */
+    const char *python; /* the interpreter it is created with */
+    const char *folder; /* path of the environment */
 };
 
 static int refuse(struct pyenv *p, const char *text)
@@ -45,7 +45,7 @@ static int refuse(struct pyenv *p, const char *text)
     return EXIT_CONFIG;
 }
 
-/* ---- what is wanted ---- */
+/* ---- requirements ---- */
 
 static int add_need(struct pyenv *p, gl_str line)
 {
@@ -72,7 +72,7 @@ static int add_lines(struct pyenv *p, gl_str text)
     return rc;
 }
 
-/* The text of a requirements file, or its name: below the folder the worker runs in. */
+/* The text of a requirements file, or its name, relative to the worker's folder. */
 static int add_requirements(struct pyenv *p, gl_str text)
 {
     struct gl_why why;
@@ -103,7 +103,7 @@ static int read_list(struct pyenv *p, const struct gl_json *j, gl_jnode list, co
     return rc;
 }
 
-/* A list of strings, or text. */
+/* Read a list of strings, or text. */
 static int read_needs(struct pyenv *p, const struct gl_json *j, const char *name)
 {
     gl_jnode n = gl_json_get(j, gl_json_root(j), name);
@@ -141,7 +141,7 @@ static int read_spec(struct pyenv *p, const char *text)
     return rc == 0 ? read_needs(p, &j, "requirements") : rc;
 }
 
-/* ---- which interpreter ---- */
+/* ---- the interpreter ---- */
 
 static const char *base_name(const char *path)
 {
@@ -158,7 +158,7 @@ static bool is_python(const char *name)
     return strncmp(name, "python", strlen("python")) == 0 && rest[strspn(rest, "0123456789.")] == 0;
 }
 
-/* The first one in PATH of this name, with all links followed; NULL: none. */
+/* The first program in PATH with this name, with links resolved; NULL: none. */
 static const char *find_program(struct gl_arena *a, const char *name)
 {
     gl_str rest = gl_str_of(getenv("PATH"));
@@ -186,8 +186,8 @@ static int choose_python(struct pyenv *p, char **command)
                : refuse(p, gl_str_fmt(&p->cli->arena, "there is no %s in PATH", wanted).p);
 }
 
-/* Named by the interpreter and by what it must have; that they are listed in another order makes
- * another one. */
+/* The name is a hash of the interpreter and the requirements; the same requirements in another
+ * order give another environment. */
 static int name_folder(struct pyenv *p)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
@@ -197,7 +197,7 @@ static int name_folder(struct pyenv *p)
 
     if (real == NULL || stat(real, &st) < 0) {
         free(real);
-        return refuse(p, gl_str_fmt(&p->cli->arena, "cannot look at %s", p->python).p);
+        return refuse(p, gl_str_fmt(&p->cli->arena, "cannot access %s", p->python).p);
     }
     gl_buf_fmt(&text, "1\n%s\n%s\n%lld %lld\n", p->python, real, (long long)st.st_size,
                (long long)st.st_mtime);
@@ -217,7 +217,7 @@ static bool is_ready(struct pyenv *p)
     return access(gl_str_fmt(&p->cli->arena, "%s/bin/python", p->folder).p, X_OK) == 0;
 }
 
-/* ---- making it ---- */
+/* ---- creating it ---- */
 
 /* Run the script, which prints its own errors. */
 static int run_script(struct pyenv *p, const char *temp)
@@ -238,14 +238,14 @@ static int run_script(struct pyenv *p, const char *temp)
     pid_t pid = fork();
 
     if (pid == 0) {
-        (void)dup2(2, 1); /* stdout is the worker's: only its own words count there */
+        (void)dup2(2, 1); /* stdout belongs to the worker: print nothing else there */
         (void)execv(p->python, (char *const *)(uintptr_t)argv);
         _exit(EXIT_NOT_RUN);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (pid < 0 || !WIFEXITED(status)) {
-        return refuse(p, "it could not be made");
+        return refuse(p, "the environment could not be created");
     }
     if (WEXITSTATUS(status) == EXIT_NOT_RUN) {
         return refuse(p, gl_str_fmt(&p->cli->arena, "cannot run %s", p->python).p);
@@ -266,7 +266,7 @@ static int make_env(struct pyenv *p)
     if (rc != 0) {
         return rc;
     }
-    return is_ready(p) ? 0 : refuse(p, "it was made, and is not there");
+    return is_ready(p) ? 0 : refuse(p, "the environment was created, but cannot be used");
 }
 
 /* ---- the command ---- */
@@ -278,7 +278,7 @@ static void set_variables(struct pyenv *p)
     (void)setenv("VIRTUAL_ENV", p->folder, 1);
     (void)setenv("MN_PYTHON_ENV", p->folder, 1);
     (void)setenv("PATH", gl_str_fmt(&p->cli->arena, "%s/bin:%s", p->folder, path ? path : "").p, 1);
-    (void)unsetenv("PYTHONHOME"); /* it would win over the environment */
+    (void)unsetenv("PYTHONHOME"); /* it would override the environment */
 }
 
 static int run_command(struct pyenv *p, char **command)
@@ -317,14 +317,14 @@ static int prepare(struct pyenv *p, char **command)
 int gl_cmd_pyenv(struct gl_cli *cli)
 {
     if (cli->rest == NULL || cli->rest[0] == NULL) {
-        return gl_cli_usage(cli, "name a command after --");
+        return gl_cli_usage(cli, "give a command after --");
     }
     struct pyenv *p = GL_NEW(&cli->arena, struct pyenv);
 
     p->cli = cli;
     p->cache = cli->words[0];
     if (p->cache[0] != '/') {
-        return gl_cli_usage(cli, "the cache's folder must be an absolute path");
+        return gl_cli_usage(cli, "CACHE must be an absolute path");
     }
     int rc = read_spec(p, cli->words[1]);
 

@@ -1,4 +1,4 @@
-/* cmd_run.c - glia run: hand a flow over and stay until it is done. */
+/* cmd_run.c - glia run: submits a flow and waits until it is done. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,12 +21,12 @@ struct job_run {
     struct gl_connection connection;
     struct gl_progress progress;
     struct gl_follow follow;
-    struct gl_buf body; /* of the submission */
+    struct gl_buf body; /* body of the submission */
     struct gl_buf inputs;
     struct gl_submission submission;
     const char *job;
-    gl_str answer;    /* to the submission */
-    bool is_detached; /* hand it over and leave */
+    gl_str answer;    /* reply to the submission */
+    bool is_detached; /* submit and exit */
 };
 
 /* ---- glia run -- cmd args... ---- */
@@ -47,14 +47,14 @@ static void write_env(struct gl_cli *cli, struct gl_jw *w)
                                   (c >= '0' && c <= '9') || c == '_');
         }
         if (gl_str_starts(name, GL_S("GLIA_"))) {
-            continue; /* ours, not the command's */
+            continue; /* for glia, not for the command */
         }
         if (!is_name || !gl_str_is_utf8(value, NULL)) {
             left_out++;
             continue;
         }
         gl_jw_key_str(w, name);
-        gl_jw_str(w, gl_ref_escape(value, &cli->arena)); /* it means itself: no references */
+        gl_jw_str(w, gl_ref_escape(value, &cli->arena)); /* literal text: no references */
     }
     gl_jw_end(w);
     if (left_out > 0) {
@@ -108,7 +108,7 @@ static int write_command(struct job_run *r, gl_str run_id)
     return 0;
 }
 
-/* ---- handing over ---- */
+/* ---- submitting ---- */
 
 /* Upload this content, even if the node has it. */
 static int put(struct job_run *r, const char *hex, gl_str content, struct gl_why *reterr_why)
@@ -117,7 +117,7 @@ static int put(struct job_run *r, const char *hex, gl_str content, struct gl_why
     const char *path = gl_connect_path(&r->connection, &rq);
     struct gl_http_client_reply reply;
 
-    /* Insisting may mean to become the node: not for a job that is to be left alone. */
+    /* Retrying may turn this process into the node, which must not happen for a detached job. */
     return (r->is_detached ? gl_connect_call : gl_connect_call_retrying)(
         &r->connection, "PUT", path, content, &reply, reterr_why);
 }
@@ -193,7 +193,7 @@ static int submit(struct job_run *r, struct gl_why *reterr_why)
     root = gl_json_root(&j);
     r->job = gl_str_c(&r->cli->arena, gl_json_str(&j, gl_json_get(&j, root, "job_id"), &a));
     (void)gl_json_bool(gl_json_get(&j, root, "existing"), &is_existing);
-    if (is_existing && r->submission.sent == 1) { /* else it is the one that was sent before */
+    if (is_existing && r->submission.sent == 1) { /* else it is our own */
         report_existing(r, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
     }
     return 0;
@@ -207,7 +207,7 @@ static int refused(struct gl_cli *cli, int err, const char *text)
     return code;
 }
 
-/* Give it to a node that is there, and leave. */
+/* Submit to a running node, and exit. */
 static int detach(struct job_run *r, const struct gl_flowfile *f)
 {
     struct gl_cli *cli = r->cli;
@@ -259,7 +259,7 @@ static int submit_and_follow(struct job_run *r, const struct gl_flowfile *f)
     if (err != 0) {
         return refused(cli, gl_err_join(err, why.reason), why.text);
     }
-    if (!is_command || cli->err.is_tty) { /* else stderr is the command's alone */
+    if (!is_command || cli->err.is_tty) { /* otherwise stderr has the command's output only */
         gl_cli_note(cli, "job %s", r->job);
     }
     r->follow.next_seq = 1; /* also report events from before */
@@ -271,8 +271,8 @@ static int check_bundle(struct gl_cli *cli)
 {
     return gl_cli_option(cli, "--input-file") == NULL
                ? 0
-               : gl_cli_usage(cli, "--input-file is for flows: a bundle's configuration stands in "
-                                   "config/overwrite.json, or is given with --set");
+               : gl_cli_usage(cli, "--input-file is for flows only; configure a bundle in "
+                                   "config/overwrite.json or with --set");
 }
 
 static int run_file(struct job_run *r, gl_str run_id)
@@ -298,7 +298,7 @@ static int run_file(struct job_run *r, gl_str run_id)
     return code;
 }
 
-/* What cannot go together; 0, or an exit code. */
+/* Check for conflicting options; 0, or an exit code. */
 static int check(struct gl_cli *cli)
 {
     const char *run_id = gl_cli_option(cli, "--run-id");
@@ -311,14 +311,15 @@ static int check(struct gl_cli *cli)
     }
     if (cli->words_n > 0 || cli->rest[0] == NULL) {
         return gl_cli_usage(cli, cli->words_n > 0 ? "give either a file or a command"
-                                                  : "there is no command after --");
+                                                  : "the command after -- is missing");
     }
     if (cli->rest[0][0] == '\0') {
         return gl_cli_usage(cli, "the command after -- is empty");
     }
     if (gl_cli_option(cli, "--set") != NULL || gl_cli_option(cli, "--input-file") != NULL) {
-        return gl_cli_usage(cli, "--set and --input-file are for flows: a command after -- has "
-                                 "arguments");
+        return gl_cli_usage(cli,
+                            "--set and --input-file are for flows only; a command after -- takes "
+                            "arguments");
     }
     return 0;
 }

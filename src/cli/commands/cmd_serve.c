@@ -20,9 +20,8 @@ enum {
     TAKE_OVER_MS_MAX = 10000, /* how long the previous node may take to stop */
     TICK_MS = 1000,
     WAIT_TICK_MS = 100,     /* while the node is not ready */
-    PATIENCE_MS = 500,      /* so long it may have got stuck before that is said: it may turn out
-                               that there is nothing to try again, or be over at once */
-    START_EXTRA_MS = 60000, /* what systemd is asked for while the store is away */
+    PATIENCE_MS = 500,      /* report a stuck operation after this time: it may recover before */
+    START_EXTRA_MS = 60000, /* time requested from systemd while the store is unreachable */
     DRAIN_TICK_MS = 50,
 };
 
@@ -32,11 +31,11 @@ struct serve {
     struct gl_notify notify;
     struct gl_lock claim;
     int signals_fd;
-    bool was_ready;              /* when we last looked */
-    enum gl_store_health mood;   /* the same, of the store */
+    bool was_ready;              /* at the last check */
+    enum gl_store_health mood;   /* the same for the store */
     uint64_t births;             /* the same */
-    char reported[GL_WHY_BYTES]; /* why it was not ready then */
-    gl_ms stuck_at;              /* when something was first seen to; 0: nothing is */
+    char reported[GL_WHY_BYTES]; /* why the node was not ready at the last check */
+    gl_ms stuck_at;              /* since when something has been stuck; 0: nothing is */
     bool has_asked;              /* another node was asked to stop, and this was reported */
     gl_ms extended_at;           /* when systemd was last asked for more time to start */
     gl_ms beat_at;               /* when the watchdog was last fed */
@@ -75,7 +74,7 @@ static bool wait_signal(struct serve *s, gl_ms ms)
 static void exit_now(int number)
 {
     (void)number;
-    _exit(GL_EXIT_OK); /* the store and the keeper are made for that */
+    _exit(GL_EXIT_OK); /* the store and the keeper tolerate it */
 }
 
 /* The descriptor is no longer read: a further signal ends the process at once.
@@ -106,8 +105,8 @@ static int start(struct serve *s, struct gl_why *reterr_why)
     return gl_daemon_start(&s->daemon, &config, reterr_why);
 }
 
-/* Ask the current node to stop. False: it is another `glia serve`. A node that does not answer is
- * starting or stopping; ask again. */
+/* Ask the current node to stop. False: it is another `glia serve`. If the node does not answer, it
+ * is starting or stopping; ask again. */
 static bool ask_to_yield(struct serve *s)
 {
     struct gl_http_client client;
@@ -119,7 +118,7 @@ static bool ask_to_yield(struct serve *s)
     err = gl_http_client_connect(&client, NULL);
     if (err == 0) {
         err = gl_http_client_call(&client, "POST", "/v1/node/yield", (gl_str){0}, &reply, NULL);
-        /* It may be gone before its answer has left. */
+        /* The node may be gone before its reply is sent. */
         if ((err == GL_E_GONE || reply.status == 202) && !s->has_asked) {
             s->has_asked = true;
             gl_cli_note(s->cli, "taking over %s from a command that is its node", s->cli->data);
@@ -175,7 +174,7 @@ static void report_ready(struct serve *s)
     gl_notify_send(&s->notify, "READY=1\nSTATUS=Serving %s", cli->data);
 }
 
-/* ---- staying ---- */
+/* ---- running ---- */
 
 /* Feed the watchdog only while the control thread makes progress. */
 static void feed_watchdog(struct serve *s)
@@ -217,8 +216,7 @@ static void report_store_health(struct serve *s)
     s->mood = mood;
 }
 
-/* The store is away, or others have taken the node for dead: that is worth a line, and so is its
- * end. */
+/* Report when the store is lost, or other nodes declare this node dead, and when that is over. */
 static void report_changes(struct serve *s)
 {
     struct gl_why why;
@@ -244,7 +242,7 @@ static void report_changes(struct serve *s)
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
     }
     if (!is_ready && gl_term_now() - s->extended_at > START_EXTRA_MS / 4) {
-        /* Means something only before the first READY=1. */
+        /* Has an effect only before the first READY=1. */
         gl_notify_send(&s->notify, "EXTEND_TIMEOUT_USEC=%lld", (long long)START_EXTRA_MS * 1000);
         s->extended_at = gl_term_now();
     }
@@ -252,7 +250,7 @@ static void report_changes(struct serve *s)
     report_store_health(s);
 }
 
-/* NULL: stopped by a signal. Otherwise the error. */
+/* Returns NULL if stopped by a signal, otherwise the error. */
 static const char *serve_until_stopped(struct serve *s)
 {
     const char *lost = NULL;
@@ -261,7 +259,7 @@ static const char *serve_until_stopped(struct serve *s)
     while (lost == NULL && !wait_signal(s, tick_of(s, s->was_ready ? TICK_MS : WAIT_TICK_MS))) {
         feed_watchdog(s);
         lost = gl_daemon_lost(s->daemon);
-        if (lost == NULL) { /* else nothing is tried again */
+        if (lost == NULL) { /* otherwise there is nothing to retry */
             report_changes(s);
         }
     }
@@ -291,7 +289,7 @@ static void drain(struct serve *s)
         reported_n = running != UINT64_MAX ? running : reported_n;
         feed_watchdog(s);
         if (running > 0 && wait_signal(s, tick_of(s, DRAIN_TICK_MS))) {
-            break; /* asked again: now */
+            break; /* a second request: stop now */
         }
     }
     if (running > 0 && running != UINT64_MAX) {

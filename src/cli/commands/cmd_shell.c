@@ -1,6 +1,7 @@
-/* cmd_shell.c - glia job shell: a shell where a step has worked, with what it had around it.
+/* cmd_shell.c - glia job shell: opens a shell in the working folder of a step, with its
+ * environment.
  *
- * The keeper leaves the working folder of a failed attempt, and beside it the attempt's environment
+ * The keeper keeps the working folder of a failed attempt, and next to it the attempt's environment
  * (port/keeper_protocol.h). */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +19,8 @@ extern char **environ;
 
 enum { ENV_BYTES_MAX = 4 << 20 };
 
-/* What the shell needs of ours to work on this terminal; the step's own values go first. */
+/* Variables that the shell needs from the caller to work on this terminal; the step's own values
+ * take precedence. */
 static const char *const ours[] = {"TERM", "COLORTERM", "LANG", "LC_ALL", "HOME", "USER", "PATH"};
 
 static bool has(char **env, size_t n, const char *name)
@@ -86,7 +88,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
         gl_cli_note(cli, "in %s; type exit to leave", gl_paths_in(&cli->arena, folder, "work"));
     }
     (void)fflush(NULL);
-    (void)signal(SIGPIPE, SIG_DFL); /* what we ignore, a program would go on ignoring */
+    (void)signal(SIGPIPE, SIG_DFL); /* exec would keep it ignored */
     (void)execle(shell, shell, (char *)NULL, env);
     (void)gl_fs_why(&why, errno, "start", shell);
     return gl_cli_fail(cli, gl_err_join(GL_E_IO, why.reason), why.text);
@@ -119,11 +121,12 @@ static const char *find_folder(struct gl_cli *cli, struct gl_api_reply *p, uint6
                    .p;
     } else if (stat(gl_paths_in(&cli->arena, folder, "work"), &st) < 0) {
         code = GL_R_WORKSPACE_GONE;
-        text = gl_str_fmt(&cli->arena,
-                          "attempt %llu of step %s has no working folder any more: that of one "
-                          "that went well is removed at once, others after some days",
-                          (unsigned long long)attempt, cli->words[1])
-                   .p;
+        text =
+            gl_str_fmt(&cli->arena,
+                       "attempt %llu of step %s has no working folder any more: it is removed at "
+                       "once after a success, and some days after a failure",
+                       (unsigned long long)attempt, cli->words[1])
+                .p;
     } else {
         return folder;
     }
@@ -149,7 +152,8 @@ int gl_cmd_shell(struct gl_cli *cli)
     if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
     } else if (connection.is_remote) {
-        code = gl_cli_usage(cli, "a shell opens in folders of this machine: not with --server");
+        code = gl_cli_usage(
+            cli, "'job shell' uses folders of this machine and does not support --server");
     } else {
         folder = find_folder(cli, &page, attempt, &code);
     }

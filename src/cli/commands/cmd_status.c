@@ -1,4 +1,4 @@
-/* cmd_status.c - glia status: the node, its pools, and how many jobs there are. */
+/* cmd_status.c - glia status: the node, its pools, and the number of jobs. */
 #include <sys/stat.h>
 
 #include "base/check.h"
@@ -15,7 +15,7 @@ static uint64_t file_bytes(const char *path)
     return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* The store's file and what is written beside it first; 0: it is not there. */
+/* The size of the store's file and its write-ahead log; 0: it does not exist. */
 static uint64_t store_bytes(struct gl_cli *cli)
 {
     const char *path = gl_paths_context(&cli->arena, cli->data, cli->context, GL_PATHS_STATE);
@@ -29,7 +29,7 @@ static bool is_remote(const struct gl_cli *cli)
     return cli->settings->values[GL_SET_SERVER].text[0] != '\0';
 }
 
-/* The store the node is on, or without one the store that was asked. */
+/* The store that the node uses or, without a node, the store that was read. */
 static gl_str store_of(struct gl_cli *cli, struct gl_overview *o)
 {
     gl_str told = o->has_node ? gl_api_reply_text(&o->node, o->node.root, "store") : (gl_str){0};
@@ -97,7 +97,7 @@ static gl_str steps_cell(const struct gl_row *row)
                : (gl_str){0};
 }
 
-/* The URL of a shared store, the size of a file of our own. */
+/* The URL of a shared store, or the size of a local file. */
 static gl_str store_cell(const struct gl_row *row)
 {
     struct status_command *s = row->owner;
@@ -149,7 +149,7 @@ static void write_jobs(struct gl_jw *w, const struct gl_overview *o)
     } else {
         gl_jw_put_raw(w, "jobs", GL_S("null"));
     }
-    gl_jw_put_bool(w, "jobs_complete", o->has_jobs && !o->has_more); /* were all counted? */
+    gl_jw_put_bool(w, "jobs_complete", o->has_jobs && !o->has_more); /* all were counted */
     if (o->has_jobs) {
         gl_jw_put_u64(w, "human", o->human_n);
     } else {
@@ -173,7 +173,7 @@ static void write_status(struct gl_jw *w, struct gl_cli *cli, struct gl_overview
     write_jobs(w, o);
 }
 
-/* `err`, `why`: the jobs cannot be read. */
+/* `err`, `why`: why the jobs cannot be read, if they cannot. */
 static int show(struct status_command *s, int err, const char *why)
 {
     struct gl_rows l = {.cli = s->cli, GL_COLUMNS(columns), .heading = "STATE", .owner = s};

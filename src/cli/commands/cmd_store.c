@@ -1,5 +1,4 @@
-/* cmd_store.c - glia store: what the data folder holds, and less of it; whether the store is fit;
- * and from one store into another. */
+/* cmd_store.c - glia store: trim, status, check and migrate. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -116,7 +115,7 @@ static gl_str size_cell(const struct gl_row *row)
 {
     uint64_t bytes = 0;
 
-    (void)gl_json_u64(&row->p->j, row->node, &bytes); /* it was written as one */
+    (void)gl_json_u64(&row->p->j, row->node, &bytes); /* always a number */
     return size_text(&row->p->arena, bytes);
 }
 
@@ -126,7 +125,7 @@ static const struct gl_column sizes_columns[] = {
     {"SIZE", .cell = size_cell},
 };
 
-/* The rows are the members of the document that are numbers: "store_bytes" is that of the store. */
+/* The rows are the numeric members of the document: "store_bytes" is the row `store`. */
 static int show_sizes(struct gl_cli *cli, struct gl_api_reply *p)
 {
     struct gl_rows l = {.cli = cli, GL_COLUMNS(sizes_columns)};
@@ -184,7 +183,7 @@ static const char *const levels[] = {
 
 static const struct gl_column findings_columns[] = {
     {"STATUS", .key = "level"},
-    {"WHAT WAS FOUND", .key = "text"},
+    {"FINDING", .key = "text"},
 };
 
 static int show_findings(struct gl_cli *cli, const char *url, const struct gl_findings *f,
@@ -256,20 +255,20 @@ static void show_migration(struct gl_cli *cli, const struct gl_offline_migration
     gl_jw_put_str(&w, "to", gl_storeurl_safe(&cli->arena, gl_str_of(m->to)));
     gl_jw_put_u64(&w, "entries", m->entries);
     gl_jw_put_bool(&w, "continued", m->is_continued);
-    gl_jw_put_bool(&w, "moved", m->has_moved); /* this data folder belongs to the target now */
+    gl_jw_put_bool(&w, "moved", m->has_moved); /* this data folder now belongs to the target */
     gl_jw_end(&w);
     if (cli->json) {
         gl_term_print(&cli->out, gl_buf_view(&text));
         return;
     }
-    (void)fprintf(cli->out.file, "%s: %llu entries are in both stores, and the same\n",
-                  m->is_continued ? "migrated, after an earlier try" : "migrated",
+    (void)fprintf(cli->out.file, "%s: %llu entries are in both stores and identical\n",
+                  m->is_continued ? "migrated, continuing an earlier run" : "migrated",
                   (unsigned long long)m->entries);
     (void)fflush(cli->out.file);
     gl_cli_note(cli, "files of flows, logs and working folders stay in the data "
                      "folders");
     if (m->has_moved) {
-        gl_cli_note(cli, "%s belongs to the target now: give that with --store or GLIA_STORE",
+        gl_cli_note(cli, "%s now belongs to the target: name it with --store or GLIA_STORE",
                     cli->data);
     }
 }

@@ -1,7 +1,7 @@
-/* cmd_top.c - glia top: jobs and steps, live, on the whole screen.
+/* cmd_top.c - glia top: shows jobs and steps live, full-screen.
  *
- * A picture is made as text, line by line, and put on the alternate screen in one go. Between two
- * pictures we wait for a key, for another size of the window, or for the next look. */
+ * Each frame is built as text, line by line, and written to the alternate screen at once. Between
+ * frames the program waits for a key, a resize, or the next refresh. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -18,8 +18,8 @@ enum {
     INTERVAL_MS = 1000,
     INTERVAL_MS_MIN = 100,
     INTERVAL_MS_MAX = 3600000,
-    HEAD_LINES = 4, /* title, node, empty, columns */
-    STEPS_MAX = 12, /* lines of the lower part, at most */
+    HEAD_LINES = 4, /* title, node, empty line, column headers */
+    STEPS_MAX = 12, /* maximum lines of the lower part */
     BAR_WIDTH = 12,
     BAR_COLUMNS_MIN = 100, /* a narrower terminal has no bars */
     STEPS_WIDTH = 14,
@@ -27,7 +27,7 @@ enum {
     STATUS_WIDTH = 10,
     TIME_WIDTH = 8,
     KEY_BYTES = 32,
-    STALE_MS = 10000, /* places in a queue change without an event of the job */
+    STALE_MS = 10000, /* positions in a queue change without an event of the job */
 };
 
 struct top {
@@ -39,8 +39,8 @@ struct top {
     bool is_over;
     bool has_steps; /* the lower part is shown */
     size_t chosen, jobs_n;
-    char chosen_job[GL_ID_BYTES_MAX + 1]; /* it stays chosen when the order changes; "" : the top */
-    gl_jnode *order;                      /* the jobs as they are shown, in the arena of `jobs` */
+    char chosen_job[GL_ID_BYTES_MAX + 1]; /* kept when the order changes; "": the first */
+    gl_jnode *order;                      /* the jobs in display order, in the arena of `jobs` */
 
     struct gl_api_reply node, human, jobs, job; /* as last seen */
     char seen_job[GL_ID_BYTES_MAX + 1];         /* which job `job` is, ... */
@@ -48,7 +48,7 @@ struct top {
     size_t seen_rows;                           /* ... for a window of this height, ... */
     gl_ms seen_at;                              /* ... and when it was asked for */
     bool has_node;
-    const char *trouble; /* why there is nothing to see; NULL: none */
+    const char *trouble; /* why nothing can be shown; NULL: no problem */
     struct gl_why why;
 
     struct gl_term *term;
@@ -79,7 +79,7 @@ static int open_screen(struct top *t)
     sigaddset(&set, SIGWINCH);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     t->signals_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    (void)fputs("\033[?1049h\033[?25l", t->term->file); /* the other screen, no cursor */
+    (void)fputs("\033[?1049h\033[?25l", t->term->file); /* alternate screen, no cursor */
     (void)fflush(t->term->file);
     return 0;
 }
@@ -92,7 +92,7 @@ static void close_screen(struct top *t)
     gl_fs_closep(&t->signals_fd);
 }
 
-/* ---- looking ---- */
+/* ---- loading ---- */
 
 static gl_jnode job_list(struct top *t)
 {
@@ -112,7 +112,7 @@ static bool is_live(struct top *t, gl_jnode job)
            !gl_str_is(status, "cancelled");
 }
 
-/* Those that have not ended first; both newest first. */
+/* Jobs that have not ended come first; each group is sorted newest first. */
 static void put_in_order(struct top *t)
 {
     gl_jnode jobs = t->trouble == NULL ? job_list(t) : NULL;
@@ -142,7 +142,7 @@ static void drop_job(struct top *t)
     t->job = (struct gl_api_reply){0};
 }
 
-/* The steps of the chosen job, unless nothing has happened to it since they were asked for. */
+/* Load the steps of the selected job, unless nothing has happened since they were last loaded. */
 static void load_job(struct top *t)
 {
     struct gl_request one = {
@@ -155,7 +155,7 @@ static void load_job(struct top *t)
         return;
     }
     drop_job(t);
-    /* It may be gone by now: then nothing is shown of it. */
+    /* The job may be gone by now: then show nothing of it. */
     if (gl_api_reply_ask(&t->job, &t->connection, &one, NULL) != 0) {
         t->job.root = NULL;
     }
@@ -165,7 +165,7 @@ static void load_job(struct top *t)
     t->seen_at = now;
 }
 
-/* What the store knows, and why not. */
+/* Load jobs and questions from the store, or the reason why they cannot be read. */
 static void load_jobs(struct top *t)
 {
     struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
@@ -175,9 +175,9 @@ static void load_jobs(struct top *t)
     t->human = (struct gl_api_reply){0};
     if (gl_api_reply_ask(&t->jobs, &t->connection, &rq, &t->why) != 0) {
         (void)gl_why_prefix(&t->why, "the jobs cannot be read");
-        t->trouble = t->why.text; /* nor could the rest */
+        t->trouble = t->why.text; /* the rest would fail, too */
     } else if (gl_overview_human(&t->connection, &t->human, NULL) != 0) {
-        t->human.root = NULL; /* the jobs are asked for in the same way: that is told */
+        t->human.root = NULL; /* the request for jobs reports the same error */
     }
     t->connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
 }
@@ -188,7 +188,7 @@ static void refresh(struct top *t)
     gl_api_reply_done(&t->human);
     gl_api_reply_done(&t->jobs);
     t->has_node = gl_overview_node(&t->connection, &t->node);
-    if (gl_connect_is_silent(&t->connection)) { /* nor would it answer the rest */
+    if (gl_connect_is_silent(&t->connection)) { /* the node would not answer the rest, either */
         (void)gl_connect_explain_silence(&t->connection, t->connection.client.silence_ms, &t->why);
         t->trouble = t->why.text;
         t->jobs = t->human = (struct gl_api_reply){0};
@@ -234,7 +234,7 @@ static void put_head(struct top *t)
         put_line(t, GL_YELLOW,
                  gl_connect_is_silent(&t->connection)
                      ? GL_S("the node does not answer")
-                     : GL_S("no node is running: unfinished jobs are not driven"));
+                     : GL_S("no node is running: unfinished jobs will not progress"));
     } else {
         if (t->trouble == NULL) {
             asks = gl_str_fmt(&n->arena, ", %llu for a person",
@@ -255,7 +255,7 @@ static void put_head(struct top *t)
     }
 }
 
-/* "[####....] ", or nothing where there is no room for it. */
+/* "[####....] ", or nothing if there is no room for it. */
 static const char *bar(const struct top *t, char buf[static BAR_WIDTH + 4], int64_t done,
                        int64_t all)
 {
@@ -304,7 +304,7 @@ static void put_job(struct top *t, gl_jnode job, bool is_chosen)
                         GL_STR_ARG(gl_term_safe(&p->arena, gl_api_reply_text(p, job, "name")))));
 }
 
-/* The window moves with the chosen one. */
+/* Scroll to keep the selected job visible. */
 static void put_jobs(struct top *t, size_t room)
 {
     size_t first = t->chosen >= room && room > 0 ? t->chosen - room + 1 : 0;
@@ -339,7 +339,7 @@ static void put_step(struct top *t, gl_str id, gl_jnode step)
                         GL_STR_ARG(gl_term_safe(&p->arena, why))));
 }
 
-/* What runs first, then what else has begun and not ended. */
+/* Running steps first, then others that have begun and not ended. */
 static void put_steps(struct top *t, size_t room)
 {
     static const char *const order[] = {"running", "blocked", "failed", "retry_wait",
@@ -362,7 +362,7 @@ static void put_steps(struct top *t, size_t room)
         }
     }
     if (shown == 0) {
-        put_line(t, GL_DIM, GL_S("  nothing of this job is under way"));
+        put_line(t, GL_DIM, GL_S("  no step of this job is in progress"));
     }
 }
 
@@ -383,7 +383,7 @@ static void draw(struct top *t)
     while (t->lines + 1 < t->term->rows) {
         put_line(t, GL_PLAIN, (gl_str){0});
     }
-    put_line(t, GL_DIM, GL_S("q leave   up/down choose   enter steps   space look now"));
+    put_line(t, GL_DIM, GL_S("q quit   up/down select   enter steps   space refresh"));
     (void)fwrite(t->out.p, 1, t->out.n, t->term->file);
     (void)fflush(t->term->file);
 }
@@ -410,7 +410,7 @@ static void on_key(struct top *t, gl_str keys)
     }
 }
 
-/* Until there is a reason to look again. */
+/* Wait until it is time to refresh. */
 static void wait(struct top *t)
 {
     struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -427,7 +427,7 @@ static void wait(struct top *t)
         if (n > 0) {
             on_key(t, (gl_str){.p = keys, .n = (size_t)n});
         }
-        t->is_over = t->is_over || n == 0; /* the terminal has gone */
+        t->is_over = t->is_over || n == 0; /* the terminal is gone */
     }
     while (read(t->signals_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         t->is_over = t->is_over || info.ssi_signo != SIGWINCH;
@@ -449,7 +449,7 @@ int gl_cmd_top(struct gl_cli *cli)
         return gl_cli_usage(cli, "--interval takes a time from 100ms to 1h");
     }
     if (!cli->out.is_tty || isatty(STDIN_FILENO) != 1 || cli->json) {
-        return gl_cli_usage(cli, "top needs a terminal; '%s' tells how things stand",
+        return gl_cli_usage(cli, "top needs a terminal; use '%s' instead",
                             gl_cli_hint(cli, "status"));
     }
     gl_connect_init(&t.connection, cli);

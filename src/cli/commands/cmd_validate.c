@@ -1,32 +1,32 @@
-/* cmd_validate.c - glia validate: is a flow or a bundle good, and what of it can run twice? */
+/* cmd_validate.c - glia validate: checks a flow or a bundle; shows which steps can run twice. */
 #include "base/check.h"
 #include "cli/flowfile.h"
 #include "cli/output/rows.h"
 #include "model/bundle/agent.h"
 
-/* What a crash can do to a step, by how it is marked. */
+/* The effect of a crash on a step, by its mark. */
 static const struct {
     bool can_run_twice;
     const char *why;
 } safeties[GL_SAFETY_COUNT] = {
-    [GL_SAFETY_IDEMPOTENT] = {true, "idempotent: it is started again at once"},
-    [GL_SAFETY_UNMARKED] =
-        {true, "not marked: it is started again when the lost attempt is known to have ended"},
-    [GL_SAFETY_UNSAFE] = {false, "unsafe: when nobody knows whether it ran, a person decides"},
+    [GL_SAFETY_IDEMPOTENT] = {true, "idempotent: restarted at once"},
+    [GL_SAFETY_UNMARKED] = {true,
+                            "not marked: restarted when the lost attempt is known to have ended"},
+    [GL_SAFETY_UNSAFE] = {false, "unsafe: a person decides if it may have run"},
 };
 
-/* What a step that runs no program can do is known without its marks. */
+/* Steps that run no program behave the same whatever their marks. */
 static const struct {
     const char *driver, *why;
 } programless[] = {
-    {"noop", "noop: it does nothing"},
-    {"relay", "the runtime does it itself, exactly once"},
-    {"agent", "it is what its agent is"},
+    {"noop", "noop: does nothing"},
+    {"relay", "done by the runtime itself, exactly once"},
+    {"agent", "depends on its agent"},
 };
 
 static const char *programless_why(const struct gl_step_spec *s)
 {
-    const char *why = gl_flow_waits(s) ? "it only waits, and continues to wait" : NULL;
+    const char *why = gl_flow_waits(s) ? "only waits, and continues to wait" : NULL;
 
     for (size_t i = 0; i < GL_COUNT(programless); i++) {
         why = gl_str_is(s->driver, programless[i].driver) ? programless[i].why : why;
@@ -101,7 +101,7 @@ static const struct gl_column agents_columns[] = {
 static gl_str after_crash_cell(const struct gl_row *row)
 {
     const char *each =
-        gl_api_reply_is(row->p, row->node, "foreach") ? "; each element by itself" : "";
+        gl_api_reply_is(row->p, row->node, "foreach") ? "; each element separately" : "";
 
     return gl_str_fmt(&row->p->arena, "%.*s%s",
                       GL_STR_ARG(gl_api_reply_text(row->p, row->node, "after_a_crash")), each);
@@ -113,7 +113,7 @@ static const struct gl_column steps_columns[] = {
     {"AFTER A CRASH", .cell = after_crash_cell},
 };
 
-/* Beside the table: it is talk, not data of the same shape. */
+/* Printed separately from the table: these lines have a different form. */
 static void print_inputs(struct gl_cli *cli, const struct gl_flow *flow)
 {
     const struct gl_flow_input *inputs = flow->inputs.items;
@@ -192,7 +192,7 @@ static void print_summary(struct gl_cli *cli, const struct gl_flow *flow)
                 flow->bundle->payloads.n == 1 ? "" : "s");
 }
 
-/* The table of a bundle has its agents only: its steps are in the JSON. */
+/* The table of a bundle lists its agents only: its steps are in the JSON. */
 static int show_flow(struct gl_cli *cli, const struct gl_flow *flow)
 {
     struct gl_rows steps = {.cli = cli, GL_COLUMNS(steps_columns), .list = "steps"};

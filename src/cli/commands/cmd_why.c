@@ -1,6 +1,6 @@
 /* cmd_why.c - glia why: what a job or a step waits for, or how it ended.
  *
- * The sentences are the node's, the same as in `glia job status`. */
+ * The node makes the sentences; `glia job status` shows the same ones. */
 #include "base/check.h"
 #include "cli/output/progress.h"
 #include "cli/output/rows.h"
@@ -37,7 +37,7 @@ static void write_one(struct gl_api_reply *p, gl_jnode n, struct gl_jw *w)
     }
 }
 
-/* The job and those of its steps that have not ended; or one step. */
+/* The job and its steps that have not ended, or one step. */
 static void write_all(struct gl_api_reply *p, gl_jnode steps, gl_jnode only, struct gl_jw *w)
 {
     gl_jw_put_str(w, "job_id", gl_api_reply_text(p, p->root, "job_id"));
@@ -82,7 +82,7 @@ int gl_cmd_why(struct gl_cli *cli)
     gl_connect_init(&connection, cli);
     err = gl_api_reply_ask(&page, &connection, &rq, &why);
     if (err == 0 && cli->words_n > 1 &&
-        !gl_api_reply_is_complete(&page)) { /* it may not be among these */
+        !gl_api_reply_is_complete(&page)) { /* the step may not be among these */
         rq.status.step = gl_str_of(cli->words[1]);
         gl_api_reply_done(&page);
         err = gl_api_reply_ask(&page, &connection, &rq, &why);

@@ -1,4 +1,4 @@
-/* command_table.c - the table of commands: parsing, help, man pages and completion follow it. */
+/* command_table.c - the table of commands; parsing, help, manual pages and completion use it. */
 #include "base/check.h"
 #include "build.h"
 #include "cli/cli.h"
@@ -110,9 +110,9 @@ const struct gl_command gl_cli_commands[] = {
         .words_min = 1,
         .words_max = 2,
         .run = gl_cmd_logs,
-        .options = {{"--attempt", "N", "this attempt (the last one), or all of them"},
+        .options = {{"--attempt", "N", "this attempt, or all of them (the last one)"},
                     {"--timestamps", NULL, "print the time of every line"},
-                    {"--follow", NULL, "until the step (for a bundle: the job) ends"},
+                    {"--follow", NULL, "keep printing until the step (for a bundle: the job) ends"},
                     {"--raw", NULL, "print control characters unescaped on a terminal"}},
     },
     {
@@ -167,7 +167,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "job artifacts",
         .arguments = "ID [PATH]",
-        .summary = "list the files that workers left in the folder of a run",
+        .summary = "list the files in the run folder of a bundle's job",
         .help =
             "Shows sizes, SHA-256 and types; with PATH, prints that file. The files are on the\n"
             "node where the workers ran.\n",
@@ -199,7 +199,7 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "job resume",
-        .arguments = "ID",
+        .arguments = "ID [--reason TEXT]",
         .summary = "resume a job and wait for it",
         .help = "Also resumes a job that was left without a node.\n",
         .words_min = 1,
@@ -268,7 +268,7 @@ const struct gl_command gl_cli_commands[] = {
         .name = "send",
         .arguments = "JOB AGENT [--type TYPE] [--body JSON | --body-file FILE]",
         .summary = "send a message to an agent of a running job",
-        .help = "Fails while the agent's queue is full; try again later.\n",
+        .help = "Fails while the agent's inbox is full; try again later.\n",
         .words_min = 2,
         .words_max = 2,
         .run = gl_cmd_agents_send,
@@ -305,7 +305,7 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_human_respond,
         .options = {{"--decision", "WORD", "the decision"},
                     {"--output", "JSON", "the output of the step"},
-                    {"--reviewer", "WHO", "who decides; otherwise the user who calls"},
+                    {"--reviewer", "WHO", "who decides (the calling user)"},
                     {"--reason", "TEXT", "why, for the record"},
                     {"--runs-root", "DIR", "where the folders of runs are (MN_RUNS_ROOT)"}},
     },
@@ -339,11 +339,11 @@ const struct gl_command gl_cli_commands[] = {
             "(--finish waits for them first) and exits with 0. A second signal exits at once. See\n"
             "docs/operations.md, also for systemd.\n",
         .run = gl_cmd_serve,
-        .options = {{"--listen", "ADDRESS", "also listen on TCP, like 127.0.0.1:7464"},
-                    {"--pools", "POOLS", "slots, like default=8,gpu=1"},
+        .options = {{"--listen", "ADDRESS", "also listen on this TCP address, like 127.0.0.1:7464"},
+                    {"--pools", "POOLS", "slots by pool, like default=8,gpu=1"},
                     {"--executor-slots", "N", "slots for bundle workers (50)"},
                     {"--executor-pools", "POOLS", "more pools for bundle workers, like gpu=1,io=8"},
-                    {"--runs-root", "DIR", "the folder of bundle runs (~/.mn/runs)"},
+                    {"--runs-root", "DIR", "the folder of bundles' run folders (~/.mn/runs)"},
                     {"--finish", NULL, "wait for running steps before exiting"},
                     {"--grace", "TIME", "wait at most this long (30s)"},
                     {"--keep-for", "TIME", "remove finished jobs after this time (30d)"},
@@ -354,11 +354,11 @@ const struct gl_command gl_cli_commands[] = {
                     {"--session-ttl", "TIME",
                      "mark a node dead after this long without a heartbeat (10s)"},
                     {"--orphan-grace", "TIME",
-                     "its keeper then ends its steps after this time (60s)"},
+                     "the keeper of a dead node ends its steps after this time (60s)"},
                     {"--store-allow-loss", NULL, "accept a store that may lose data silently"},
                     {"--node-name", "NAME", "the node's name (the machine's name)"},
                     {"--stack", "NAME", "share jobs only with nodes of this stack"},
-                    {"--env-scope", "NAME", "... and of this environment"},
+                    {"--env-scope", "NAME", "share jobs only with nodes of this environment"},
                     {"--log", "LEVEL", "info or debug"}},
     },
     {
@@ -533,7 +533,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "backup",
         .arguments = "DIR [--logs] [--salvage]",
-        .summary = "copy the data folder, also while a node runs",
+        .summary = "copy the data folder, even while a node runs",
         .help =
             "DIR must be empty or must not exist. The backup has the jobs with their events and\n"
             "outputs, and the files of their flows; with --logs also the logs of steps.\n"
@@ -612,7 +612,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "doctor",
         .arguments = "",
-        .summary = "check what a node needs, and how to fix it",
+        .summary = "check what a node needs, and show how to fix problems",
         .help = "Checks data folder, lock, store, keeper, disk, clock, programs, limits and\n"
                 "permissions. Changes nothing. Exit code 1 if a check fails.\n",
         .run = gl_cmd_doctor,
@@ -637,7 +637,7 @@ const struct gl_command gl_cli_commands[] = {
         .summary = "candidates for the last word",
         .help = "",
         .takes_rest = true,
-        .needs_no_data = true, /* its words name the folder */
+        .needs_no_data = true, /* the completed words name the data folder */
         .is_hidden = true,
         .run = gl_cmd_complete,
     },

@@ -15,12 +15,12 @@
 enum {
     DISK_WARN_MIB = 1024,
     DISK_FAIL_MIB = 64,
-    FILES_WARN = 4096, /* descriptors: connections, logs, pipes of steps */
+    FILES_WARN = 4096, /* descriptors needed for connections, logs and pipes of steps */
     FILES_FAIL = 256,
     CLOCK_SLACK_MS = 60000,
 };
 
-/* No release of ours is older: a clock before it was never set. */
+/* No release of Glia is older: a clock before this time was never set. */
 static const gl_ms clock_min = 1767225600000; /* 2026-01-01 */
 
 void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verdict verdict,
@@ -37,7 +37,7 @@ void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verd
     c->todo = gl_str_c(&c->cli->arena, gl_str_of(todo));
 }
 
-/* The data folder, or the nearest one above it that is there. */
+/* The data folder, or its nearest existing parent. */
 static const char *nearest_folder(struct gl_cli *cli)
 {
     gl_str path = gl_str_of(cli->data);
@@ -58,24 +58,24 @@ static void check_disk(struct gl_doctor_check *c)
     uint64_t mib;
 
     if (statvfs(path, &fs) < 0) {
-        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "see whether the disk is there",
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "check that the disk is mounted",
                                "cannot read the file system of %s", path);
         return;
     }
     if ((fs.f_flag & ST_RDONLY) != 0) {
         gl_doctor_check_report(c, GL_DOCTOR_FAIL,
-                               "see why (dmesg, mount), and mount it for writing",
+                               "find out why (dmesg, mount) and remount it read-write",
                                "the file system of %s is read-only", path);
         return;
     }
     mib = (uint64_t)fs.f_bavail * fs.f_frsize >> 20;
     if (mib < DISK_FAIL_MIB || (fs.f_files > 0 && fs.f_favail == 0)) {
-        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "make room, or trim: glia store trim",
-                               "%llu MiB and %llu files are left at %s", (unsigned long long)mib,
-                               (unsigned long long)fs.f_favail, path);
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "free some space, or run 'glia store trim'",
+                               "only %llu MiB and %llu files are free at %s",
+                               (unsigned long long)mib, (unsigned long long)fs.f_favail, path);
     } else if (mib < DISK_WARN_MIB) {
-        gl_doctor_check_report(c, GL_DOCTOR_WARN, "make room, or trim: glia store trim",
-                               "only %llu MiB are left at %s", (unsigned long long)mib, path);
+        gl_doctor_check_report(c, GL_DOCTOR_WARN, "free some space, or run 'glia store trim'",
+                               "only %llu MiB are free at %s", (unsigned long long)mib, path);
     } else {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%.1f GiB are free at %s", (double)mib / 1024,
                                path);
@@ -99,7 +99,7 @@ static gl_ms node_clock_lead(struct gl_cli *cli)
     return now != 0 ? now - gl_term_now() : 0;
 }
 
-/* Times of jobs and their order come from the wall clock. */
+/* The times and the order of jobs come from the wall clock. */
 static void check_clock(struct gl_doctor_check *c)
 {
     const char *store =
@@ -116,13 +116,13 @@ static void check_clock(struct gl_doctor_check *c)
                                GL_STR_ARG(gl_times_format(now, when)));
     } else if (ahead > CLOCK_SLACK_MS || ahead < -CLOCK_SLACK_MS) {
         gl_doctor_check_report(c, GL_DOCTOR_WARN,
-                               "restart the node: it takes the time when it starts",
+                               "restart the node: it reads the clock when it starts",
                                "the clock says %.*s, and the node's is %.*s %s it",
                                GL_STR_ARG(gl_times_format(now, when)),
                                GL_STR_ARG(gl_times_format_span(ahead > 0 ? ahead : -ahead, span)),
                                ahead > 0 ? "ahead of" : "behind");
     } else if (written > now + CLOCK_SLACK_MS) {
-        gl_doctor_check_report(c, GL_DOCTOR_WARN, "see whether the clock was set back",
+        gl_doctor_check_report(c, GL_DOCTOR_WARN, "check whether the clock was set back",
                                "the clock says %.*s, but the store was written later than that",
                                GL_STR_ARG(gl_times_format(now, when)));
     } else {
@@ -130,7 +130,7 @@ static void check_clock(struct gl_doctor_check *c)
     }
 }
 
-/* Where the search path has it; NULL: nowhere. */
+/* The path of a program in PATH; NULL: not found. */
 static const char *find_program(struct gl_cli *cli, const char *name)
 {
     const char *path = getenv("PATH");
@@ -177,15 +177,15 @@ static void check_files(struct gl_doctor_check *c)
     unsigned long long may;
 
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    /* A node raises its own limit as far as it is allowed to. */
+    /* A node raises its own limit to the hard limit. */
     may = limit.rlim_max == RLIM_INFINITY ? UINT32_MAX : (unsigned long long)limit.rlim_max;
     if (may < FILES_WARN) {
         gl_doctor_check_report(c, may < FILES_FAIL ? GL_DOCTOR_FAIL : GL_DOCTOR_WARN,
-                               "raise it: ulimit -Hn, or LimitNOFILE= of the service",
-                               "a process may have %llu files open: enough for %zu running steps",
+                               "raise the limit: ulimit -Hn, or LimitNOFILE= of the service",
+                               "a process can have %llu open files: enough for %zu running steps",
                                may, gl_keeper_attempts_max(may));
     } else {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "a process may have %llu files open", may);
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "a process can have %llu open files", may);
     }
 }
 

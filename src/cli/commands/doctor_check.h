@@ -12,7 +12,7 @@ struct gl_doctor_check {
     struct gl_cli *cli;
     enum gl_doctor_check_verdict verdict;
     const char *found; /* a sentence, in the command's arena */
-    const char *todo;  /* "" : nothing */
+    const char *todo;  /* "": nothing to do */
 };
 
 struct gl_doctor_check_item {

@@ -1,6 +1,6 @@
-/* The Python part of cmd_pyenv.c: checks what is installed and makes the environment. It is given
- * the folder to make, the folder it becomes, and what must be there (PEP 508 and 440, as far as
- * they make sense for what is installed already). */
+/* The Python part of cmd_pyenv.c: checks the installed packages and creates the environment.
+ * Arguments: the folder to create, its final name, and the requirements (PEP 508 and 440, as far as
+ * they apply to installed packages). */
 #include "cli/commands/pyenv_script.h"
 
 const char gl_pyenv_script[] =
@@ -32,7 +32,7 @@ const char gl_pyenv_script[] =
     "    \"\"\"A version as PEP 440 orders it: dev, a, b, rc, release, post.\"\"\"\n"
     "    m = VERSION.fullmatch(text.strip().lower())\n"
     "    if m is None:\n"
-    "        refuse(\"'%s' is no version\" % text)\n"
+    "        refuse(\"'%s' is not a version\" % text)\n"
     "    epoch, release, stage, stage_n, dash, post, post_n, dev, dev_n = m.groups()\n"
     "    numbers = [int(n) for n in release.split(\".\")]\n"
     "    while len(numbers) > 1 and numbers[-1] == 0:\n"
@@ -128,7 +128,7 @@ const char gl_pyenv_script[] =
     "    for part in parts:\n"
     "        s = SPEC.fullmatch(part)\n"
     "        if s is None:\n"
-    "            refuse(\"'%s': '%s' is no version specifier\" % (need, part))\n"
+    "            refuse(\"'%s': '%s' is not a version specifier\" % (need, part))\n"
     "        if not fits(have, s[1], s[2]):\n"
     "            refuse(\"the package '%s' is installed for %s as %s %s, and nothing is "
     "downloaded\"\n"
@@ -138,10 +138,10 @@ const char gl_pyenv_script[] =
     "def make():\n"
     "    for old in glob.glob(glob.escape(os.path.dirname(final)) + \"/*.tmp\"):\n"
     "        try:\n"
-    "            if time.time() - os.stat(old).st_mtime > 3600:  # of one that was killed\n"
+    "            if time.time() - os.stat(old).st_mtime > 3600:  # left by a killed process\n"
     "                shutil.rmtree(old, ignore_errors=True)\n"
     "        except OSError:\n"
-    "            pass  # whoever made it has just given it its name\n"
+    "            pass  # another process has just renamed it\n"
     "    venv.EnvBuilder(system_site_packages=True, symlinks=True, with_pip=False).create(temp)\n"
     "    for script in glob.glob(glob.escape(temp) + \"/bin/[aA]ctivate*\"):\n"
     "        with open(script) as f:\n"
@@ -150,7 +150,7 @@ const char gl_pyenv_script[] =
     "            f.write(text.replace(temp, final))\n"
     "    try:\n"
     "        os.rename(temp, final)\n"
-    "    except OSError:  # somebody else was faster; if not, whoever called us will see\n"
+    "    except OSError:  # another process was faster, or the caller reports it\n"
     "        shutil.rmtree(temp, ignore_errors=True)\n"
     "\n"
     "\n"
@@ -161,4 +161,4 @@ const char gl_pyenv_script[] =
     "    make()\n"
     "except OSError as e:\n"
     "    shutil.rmtree(temp, ignore_errors=True)\n"
-    "    refuse(\"it cannot be made: %s\" % e)\n";
+    "    refuse(\"the environment cannot be created: %s\" % e)\n";

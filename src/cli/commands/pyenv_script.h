@@ -1,4 +1,4 @@
-/* pyenv_script.h - what python3 does for `glia pyenv`. */
+/* pyenv_script.h - the program that `glia pyenv` runs in python3. */
 #ifndef GL_CLI_COMMANDS_PYENV_SCRIPT_H
 #define GL_CLI_COMMANDS_PYENV_SCRIPT_H
 

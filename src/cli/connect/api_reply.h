@@ -16,16 +16,16 @@ struct gl_api_reply {
     gl_jnode root;
 };
 
-/* Ask, and parse what comes back. To be given back in any case. */
+/* Send a query and parse the reply. Always call gl_api_reply_done(). */
 int gl_api_reply_ask(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
                      struct gl_why *reterr_why);
 /* Parse p->body. */
 int gl_api_reply_parse(struct gl_api_reply *p, struct gl_why *reterr_why);
 void gl_api_reply_done(struct gl_api_reply *p);
-/* STATUS with every step, however many answers that takes. */
+/* STATUS with all steps, in as many requests as needed. */
 int gl_api_reply_ask_all(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
                          struct gl_why *reterr_why);
-/* Does this answer to STATUS have all steps? If not, print how many it has. */
+/* Does this reply to STATUS have all steps? If not, print the number of steps it has. */
 bool gl_api_reply_is_complete(struct gl_api_reply *p);
 void gl_api_reply_report_partial(struct gl_api_reply *p, struct gl_cli *cli);
 
@@ -39,7 +39,7 @@ bool gl_api_reply_is(const struct gl_api_reply *p, gl_jnode n,
 /* Why a job or step is in its state, or why it failed; "": no reason. */
 gl_str gl_api_reply_reason(struct gl_api_reply *p, gl_jnode n);
 
-/* The whole answer, on stdout. */
+/* Print the whole reply on stdout. */
 int gl_api_reply_print_json(const struct gl_api_reply *p, struct gl_cli *cli);
 
 /* For a list of jobs: warn that there is no node if one of them needs it. True: a warning was

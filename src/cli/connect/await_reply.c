@@ -7,9 +7,9 @@
 #include "base/json.h"
 
 enum {
-    LATE_MS = 3000,   /* check the health of the node after this time without a reply */
+    LATE_MS = 3000,   /* check the health of the node if there is no reply after this time */
     ASK_MS = 10000,   /* between two health checks */
-    HEALTH_MS = 3000, /* after a long wait */
+    HEALTH_MS = 3000, /* limit for the health check after a long wait */
     ANSWER_BYTES_MAX = 1 << 20,
 };
 
@@ -19,17 +19,17 @@ struct awaited_reply {
     int silence_ms;
     gl_ms begun_at, asked_at;
     gl_ms answered_at;      /* when the node last answered on the second connection */
-    struct gl_why reported; /* last */
+    struct gl_why reported; /* the last reason reported */
     uint64_t removed_n;     /* jobs that retention has removed so far */
 };
 
-/* Retention has numbers to show, and may take minutes. */
+/* Removing jobs reports progress, and may take minutes. */
 static bool is_removal(const struct awaited_reply *w)
 {
     return strcmp(w->method, "DELETE") == 0 || strstr(w->path, "/trim") != NULL;
 }
 
-/* A question on a connection of its own. */
+/* A query on a separate connection. */
 static int query_path(const struct gl_connection *connection, const char *path, int silence_ms,
                       struct gl_arena *a, struct gl_json *ret)
 {
@@ -66,7 +66,7 @@ static gl_str text_of(const struct gl_json *j, const char *name, struct gl_arena
     return gl_json_str(j, gl_json_get(j, gl_json_root(j), name), a);
 }
 
-/* What a command for a job waits for: "" if nothing is known. */
+/* The reason why a command for a job waits: "" if unknown. */
 static gl_str explain_job(struct awaited_reply *w, struct gl_arena *a)
 {
     const char *jobs = strstr(w->path, "/jobs/");
@@ -88,20 +88,20 @@ static gl_str explain_job(struct awaited_reply *w, struct gl_arena *a)
     owner = text_of(&status, "node", a);
     if (owner.n > 0 && query_node(w, "/v1/node", a, &node) == 0 &&
         !gl_str_eq(owner, text_of(&node, "name", a))) {
-        return gl_str_fmt(a, "node %.*s owns the job and has not taken the command yet",
+        return gl_str_fmt(a, "node %.*s owns the job and has not accepted the command yet",
                           GL_STR_ARG(owner));
     }
     return (gl_str){0};
 }
 
-/* Why the answer is late, as far as the node can tell. */
+/* Why the reply is late, according to the node. */
 static gl_str explain(struct awaited_reply *w, struct gl_arena *a)
 {
     struct gl_json node;
     gl_str text = (gl_str){0};
 
     if (query_node(w, "/v1/node", a, &node) == 0) {
-        text = text_of(&node, "reason", a); /* its store is full, say */
+        text = text_of(&node, "reason", a); /* for example, its store is full */
         (void)gl_json_u64(&node, gl_json_get(&node, gl_json_root(&node), "removed_jobs"),
                           &w->removed_n);
     }
@@ -139,7 +139,7 @@ static void check_health(struct awaited_reply *w, gl_ms now)
     }
     w->answered_at = gl_term_now();
     (void)gl_why(&text, GL_E_BUSY, "%.*s", GL_STR_ARG(explain(w, &a)));
-    if (strcmp(text.text, w->reported.text) != 0) { /* a reason may become known later */
+    if (strcmp(text.text, w->reported.text) != 0) { /* the reason may become known later */
         w->reported = text;
         gl_cli_note(w->connection->cli, "%s; waiting", text.text);
     }
@@ -162,15 +162,14 @@ static int on_wait(void *owner, int fd)
             continue;
         }
         if (n != 0) {
-            return 0; /* readable, or broken: the caller finds out */
+            return 0; /* readable, or broken: the caller handles both */
         }
         now = gl_term_now();
         if (now >= due && due < until) {
             check_health(w, now);
         } else if (now >= until) {
             w->connection->client.is_silent = true;
-            gl_http_client_disconnect(
-                &w->connection->client); /* a late answer is not for the next call */
+            gl_http_client_disconnect(&w->connection->client); /* drop a late reply */
             return GL_E_UNAVAILABLE;
         }
     }

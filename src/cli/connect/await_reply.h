@@ -9,14 +9,15 @@
 
 #include "cli/connect/connect.h"
 
-/* One call of connection->client, with `method` and `path`; 0 or what gl_http_client_call()
- * returns. A node that stays silent for `silence_ms` sets client.is_silent; 0: it is waited for. */
+/* One call of connection->client, with `method` and `path`; returns 0 or the result of
+ * gl_http_client_call(). If the node is silent for `silence_ms`, sets client.is_silent; 0: no
+ * limit. */
 int gl_await_reply(struct gl_connection *connection, const char *method, const char *path,
                    gl_str body, int silence_ms, struct gl_http_client_reply *ret,
                    struct gl_why *reterr_why);
 
-/* Does the node answer now, on a connection of its own? *ret_reason is in the arena: why it is not
- * ready, "" if it does not say. */
+/* Does the node answer now, on a separate connection? *ret_reason, in the arena: why it is not
+ * ready; "" if the node gives no reason. */
 bool gl_await_reply_is_healthy(const struct gl_connection *connection, struct gl_arena *a,
                                gl_str *ret_reason);
 

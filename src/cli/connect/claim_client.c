@@ -30,7 +30,7 @@ void gl_claim_client_new_nonce(struct gl_claim_client *c)
 
 /* ---- one call ---- */
 
-/* A renewal leaves the lease as it was if none is given. */
+/* A renewal keeps the lease unless a new one is given. */
 static struct gl_request request_of(const struct gl_claim_client *c, enum gl_verb verb)
 {
     return (struct gl_request){.verb = verb,
@@ -44,7 +44,7 @@ static struct gl_request request_of(const struct gl_claim_client *c, enum gl_ver
                                          .error_detail = gl_str_of(c->error_detail)}};
 }
 
-/* Read the answer, also one that refuses. */
+/* Parse the reply, whether it succeeded or failed. */
 static void read_answer(struct gl_claim_client *c, int err, gl_str body,
                         struct gl_claim_answer *ret)
 {

@@ -42,10 +42,10 @@ static const char *read_token(struct gl_connection *r)
         r->broken = err;
     }
     gl_buf_done(&text);
-    return token; /* NULL: the node refuses if it needs one */
+    return token; /* NULL: if the node needs a token, it refuses the request */
 }
 
-/* A token with a line break in it would be a second header. */
+/* A token with a line break would inject a header. */
 static bool is_printable(const char *token)
 {
     for (const char *p = token != NULL ? token : ""; *p != '\0'; p++) {
@@ -163,7 +163,7 @@ static void leave_if_asked(struct gl_connection *r)
 
 static int check_store(struct gl_connection *r, struct gl_why *reterr_why);
 
-/* Try once to connect. GL_E_GONE: no one is listening. */
+/* Try to connect once. GL_E_GONE: nobody is listening. */
 static int try_connect(struct gl_connection *r, struct gl_why *reterr_why)
 {
     bool is_new = r->client.fd < 0;
@@ -217,7 +217,7 @@ int gl_connect_open(struct gl_connection *r, struct gl_why *reterr_why)
         leave_if_asked(r);
         err = try_connect(r, reterr_why);
         if (err == GL_E_GONE && r->daemon != NULL && gl_daemon_is_yielding(r->daemon)) {
-            continue; /* asked to make way just now */
+            continue; /* this process has just been asked to yield the folder */
         }
         if (err != GL_E_GONE || r->daemon != NULL) {
             return err;
@@ -225,7 +225,7 @@ int gl_connect_open(struct gl_connection *r, struct gl_why *reterr_why)
         err = become_node(r, reterr_why);
         r->is_store_down = err == GL_E_UNAVAILABLE;
         if (err == 0) {
-            continue; /* and connect to ourselves */
+            continue; /* and connect to it */
         }
         if (err != GL_E_BUSY) {
             return err;
@@ -272,7 +272,7 @@ static int read_error(const struct gl_http_client_reply *reply, struct gl_why *r
                   hint.n > 0 ? "; " : "", GL_STR_ARG(hint));
 }
 
-/* The node requires a token, or got a wrong one. */
+/* The node requires a token, or the token is wrong. */
 static int fail_token(const struct gl_connection *r, struct gl_why *reterr_why)
 {
     return gl_why(reterr_why, r->client.token != NULL ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
@@ -294,7 +294,7 @@ int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct g
     long long pid = holder.pid, seconds = ms / 1000;
     gl_str reason;
 
-    if (gl_await_reply_is_healthy(r, &a, &reason)) { /* nothing is gained by ending it */
+    if (gl_await_reply_is_healthy(r, &a, &reason)) { /* do not suggest ending it */
         reason = reason.n > 0 ? reason : GL_S("it is busy or waiting for its store");
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "no answer for %lld s, though the node is healthy: %.*s", seconds,
@@ -314,7 +314,7 @@ int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct g
         r->cli->data, pid, seconds, pid, pid);
 }
 
-/* No timeout for the node in this process. */
+/* There is no timeout if the node is in this process. */
 static int quiet_of(const struct gl_connection *r, const char *method)
 {
     return r->daemon != NULL            ? 0
@@ -323,7 +323,7 @@ static int quiet_of(const struct gl_connection *r, const char *method)
                                         : GL_CONNECT_SILENCE_COMMAND_MS;
 }
 
-/* As gl_connect_call(); the node may take `more_ms` for it. */
+/* Like gl_connect_call(), with `more_ms` of additional time for the reply. */
 static int call(struct gl_connection *r, const char *method, const char *path, gl_str body,
                 int more_ms, struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
@@ -370,7 +370,8 @@ int gl_connect_call_retrying(struct gl_connection *r, const char *method, const 
             return err;
         }
         err = gl_connect_call(r, method, path, body, ret, reterr_why);
-        /* "not_found" may also be the answer; only a broken connection means there is no node. */
+        /* "not_found" may also be the node's reply; only a broken connection means that there is no
+         * node. */
         if (err == 0 || (err == GL_E_NOT_FOUND && r->client.fd >= 0) ||
             !gl_connect_is_lost(r, err) || gl_term_now() > until) {
             return err;
@@ -380,7 +381,7 @@ int gl_connect_call_retrying(struct gl_connection *r, const char *method, const 
     }
 }
 
-/* ---- the store that was asked for ---- */
+/* ---- the requested store ---- */
 
 /* "sqlite:" means the one in the data folder. */
 static bool is_our_store(const struct gl_connection *r, gl_str of_node)
@@ -409,7 +410,7 @@ static int check_store(struct gl_connection *r, struct gl_why *reterr_why)
     }
     err = call(r, "GET", "/v1/node", (gl_str){0}, 0, &reply, reterr_why);
     if (err != 0 || gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
-        return gl_connect_is_silent(r) || is_absent(err) ? err : 0; /* it may be about to end */
+        return gl_connect_is_silent(r) || is_absent(err) ? err : 0; /* it may be stopping */
     }
     store = member(&a, &j, gl_json_root(&j), "store");
     if (store.n == 0 || is_our_store(r, store)) { /* earlier releases do not report it */
@@ -417,8 +418,8 @@ static int check_store(struct gl_connection *r, struct gl_why *reterr_why)
     }
     gl_http_client_disconnect(&r->client);
     return gl_why(reterr_why, GL_R_NODE_WRONG_STORE,
-                  "the node of %s is on the store %.*s, and %s was given (%s): give the same, or "
-                  "choose another folder with --data-dir, or restart the node",
+                  "the node of %s uses the store %.*s, but %s was given (%s): give the same store, "
+                  "choose another folder with --data-dir, or restart the node with this store",
                   r->cli->data, GL_STR_ARG(store),
                   gl_settings_shown(r->cli->settings, GL_SET_STORE, &r->cli->arena),
                   gl_settings_origin(r->cli->settings, GL_SET_STORE, &r->cli->arena));
@@ -450,7 +451,7 @@ int gl_connect_send(struct gl_connection *r, enum gl_connect_how how, struct gl_
     return err != 0 ? err : gl_connect_call(r, method, path, gl_buf_view(&body), ret, reterr_why);
 }
 
-/* A node of a shared store has answered that it cannot. */
+/* A node on a shared store has replied that it cannot read the store. */
 static bool is_shared_store_down(const struct gl_connection *r, int err)
 {
     return err == GL_E_UNAVAILABLE && r->client.fd >= 0 &&
@@ -460,7 +461,7 @@ static bool is_shared_store_down(const struct gl_connection *r, int err)
 static int query_node(struct gl_connection *r, const struct gl_request *rq, struct gl_buf *body,
                       struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some ask again and again */
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some commands ask repeatedly */
     struct gl_http_client_reply reply;
     int err = r->is_remote ? gl_connect_find(r, reterr_why) : try_connect(r, reterr_why);
 
@@ -504,8 +505,8 @@ int gl_connect_ask(struct gl_connection *r, struct gl_request *rq, struct gl_buf
     rq->context = r->cli->context;
     err = query_waiting(r, rq, body, reterr_why);
     if (is_shared_store_down(r, err) && !r->is_remote) {
-        /* Its store is away, and we would not fare better. Or it is about to end: then it does not
-         * listen any more, and the store can be asked without it. */
+        /* Its store is unreachable, also for this process. Or the node is about to stop: then it no
+         * longer listens, and the store can be read without it. */
         gl_http_client_disconnect(&r->client);
         is_left = try_connect(r, NULL) == GL_E_GONE;
     }
@@ -523,7 +524,7 @@ bool gl_connect_warn_no_node(const struct gl_connection *r, gl_str status)
     static const char *const driven[] = {"pending", "running", "pausing", "cancelling"};
 
     if (gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text))) {
-        return false; /* another node may run it: see `why` */
+        return false; /* another node may run the job: see `why` */
     }
     for (size_t i = 0; i < GL_COUNT(driven) && r->has_no_node && !r->cli->json; i++) {
         if (gl_str_is(status, driven[i])) {

@@ -29,30 +29,30 @@ enum {
      * abandoning one leaves its outcome unknown. */
     GL_CONNECT_SILENCE_MS = 15000,
     GL_CONNECT_SILENCE_COMMAND_MS = 20000,
-    GL_CONNECT_SILENCE_SHORT_MS = 5000, /* to find out whether it answers at all */
-    GL_CONNECT_SILENCE_STORE_MS = 8000, /* they know it does: a store is given up after 5 s, and
-                                       then the node says what is wrong with it */
+    GL_CONNECT_SILENCE_SHORT_MS = 5000, /* to check whether it answers at all */
+    GL_CONNECT_SILENCE_STORE_MS = 8000, /* the node is known to answer: it gives up on its store
+                                           after 5 s, and then reports the error */
 };
 
 struct gl_connection {
     struct gl_cli *cli;
     struct gl_http_client client;
     struct gl_daemon *daemon; /* not NULL: this process is the node */
-    bool has_no_node;         /* the last question was answered by the store, for want of a node */
-    bool is_passive;    /* set by a command that needs a node only to be heard: the node it becomes
-                           starts nothing and looks for nothing to do */
+    bool has_no_node;   /* the last query was answered from the store, because there is no node */
+    bool is_passive;    /* set by a command that only needs its request carried out: if this process
+                           becomes the node, it starts nothing and looks for no work */
     bool is_remote;     /* the node is somewhere else: see GLIA_SERVER */
     bool is_store_down; /* we could not become the node: the store cannot be opened for now */
-    bool was_connected; /* it has answered once: if it goes away, it may come back */
-    int silence_ms; /* set by a command that has less patience with a silent node; 0: the usual */
-    bool waits_for_node; /* set by a command that follows: questions wait for a silent node, ... */
+    bool was_connected; /* a node has answered before: if it goes away, it may come back */
+    int silence_ms; /* set by a command with a shorter timeout for a silent node; 0: the default */
+    bool waits_for_node; /* set by a command that follows: queries wait for a silent node, ... */
     bool has_reported;   /* ... and this was reported */
-    int broken;          /* the server's settings cannot be used: why */
+    int broken;          /* error code if the server's settings cannot be used */
     struct gl_why broken_why;
 };
 
 void gl_connect_init(struct gl_connection *r, struct gl_cli *cli);
-void gl_connect_done(struct gl_connection *r); /* if we are the node, it ends */
+void gl_connect_done(struct gl_connection *r); /* if this process is the node, it stops */
 
 /* The address of a remote node, or the data folder. */
 const char *gl_connect_location(const struct gl_connection *r);
@@ -65,34 +65,35 @@ void gl_connect_node_config(const struct gl_cli *cli, struct gl_daemon_config *r
 /* Connect to the node, or become it. */
 int gl_connect_open(struct gl_connection *r, struct gl_why *reterr_why);
 
-/* Connect to the node that is there, and never become it. GL_E_UNAVAILABLE: there is none. */
+/* Connect to a running node, and never become one. GL_E_UNAVAILABLE: there is none. */
 int gl_connect_find(struct gl_connection *r, struct gl_why *reterr_why);
 
-/* One call. An answer that says what is wrong becomes a code and a sentence. A node that is there
- * and stays silent: GL_E_UNAVAILABLE, and gl_connect_is_silent(). */
+/* One call. An error reply becomes a code and a sentence. If the node stays silent:
+ * GL_E_UNAVAILABLE, and gl_connect_is_silent(). */
 int gl_connect_call(struct gl_connection *r, const char *method, const char *path, gl_str body,
                     struct gl_http_client_reply *ret, struct gl_why *reterr_why);
 
 /* Did the last call time out? */
 bool gl_connect_is_silent(const struct gl_connection *r);
 
-/* GL_E_UNAVAILABLE, and "the node of /data (process 12) has not answered for 15 s; ...". The node
- * is asked for its health first: of one that answers that, it is told why it is not ready. */
+/* Returns GL_E_UNAVAILABLE, with "the node of /data (process 12) has not answered for 15 s; ...".
+ * First checks the node's health: if the node answers, the sentence has the reason why it is not
+ * ready. */
 int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct gl_why *reterr_why);
 
-/* Has the node gone, so that a call that ended with `code` may be retried with another one? */
+/* Is the node gone, so that a call that failed with `code` may be retried with another node? */
 bool gl_connect_is_lost(const struct gl_connection *r, int code);
 
 /* A short pause between attempts to connect. */
 void gl_connect_pause(void);
 
-/* Open and call, and once more with the next node if this one goes away: for calls that may be
+/* Open and call, and retry with the next node if this one goes away: for calls that may be
  * repeated. */
 int gl_connect_call_retrying(struct gl_connection *r, const char *method, const char *path,
                              gl_str body, struct gl_http_client_reply *ret,
                              struct gl_why *reterr_why);
 
-/* A request of any verb, sent to the node: by a call, after opening the way, or with insistence. */
+/* How to send a request: call only; open first; or open and retry. */
 enum gl_connect_how { GL_CONNECT_CALL, GL_CONNECT_OPEN, GL_CONNECT_RETRY };
 int gl_connect_send(struct gl_connection *r, enum gl_connect_how how, struct gl_request *rq,
                     struct gl_http_client_reply *ret, struct gl_why *reterr_why);
@@ -100,7 +101,7 @@ int gl_connect_send(struct gl_connection *r, enum gl_connect_how how, struct gl_
 /* The path of such a request, in the command's arena. */
 const char *gl_connect_path(const struct gl_connection *r, struct gl_request *rq);
 
-/* A query, asked of the node or, without one, of the store. */
+/* Send a query to the node or, without one, to the store. */
 int gl_connect_ask(struct gl_connection *r, struct gl_request *rq, struct gl_buf *body,
                    struct gl_why *reterr_why);
 

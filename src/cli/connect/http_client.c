@@ -42,7 +42,7 @@ void gl_http_client_disconnect(struct gl_http_client *c)
     gl_fs_closep(&c->fd);
 }
 
-/* The first of the addresses that answers; -1 with errno: none does. */
+/* Connect to the first address that answers; -1 with errno: none does. */
 static int connect_any(const struct addrinfo *all)
 {
     int on = 1;
@@ -52,7 +52,8 @@ static int connect_any(const struct addrinfo *all)
         GL_CLEANUP(gl_fs_closep) int fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen) == 0) {
-            /* A request is written in two pieces: the second must not wait for an answer. */
+            /* A request is written in two parts: without TCP_NODELAY, the second would wait for an
+             * acknowledgement. */
             (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
             return gl_fs_take(&fd);
         }
@@ -113,7 +114,7 @@ static int wait_ready(struct gl_http_client *c, short events, struct gl_why *ret
         return 0; /* the next call reports the error */
     }
     c->is_silent = true;
-    gl_http_client_disconnect(c); /* its answer would be taken for that of the next call */
+    gl_http_client_disconnect(c); /* a late reply would be taken for that of the next call */
     return gl_why(reterr_why, GL_E_UNAVAILABLE, "no answer for %d s", c->silence_ms / 1000);
 }
 
@@ -149,7 +150,7 @@ static int receive(struct gl_http_client *c, struct gl_why *reterr_why)
     }
 
     if (err != 0) {
-        gl_http_client_disconnect(c); /* its answer would be taken for that of the next call */
+        gl_http_client_disconnect(c); /* a late reply would be taken for that of the next call */
         return gl_why(reterr_why, err, "given up");
     }
     do {
@@ -162,7 +163,7 @@ static int receive(struct gl_http_client *c, struct gl_why *reterr_why)
     return 0;
 }
 
-/* Read up to the empty line after the headers; *ret_n is where the body begins. */
+/* Read up to the empty line after the headers; *ret_n is the offset of the body. */
 static int receive_head(struct gl_http_client *c, size_t *ret_n, struct gl_why *reterr_why)
 {
     for (;;) {
@@ -249,7 +250,7 @@ static int read_reply(struct gl_http_client *c, struct gl_http_client_reply *ret
             return err;
         }
     }
-    ret->headers = (gl_str){.p = c->in.p, .n = head}; /* it may have moved */
+    ret->headers = (gl_str){.p = c->in.p, .n = head}; /* the buffer may have moved */
     ret->body = (gl_str){.p = c->in.p + head, .n = (size_t)length};
     return 0;
 }
@@ -260,7 +261,7 @@ int gl_http_client_call(struct gl_http_client *c, const char *method, const char
     int err = gl_http_client_connect(c, reterr_why);
 
     c->is_silent = false;
-    if (err != 0) { /* GL_E_NOT_FOUND is reserved for answers of the node */
+    if (err != 0) { /* GL_E_NOT_FOUND is reserved for replies of the node */
         return err == GL_E_NOT_FOUND ? GL_E_GONE : err;
     }
     gl_buf_reset(&c->in);

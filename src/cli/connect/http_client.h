@@ -10,37 +10,37 @@
 
 struct gl_http_client_reply {
     unsigned status;
-    gl_str headers; /* as they came */
+    gl_str headers; /* as received */
     gl_str body;    /* both are valid until the next call */
 };
 
 struct gl_http_client {
-    const char *path; /* of the socket, or "host:port" if `is_tcp`; borrowed */
+    const char *path; /* path of the socket, or "host:port" if `is_tcp`; borrowed */
     bool is_tcp;
     const char *token; /* NULL: none; borrowed */
     int fd;            /* negative: not connected */
     struct gl_buf out, in;
-    /* Called before each blocking read: return 0 when `fd` can be read, or a negative code to give
-     * the call up. */
+    /* Called before each blocking read: return 0 when `fd` can be read, or a negative code to abort
+     * the call. */
     int (*wait)(void *owner, int fd);
     void *owner;
-    /* How long to wait for a byte, or for room to send one; 0: for ever. Not with `wait`, which
-     * decides for itself. */
+    /* Timeout for reading or writing a byte; 0: none. Not used with `wait`, which decides for
+     * itself. */
     int silence_ms;
-    bool is_silent; /* the last call was given up for that: GL_E_UNAVAILABLE */
+    bool is_silent; /* the last call hit that timeout: GL_E_UNAVAILABLE */
 };
 
 void gl_http_client_init(struct gl_http_client *c, const char *path);
-/* `token` is what the node wants to see; all is borrowed. */
+/* `token` authenticates to the node; all arguments are borrowed. */
 void gl_http_client_init_tcp(struct gl_http_client *c, const char *address, const char *token);
 void gl_http_client_done(struct gl_http_client *c);
 
-/* Does nothing if connected. GL_E_NOT_FOUND, GL_E_GONE: no one is listening. */
+/* Does nothing if connected. GL_E_NOT_FOUND, GL_E_GONE: nobody is listening. */
 int gl_http_client_connect(struct gl_http_client *c, struct gl_why *reterr_why);
 void gl_http_client_disconnect(struct gl_http_client *c);
 
-/* Any answer is a success here, whatever its status. GL_E_GONE: the connection broke; the request
- * may or may not have been received. */
+/* Returns 0 for any reply, whatever its status. GL_E_GONE: the connection broke; the node may or
+ * may not have received the request. */
 int gl_http_client_call(struct gl_http_client *c, const char *method, const char *path, gl_str body,
                         struct gl_http_client_reply *ret, struct gl_why *reterr_why);
 

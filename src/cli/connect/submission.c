@@ -58,7 +58,7 @@ static int send_once(struct gl_submission *s, const char *path, struct gl_buf *b
     return err;
 }
 
-/* No answer has come, to this try or to one before it. */
+/* A submission, this one or an earlier one, got no reply. */
 static int in_doubt(const struct gl_submission *s, int err, struct gl_why *reterr_why)
 {
     struct gl_why why = *reterr_why;
@@ -91,7 +91,7 @@ int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl
                 "lost the connection to the node before it answered; the job may have been "
                 "submitted: 'glia job list' shows it");
         }
-        if (!gl_connect_is_lost(s->connection, err)) { /* an answer, or a node that is silent */
+        if (!gl_connect_is_lost(s->connection, err)) { /* a reply, or a silent node */
             return s->connection->client.is_silent ? in_doubt(s, err, reterr_why) : err;
         }
         until = until == 0 ? gl_term_now() + GL_CONNECT_TIMEOUT_MS : until;

@@ -16,17 +16,17 @@ struct gl_submission {
     struct gl_connection *connection;
     bool is_detached; /* do not become the node */
     char key[40];     /* the request key */
-    unsigned sent;    /* how often */
+    unsigned sent;    /* number of times sent */
     bool is_unkeyed;  /* the node is older than request keys: sent once only */
-    bool is_doubtful; /* one was not answered: there may be a job */
+    bool is_doubtful; /* a submission got no reply: the job may exist */
 };
 
 void gl_submission_init(struct gl_submission *s, struct gl_connection *connection,
                         bool is_detached);
 void gl_submission_write_key(const struct gl_submission *s, struct gl_jw *w);
 
-/* Send `body` to the path of `rq`. It may take the key out of the body, for a node that does not
- * know it. */
+/* Send `body` to the path of `rq`. May remove the key from the body, for a node that does not know
+ * it. */
 int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl_buf *body,
                        struct gl_http_client_reply *ret, struct gl_why *reterr_why);
 

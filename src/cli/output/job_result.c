@@ -8,8 +8,8 @@
 
 enum { LOG_BYTES = 128 << 10 };
 
-/* "completed  hello  3 steps in 1.2s" on a terminal, "ID run status" when piped, where the run
- * is empty if it was given no id, as in a list. */
+/* "completed  hello  3 steps in 1.2s" on a terminal, "ID RUN STATUS" on a pipe, where RUN is empty
+ * if the job was given no run id, as in a list. */
 static void print_line(struct gl_cli *cli, struct gl_api_reply *p)
 {
     gl_str status = gl_api_reply_text(p, p->root, "status");
@@ -65,7 +65,7 @@ static bool has_no_output(struct gl_cli *cli, struct gl_api_reply *p, gl_str id)
            said.n == 0;
 }
 
-/* Does a step wait for a decision? If not, the reason of the job says why it is held. */
+/* Does a step wait for a decision? If not, the reason of the job explains why it is paused. */
 static bool waits_for_person(struct gl_connection *connection, gl_str job)
 {
     struct gl_api_reply human;
@@ -76,7 +76,7 @@ static bool waits_for_person(struct gl_connection *connection, gl_str job)
     return asks;
 }
 
-/* NULL: there is nothing to do or to see. */
+/* NULL: there is no next command. */
 static const char *next_command(struct gl_connection *connection, struct gl_api_reply *p,
                                 const char *id, int code)
 {
@@ -159,8 +159,8 @@ int gl_job_result_wait_stopped(struct gl_follow *f)
     int code;
 
     if (f->connection->daemon != NULL) {
-        f->only_stops = true; /* someone may have resumed it meanwhile, ... */
-        gl_daemon_command_done(f->connection->daemon); /* ... and someone may want the folder */
+        f->only_stops = true; /* another command may have resumed it meanwhile, ... */
+        gl_daemon_command_done(f->connection->daemon); /* ... or another node may want the folder */
         code = gl_follow_job(f);
         if (code == GL_EXIT_UNAVAILABLE || code == GL_EXIT_INTERRUPTED) {
             return code;

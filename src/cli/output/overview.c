@@ -10,7 +10,7 @@ bool gl_overview_node(struct gl_connection *r, struct gl_api_reply *page)
     struct gl_http_client_reply reply;
 
     *page = (struct gl_api_reply){0};
-    r->client.is_silent = false; /* of the last look: there may be nobody to call now */
+    r->client.is_silent = false; /* set by an earlier call; there may be no node now */
     if (gl_connect_find(r, NULL) != 0 ||
         gl_connect_call(r, "GET", "/v1/node", (gl_str){0}, &reply, NULL) != 0) {
         return false;
@@ -160,7 +160,7 @@ gl_str gl_overview_pools(struct gl_api_reply *node)
 
         if (gl_str_starts(name, GL_S("executor.")) &&
             gl_api_reply_number(node, pool, "in_use") == 0) {
-            continue; /* of bundles: said when one runs */
+            continue; /* pools of bundles: shown while in use */
         }
         gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "", GL_STR_ARG(name),
                    (long long)gl_api_reply_number(node, pool, "in_use"),

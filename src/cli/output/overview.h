@@ -10,19 +10,19 @@ enum { GL_OVERVIEW_JOBS_MAX = 20000 }; /* more are not counted */
 
 struct gl_overview {
     struct gl_api_reply node;
-    bool has_node; /* else `node` is empty */
-    bool has_jobs; /* else the node is all that is known */
+    bool has_node; /* if false, `node` is empty */
+    bool has_jobs; /* if false, only the node is known */
     uint64_t counts[GL_JOB_STATUS_COUNT];
-    bool has_more;       /* jobs that were not counted */
-    uint64_t human_n;    /* what waits for a person: steps, and ... */
+    bool has_more;       /* there are more jobs, not counted */
+    uint64_t human_n;    /* things that wait for a person: steps, and ... */
     uint64_t requests_n; /* ... questions of workers */
 };
 
-/* The status of the node. False: there is none, or it does not answer; `page` is empty then.
- * To be given back with gl_api_reply_done() in any case. */
+/* Read the status of the node. False: there is none, or it does not answer; `page` is empty then.
+ * Always call gl_api_reply_done(). */
 bool gl_overview_node(struct gl_connection *r, struct gl_api_reply *page);
 
-/* Why the node is not ready; "": it is. */
+/* Why the node is not ready; "": it is ready. */
 gl_str gl_overview_reason(struct gl_api_reply *node);
 
 /* Read everything. After a failure with `has_node` the status of the node is valid. Always call
@@ -30,19 +30,19 @@ gl_str gl_overview_reason(struct gl_api_reply *node);
 int gl_overview_read(struct gl_overview *o, struct gl_connection *r, struct gl_why *reterr_why);
 void gl_overview_done(struct gl_overview *o);
 
-/* What waits for a person. To be given back with gl_api_reply_done() in any case. */
+/* Read what waits for a person. Always call gl_api_reply_done(). */
 int gl_overview_human(struct gl_connection *r, struct gl_api_reply *page,
                       struct gl_why *reterr_why);
-/* How many steps and questions of this job are in such an answer; of all jobs for "". */
+/* The number of steps and questions of this job in such a reply; for "": of all jobs. */
 uint64_t gl_overview_requests(struct gl_api_reply *human, gl_str job);
 
-/* The same of its steps alone. */
+/* The same for its steps only. */
 uint64_t gl_overview_asking_steps(struct gl_api_reply *human, gl_str job);
 
-/* Of a job in a list: how many of its steps have ended, ... */
+/* For a job in a list: the number of its steps that have ended, ... */
 int64_t gl_overview_ended(const struct gl_api_reply *p, gl_jnode job);
-/* ... and "2/5, 1 asks": how many there are, and how many of them wait for a person. In the page's
- * arena. */
+/* ... and "2/5, 1 asks": with the number of all steps, and the number that wait for a person. In
+ * the page's arena. */
 gl_str gl_overview_steps(struct gl_api_reply *p, gl_jnode job, uint64_t asks);
 
 /* "default 2 of 8, gpu 0 of 1", in the page's arena. */

@@ -4,15 +4,15 @@
 #include "model/job.h"
 
 enum {
-    REDRAW_MS = 100,       /* at most so often when much happens */
-    TICK_MS = 1000,        /* at least so often, for the times */
-    ROWS_SPARE = 4,        /* of the terminal's height */
-    SHOWN_MAX = 12,        /* steps, when not all can be shown */
-    PLAIN_STEPS_MAX = 100, /* with more steps, plain lines report only exceptions */
+    REDRAW_MS = 100,       /* shortest interval between redraws */
+    TICK_MS = 1000,        /* longest interval between redraws, to update the times */
+    ROWS_SPARE = 4,        /* lines of the terminal that are not used */
+    SHOWN_MAX = 12,        /* number of steps shown when there is no room for all */
+    PLAIN_STEPS_MAX = 100, /* with more steps, plain lines report only problems */
     PLAIN_TICK_MS = 5000,
     STATUS_WIDTH = 10,
     ID_WIDTH_MAX = 32,
-    STEPS_FIRST = 16, /* room for so many at first */
+    STEPS_FIRST = 16, /* initial capacity */
 };
 
 void gl_progress_init(struct gl_progress *p, const struct gl_term *term, bool quiet)
@@ -33,7 +33,7 @@ bool gl_progress_is_end(gl_str status)
            gl_str_is(status, "skipped") || gl_str_is(status, "partial");
 }
 
-/* ---- what is known ---- */
+/* ---- state ---- */
 
 static gl_str text(struct gl_progress *p, const struct gl_json *j, gl_jnode n, const char *name)
 {
@@ -99,7 +99,7 @@ static void grow(struct gl_progress *p, size_t cap)
     }
 }
 
-/* "each[3]": 3, and *ret_step is "each". False: it is no instance. */
+/* "each[3]": 3, and *ret_step is "each". False: not an instance. */
 static bool read_instance(gl_str id, gl_str *ret_step, uint64_t *ret)
 {
     size_t at = id.n;
@@ -114,7 +114,7 @@ static bool read_instance(gl_str id, gl_str *ret_step, uint64_t *ret)
     return gl_str_u64((gl_str){.p = id.p + at, .n = id.n - at - 1}, ret);
 }
 
-/* The line above it: instances follow their step, by number; all others go to the bottom. */
+/* The line above it: instances follow their step, by number; other steps go to the bottom. */
 static size_t place_of(struct gl_progress *p, gl_str id)
 {
     struct gl_progress_step *step;
@@ -126,7 +126,7 @@ static size_t place_of(struct gl_progress *p, gl_str id)
     if (step == NULL) {
         return p->bottom;
     }
-    at = step->last; /* most come in their order */
+    at = step->last; /* most arrive in order */
     if (at == 0 || !read_instance(p->steps[at].id, &name, &other) || other > number) {
         at = (size_t)(step - p->steps);
         while (at != step->last && p->steps[at].next != 0 &&
@@ -151,7 +151,7 @@ static void put_behind(struct gl_progress *p, size_t at)
     p->bottom = number == 0 || at == p->bottom ? number : p->bottom;
 }
 
-/* The step with this id; those that `foreach` makes come one by one. */
+/* The step with this id; instances of `foreach` are added as they appear. */
 static struct gl_progress_step *step_of(struct gl_progress *p, gl_str id)
 {
     struct gl_progress_step *s = gl_map_find(&p->by_id, id);
@@ -170,7 +170,7 @@ static struct gl_progress_step *step_of(struct gl_progress *p, gl_str id)
     return s;
 }
 
-/* A status has only some of the steps of a large job, and counts of all. */
+/* For a large job, a status has only some of the steps, and counts of all. */
 static void count_others(struct gl_progress *p, const struct gl_json *j, gl_jnode counts)
 {
     size_t all_n = 0, ended_n = 0;
@@ -222,7 +222,7 @@ static size_t all_n(const struct gl_progress *p)
     return p->steps_n + p->others_n;
 }
 
-/* "completed  fetch   attempt 2  0.4s  why"; clipped to `width`, 0 is no limit. */
+/* "completed  fetch   attempt 2  0.4s  why"; clipped to `width`, 0: no limit. */
 static void add_step(const struct gl_progress *p, const struct gl_progress_step *s, size_t width,
                      gl_ms now, struct gl_buf *out)
 {
@@ -275,7 +275,7 @@ static void add_counters(const struct gl_progress *p, struct gl_buf *out)
     }
 }
 
-/* In one go, so that a terminal does not flicker. */
+/* In one write, so that the terminal does not flicker. */
 static void put_line(const struct gl_progress *p, const struct gl_buf *out)
 {
     (void)fwrite(out->p, 1, out->n, p->term->file);
@@ -300,8 +300,7 @@ static bool needs_attention(const struct gl_progress_step *s)
            gl_str_is(s->status, "partial");
 }
 
-/* Over the former lines: each is written anew and what was longer is erased; so is what stood
- * below. */
+/* Redraw over the previous lines, and erase what remains of longer lines and of lines below. */
 static void draw_block(struct gl_progress *p, gl_ms now)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -374,7 +373,7 @@ static void print_event(struct gl_progress *p, const struct gl_progress_step *s,
     put_line(p, &out);
 }
 
-/* False: the event is of the job itself, or of a step that was not in its flow. */
+/* False: the event is about the job itself, or about a step that was not in its flow. */
 static bool is_of_step(struct gl_progress *p, gl_str id)
 {
     if (gl_map_find(&p->by_id, id) != NULL || gl_str_ends(id, GL_S("]"))) {
@@ -383,7 +382,7 @@ static bool is_of_step(struct gl_progress *p, gl_str id)
     if (p->others_n == 0 || id.n == 0 || id.p[0] == '@') {
         return false;
     }
-    p->others_n--; /* from now on it is one that is known */
+    p->others_n--; /* the step is known from now on */
     return true;
 }
 
@@ -407,7 +406,7 @@ void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode 
     s->is_reused = gl_json_get(j, event, "reused_from") != NULL;
     if (gl_str_is(s->status, "running")) {
         if (s->attempt != 0 && s->attempt == s->ran) {
-            return; /* its time is over, and it has not ended yet */
+            return; /* its deadline has passed, but it has not ended yet */
         }
         s->started_at = at;
         s->ended_at = 0;

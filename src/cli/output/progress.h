@@ -12,44 +12,43 @@
 struct gl_progress_step {
     gl_str id;
     gl_str status;
-    uint32_t ran; /* the attempt that runs, as the last event has told; 0: none */
+    uint32_t ran; /* the running attempt, according to the last event; 0: none */
     uint32_t attempt;
     gl_ms started_at, ended_at; /* of the current attempt; 0: not known */
     gl_ms retry_at;
     gl_str reason;
-    bool is_reused; /* an earlier job has done it */
-    size_t next;    /* whose line stands below: its number + 1; 0: nobody's */
-    size_t last;    /* of a step with foreach: the number of its last instance; 0: it has none */
+    bool is_reused; /* completed by an earlier job, and reused */
+    size_t next;    /* the step on the line below: its number + 1; 0: none */
+    size_t last;    /* for a step with foreach: the number of its last instance; 0: it has none */
 };
 
 struct gl_progress {
     const struct gl_term *term;
     struct gl_arena arena;
     struct gl_map by_id;
-    struct gl_progress_step *steps; /* moves when it grows: pointers are good until the next add */
+    struct gl_progress_step *steps; /* pointers are valid until the next add */
     size_t steps_n, steps_cap;
-    size_t bottom; /* the number of the step whose line is the last */
+    size_t bottom; /* the number of the step on the last line */
     size_t ended_n;
-    size_t others_n, others_ended_n; /* steps nothing is known of but how many they are */
-    size_t id_width;                 /* of the longest id, within reason */
-    bool is_quiet;                   /* nothing is shown, only kept */
-    size_t drawn;                    /* lines on the terminal that are ours */
-    bool is_changed;                 /* since it was drawn */
+    size_t others_n, others_ended_n; /* steps of which only the number is known */
+    size_t id_width;                 /* width of the longest id, up to a limit */
+    bool is_quiet;                   /* keep state, print nothing */
+    size_t drawn;                    /* lines drawn on the terminal */
+    bool is_changed;                 /* changed since the last redraw */
     gl_ms drawn_at;
 };
 
 void gl_progress_init(struct gl_progress *p, const struct gl_term *term, bool quiet);
 void gl_progress_done(struct gl_progress *p);
 
-/* Begin with the job as `status` tells it; everything is copied. Steps that are known already are
- * updated. */
+/* Initialize from the job's status; everything is copied. Updates steps that are already known. */
 void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode status);
-/* One event of the job. */
+/* Apply one event of the job. */
 void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode event);
 
-/* Draw if something has changed, or if times have to be moved on. */
+/* Redraw if something has changed, or if the times need an update. */
 void gl_progress_draw(struct gl_progress *p, gl_ms now);
-/* Erase what was drawn, so that a message can be printed. */
+/* Erase the drawn lines, so that a message can be printed. */
 void gl_progress_clear(struct gl_progress *p);
 
 bool gl_progress_is_end(gl_str status); /* of a step */

@@ -166,7 +166,7 @@ void gl_rows_print(struct gl_rows *l)
     } else if (l->columns_n > 0) {
         print_table(l);
     }
-    (void)fflush(l->cli->out.file); /* a failure is found when the command ends */
+    (void)fflush(l->cli->out.file); /* a write error is detected when the command ends */
 }
 
 static void print_record(struct gl_rows *l, struct gl_api_reply *p)
@@ -192,7 +192,7 @@ void gl_rows_done(struct gl_rows *l)
     gl_buf_done(&l->json);
 }
 
-/* ---- all of it ---- */
+/* ---- whole commands ---- */
 
 static int show_document(struct gl_rows *l, struct gl_api_reply *p)
 {

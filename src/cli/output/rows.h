@@ -23,19 +23,19 @@
 
 enum gl_column_kind {
     GL_COLUMN_TEXT,
-    GL_COLUMN_NUMBER, /* as it is written */
+    GL_COLUMN_NUMBER, /* printed as written */
     GL_COLUMN_YES_NO,
     GL_COLUMN_SPAN, /* from the time in `key` to the one in `until`, or to now */
     GL_COLUMN_JOIN, /* the texts of an array, with `between` between them */
     GL_COLUMN_NAME, /* the key of the row, where the rows are members of an object */
 };
 
-/* A row for a cell function. */
+/* The row passed to a cell function. */
 struct gl_row {
-    struct gl_api_reply *p; /* the document; what a cell makes goes into its arena */
+    struct gl_api_reply *p; /* the document; cells allocate from its arena */
     gl_jnode node;
     gl_str name;
-    void *owner; /* of struct gl_rows */
+    void *owner; /* the owner in struct gl_rows */
 };
 
 struct gl_column {
@@ -44,25 +44,25 @@ struct gl_column {
     const char *key; /* the member of the row; NULL: the row itself */
     const char *until, *between;
     const char *absent;                       /* shown instead of nothing; NULL: nothing */
-    gl_str (*cell)(const struct gl_row *row); /* for a cell of no kind; NULL: there is a kind */
+    gl_str (*cell)(const struct gl_row *row); /* computes the cell; NULL: use `kind` */
     uint8_t least; /* 1: the first column to leave out on a narrow terminal, then 2; 0: never */
 };
 
 struct gl_rows {
-    /* Set by the command. */
+    /* Set by the caller. */
     struct gl_cli *cli;
     const struct gl_column *columns; /* borrowed */
     size_t columns_n;                /* 0: no table, `on_page` prints the rows */
     const char *list;    /* the member that holds the rows; NULL: the document is the only row */
-    const char *head;    /* the name of a first row, which is the document; NULL: there is none */
-    const char *heading; /* the document is shown as a record, a line per column that is not empty:
-                            the title of the values; NULL: as a table */
-    const char *none;    /* printed if there are no rows; NULL: a table without rows */
-    gl_str *after;       /* where the next page begins, in the request; "" : this was the last.
-                            NULL: the list has no pages */
-    bool all;            /* ask for the next page until there is none */
-    bool has_next;       /* the JSON says where the next page begins */
-    void (*on_page)(struct gl_rows *l, struct gl_api_reply *p); /* of each reply; may be NULL */
+    const char *head;    /* the name of a first row for the document itself; NULL: there is none */
+    const char *heading; /* show the document as a record, one line per column that is not empty,
+                            with this title for the values; NULL: as a table */
+    const char *none;    /* printed if there are no rows; NULL: print an empty table */
+    gl_str *after; /* where the next page begins, in the request; "": there are no more pages. NULL:
+                      the list has no pages */
+    bool all;      /* read all pages */
+    bool has_next; /* the JSON says where the next page begins */
+    void (*on_page)(struct gl_rows *l, struct gl_api_reply *p); /* for each reply; may be NULL */
     void *owner;
 
     size_t n; /* rows so far */
@@ -74,20 +74,20 @@ struct gl_rows {
 /* The columns of a table, and how many. */
 #define GL_COLUMNS(table) .columns = (table), .columns_n = GL_COUNT(table)
 
-/* Each returns an exit code, and has printed what went wrong. They do gl_rows_done(). */
+/* Each returns an exit code, prints its errors, and calls gl_rows_done(). */
 int gl_rows_run(struct gl_rows *l, struct gl_request *rq);
 int gl_rows_show(struct gl_rows *l, struct gl_api_reply *p); /* parsed here if it is not yet */
 int gl_rows_end(struct gl_rows *l);
 
-/* The document is an object: its members are written to what this returns. */
+/* The document is an object: write its members to the returned writer. */
 struct gl_jw *gl_rows_begin(struct gl_rows *l);
 
-/* Pages as `after` and `all` say. On success *l->after is where the next one begins. */
+/* Read pages according to `after` and `all`. On success *l->after is where the next one begins. */
 int gl_rows_ask(struct gl_rows *l, struct gl_connection *r, struct gl_request *rq,
                 struct gl_why *reterr_why);
 void gl_rows_add(struct gl_rows *l, struct gl_api_reply *p, gl_jnode row, gl_str name);
 void gl_rows_add_list(struct gl_rows *l, struct gl_api_reply *p, gl_jnode list);
-void gl_rows_print(struct gl_rows *l); /* and flush: messages about the rows come after them */
+void gl_rows_print(struct gl_rows *l); /* and flush, before any message */
 void gl_rows_done(struct gl_rows *l);
 
 #endif

@@ -41,18 +41,18 @@ static void print_tsv(const struct gl_table *t, FILE *out)
 enum {
     GAP = 2,       /* between two columns */
     CUT_MIN = 8,   /* no column is made narrower */
-    LAST_MIN = 20, /* what the last column has at least, if it wants that */
+    LAST_MIN = 20, /* minimum width of the last column, if its text is that long */
 };
 
 struct table_layout {
     const struct gl_table *t;
     const struct gl_term *term;
     struct gl_arena arena;
-    gl_str *cells; /* as they are shown */
+    gl_str *cells; /* as displayed */
     size_t widths[GL_TABLE_COLUMNS_MAX];
     bool is_hidden[GL_TABLE_COLUMNS_MAX], is_empty[GL_TABLE_COLUMNS_MAX];
-    bool is_whole[GL_TABLE_COLUMNS_MAX]; /* must not be cut: half of it is useless */
-    size_t last;                         /* of the columns that are shown */
+    bool is_whole[GL_TABLE_COLUMNS_MAX]; /* must not be cut: a part of it is useless */
+    size_t last;                         /* of the visible columns */
 };
 
 static void measure(struct table_layout *l)
@@ -65,7 +65,7 @@ static void measure(struct table_layout *l)
         l->is_empty[c] = true;
         l->is_whole[c] = strcmp(t->titles[c], "STATUS") == 0;
     }
-    l->is_whole[0] = true; /* it names the row */
+    l->is_whole[0] = true; /* the column names the row */
     for (size_t i = 0; i < t->n; i++) {
         size_t c = i % t->columns, w;
 
@@ -78,7 +78,7 @@ static void measure(struct table_layout *l)
     l->last = t->columns - 1;
 }
 
-/* Where the last column begins. */
+/* The offset of the last column. */
 static size_t start_of_last(const struct table_layout *l)
 {
     size_t n = 0;
@@ -89,7 +89,7 @@ static size_t start_of_last(const struct table_layout *l)
     return n;
 }
 
-/* By how much it is too wide. */
+/* The number of columns by which the table is too wide. */
 static size_t excess(const struct table_layout *l)
 {
     size_t last = l->widths[l->last] < LAST_MIN ? l->widths[l->last] : LAST_MIN;
@@ -115,7 +115,7 @@ static void hide_titled(struct table_layout *l, const char *title)
     }
 }
 
-/* The widest of those that may be cut; 0: there is none. */
+/* The widest column that may be cut; 0: there is none. */
 static size_t widest(const struct table_layout *l)
 {
     size_t best = 0;

@@ -12,8 +12,8 @@ enum { GL_TABLE_COLUMNS_MAX = 8 };
 struct gl_table {
     const char *const *titles; /* a column named STATUS is coloured */
     size_t columns;
-    const char *const *least; /* titles of columns to do without where there is no room, ended by
-                                 NULL: the least important first; NULL: there are none */
+    const char *const *least; /* titles of columns to leave out if there is no room, least important
+                                 first, ended by NULL; NULL: there are none */
     struct gl_arena arena;
     gl_str *cells; /* rows * columns */
     size_t n, cap;

@@ -22,7 +22,7 @@ static void fill(struct gl_tarfile *t, uint64_t n)
     while (n > 0) {
         size_t piece = n < sizeof(zeros) ? (size_t)n : sizeof(zeros);
 
-        (void)fwrite(zeros, 1, piece, t->out); /* the stream remembers */
+        (void)fwrite(zeros, 1, piece, t->out); /* the stream remembers errors */
         n -= piece;
     }
 }
@@ -114,7 +114,7 @@ void gl_tarfile_text(struct gl_tarfile *t, gl_str name, gl_str content, gl_ms mo
 {
     gl_tarfile_begin(t, name, content.n, modified_at);
     gl_tarfile_add(t, content);
-    (void)gl_tarfile_end(t); /* all of it was there */
+    (void)gl_tarfile_end(t); /* all announced bytes were written */
 }
 
 void gl_tarfile_close(struct gl_tarfile *t)

@@ -14,15 +14,15 @@ struct gl_tarfile {
     uint64_t padded; /* padding due after it */
 };
 
-/* What follows are `bytes` bytes of the file `name`. */
+/* Begin the file `name` of `bytes` bytes. */
 void gl_tarfile_begin(struct gl_tarfile *t, gl_str name, uint64_t bytes, gl_ms modified_at);
-/* A piece of it. More than was announced is dropped. */
+/* Append content. Bytes beyond the announced size are dropped. */
 void gl_tarfile_add(struct gl_tarfile *t, gl_str piece);
-/* It is complete; what is missing of what was announced is filled with zeros. True: nothing was. */
+/* End the file; missing bytes are filled with zeros. True: none were missing. */
 bool gl_tarfile_end(struct gl_tarfile *t);
-/* Begin, add and end. */
+/* A whole file: begin, add and end. */
 void gl_tarfile_text(struct gl_tarfile *t, gl_str name, gl_str content, gl_ms modified_at);
-/* The end of the archive. Errors are those of the stream. */
+/* End the archive. Errors are those of the stream. */
 void gl_tarfile_close(struct gl_tarfile *t);
 
 #endif

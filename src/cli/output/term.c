@@ -71,7 +71,8 @@ gl_ms gl_term_now(void)
 
 /* ---- text ---- */
 
-/* U+202A to U+202E and U+2066 to U+2069 turn what follows around: one reads another text. */
+/* U+202A to U+202E and U+2066 to U+2069 change the direction of the following text: it reads
+ * differently from what it is. */
 static bool is_turning(const char *p)
 {
     unsigned char c = (unsigned char)p[2];
@@ -81,8 +82,8 @@ static bool is_turning(const char *p)
             ((unsigned char)p[1] == 0x81 && c >= 0xa6 && c <= 0xa9));
 }
 
-/* One character of `n` bytes, 0: not UTF-8. Escapes that can stand in JSON have the form it knows:
- * what was valid JSON stays so. */
+/* One character of `n` bytes, 0: not UTF-8. Escapes that are possible in JSON use JSON's form, so
+ * that valid JSON stays valid. */
 static void escape_one(struct gl_buf *out, const char *p, size_t n)
 {
     unsigned c = (unsigned char)p[0];
@@ -134,7 +135,7 @@ void gl_term_write(const struct gl_term *t, gl_str text)
         text = gl_buf_view(&out);
     }
     if (text.n > 0) {
-        (void)fwrite(text.p, 1, text.n, t->file); /* the end of the command looks after stdout */
+        (void)fwrite(text.p, 1, text.n, t->file); /* gl_cli_main() checks stdout at the end */
     }
 }
 
@@ -191,7 +192,7 @@ gl_str gl_term_line(gl_str text, size_t room, gl_str *ret_rest)
             space--;
         }
         for (n = space > 0 ? space : n; space == 0 && n < text.n && text.p[n] != ' ';) {
-            n++; /* a word that is longer than the line: a path, which people copy */
+            n++; /* a word longer than the line: for example a path, which people copy */
         }
     }
     *ret_rest = gl_str_trim((gl_str){.p = text.p + n, .n = text.n - n});
