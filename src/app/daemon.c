@@ -1,8 +1,8 @@
-/* daemon.c - opens and closes a node: folder, store, node, HTTP; and what its owner asks it.
+/* daemon.c - opens and closes a node: folder, store, node, HTTP; and answers queries of its owner.
  *
  * Threads: the main thread waits here; the control thread runs the loop and owns the node; HTTP and
- * others have threads of their own. Things are opened in the order of open_all() and closed in the
- * opposite order. The folder's lock is the first to be taken and the last to be released. */
+ * others have threads of their own. Resources are opened in the order of open_all() and closed in
+ * the opposite order. The folder's lock is taken first and released last. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -280,7 +280,7 @@ static void *run(void *owner)
     return NULL;
 }
 
-/* What this process gives to every worker of a bundle. */
+/* Settings that this process passes to every worker of a bundle. */
 static void set_worker_place(struct gl_daemon *d)
 {
     const char *target = getenv("MN_GRPC_TARGET"), *runs = d->config.runs_root;
@@ -490,8 +490,8 @@ static void post(struct gl_daemon *d, void (*run_task)(struct gl_loop_task *t))
     gl_loop_post(d->loop, &d->task);
 }
 
-/* First the node, while everything it may call still exists; then whoever calls the node; then what
- * it is built on. */
+/* Close the node first, while everything it may call still exists; then its callers; then what it
+ * uses. */
 static void close_threads(struct gl_daemon *d)
 {
     gl_daemon_human_stop(d);
@@ -519,11 +519,12 @@ static void close_threads(struct gl_daemon *d)
     }
 }
 
-/* Closes everything except the memory of `d`. The lock goes last: then the next node may start. */
+/* Closes everything except the memory of `d`. The lock goes last: after that, the next node may
+ * start. */
 static void close_all(struct gl_daemon *d)
 {
     if (d->socket != NULL) {
-        (void)unlink(d->socket); /* new clients find nobody; new nodes wait for the lock */
+        (void)unlink(d->socket); /* new clients find no node; new nodes wait for the lock */
     }
     close_threads(d);
     if (d->node != NULL) {

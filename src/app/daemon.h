@@ -74,7 +74,7 @@ enum gl_store_health gl_daemon_store_health(struct gl_daemon *d, struct gl_why *
 /* How many sessions the node has opened: one, unless other nodes declared it dead. */
 uint64_t gl_daemon_sessions_opened(struct gl_daemon *d);
 
-/* Why the node had to give up by itself; NULL: it has not. */
+/* Why the node stopped by itself; NULL: it has not. */
 const char *gl_daemon_lost(struct gl_daemon *d);
 
 /* A problem that limits the node and that its operator can fix; "": none. */

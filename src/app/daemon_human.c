@@ -171,7 +171,7 @@ static bool report(void *owner, gl_str job, gl_ms due)
     bool is_heard;
 
     if (job.n != GL_ULID_BYTES) {
-        return true; /* nobody's */
+        return true; /* not the id of a job */
     }
     memcpy(h->report_job, job.p, job.n);
     h->report_due = due;

@@ -64,7 +64,7 @@ static void on_session(void *owner, uint64_t incarnation)
     gl_keeper_exec_connect(d->keeper, d->memory.incarnations + incarnation);
 }
 
-/* Will a retry help without anybody doing something here? */
+/* Can a retry succeed without operator action on this machine? */
 static bool is_transient(const struct gl_daemon *d, int code)
 {
     return d->store->ops->shared &&
@@ -144,7 +144,7 @@ static void on_ready(void *owner)
 
 static void restart_node(struct gl_loop_task *t);
 
-/* Other nodes own our jobs now, or soon will. The next session finds out by itself what is still
+/* Other nodes own our jobs now, or soon will. The next session determines which jobs are still
  * ours. */
 static void on_session_lost(void *owner, const char *why)
 {
@@ -315,7 +315,7 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
     d->events = gl_node_exec_events(d->node);
     err = gl_keeper_exec_open(&d->keeper, &keeper, d->loop, &events, reterr_why);
     if (err == GL_E_NOT_FOUND) {
-        return GL_E_UNAVAILABLE; /* without the keeper's program users have no node */
+        return GL_E_UNAVAILABLE; /* without the keeper's program there is no node */
     }
     if (err == 0) {
         d->exec = d->keeper; /* from here on it must be closed in any case */

@@ -1,5 +1,5 @@
-/* artifacts.c - files that the workers of a job left in the folder of its run, and blobs. The node
- * itself never reads them. */
+/* artifacts.c - files that the workers of a job left in its run folder, and blobs. The node itself
+ * never reads them. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 enum { STATE_BYTES_MAX = 1 << 30, PIECE_BYTES = 64 << 10 };
 #define HASHED_BYTES_MAX ((uint64_t)4 << 30)
 
-/* The run id from the answer to STATUS, which is taken out of c->out. */
+/* The run id from the reply to STATUS, which is taken out of c->out. */
 static bool read_run(struct gl_http_call *c, gl_str *ret)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
@@ -52,7 +52,7 @@ static void reply_list(struct gl_http_call *c)
     c->type = "application/json";
 }
 
-/* ---- one of them ---- */
+/* ---- one file ---- */
 
 /* A browser must not render it as a page of this node. */
 static const char *safe_type(gl_str path)
@@ -65,7 +65,7 @@ static const char *safe_type(gl_str path)
                : type;
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static void send_file(struct gl_http_call *c, int fd, uint64_t bytes, const char *type)
 {
     c->stream = MHD_create_response_from_fd64(bytes, fd);

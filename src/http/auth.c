@@ -39,7 +39,7 @@ static bool has_token(const struct gl_http_call *c)
 
 /* ---- Host and Origin ---- */
 
-/* The address at which the client has reached us, as text. */
+/* The address at which the client reached this node, as text. */
 static bool is_own_address(const struct gl_http_call *c, gl_str name)
 {
     union {
@@ -64,7 +64,7 @@ static bool is_own_address(const struct gl_http_call *c, gl_str name)
     return text[0] != '\0' && gl_str_is(name, text);
 }
 
-/* A name that an attacker's DNS can point at us is not ours, whatever it resolves to. */
+/* A name that an attacker's DNS can point at this node is refused, whatever it resolves to. */
 static bool is_own_host(const struct gl_http_call *c, gl_str host)
 {
     gl_str name = gl_http_text_host(host);
@@ -97,7 +97,7 @@ static enum MHD_Result check_header(void *owner, enum MHD_ValueKind kind, const 
 
         o->is_foreign |= !is_own;
     } else if (strcasecmp(key, "Sec-Fetch-Site") == 0) {
-        /* Browsers send this also where they leave Origin out. */
+        /* Browsers also send this where they omit Origin. */
         o->is_foreign |= !gl_str_is(text, "same-origin") && !gl_str_is(text, "none");
     }
     return MHD_YES;

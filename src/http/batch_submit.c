@@ -31,7 +31,7 @@ struct gl_submit_batch {
     size_t answered; /* entries that have their answer */
 };
 
-/* ---- the control thread's part: the call's arena is its own while the call sleeps ---- */
+/* ---- the control thread's part: it owns the call's arena while the call sleeps ---- */
 
 static void finish_batch(struct gl_submit_batch *b)
 {
@@ -84,7 +84,7 @@ static void submit_slice(struct gl_loop_task *t)
         if (e->is_refused) {
             b->answered++;
         } else {
-            h->config.ask(h->config.owner, &e->rq); /* never answers from inside the call */
+            h->config.ask(h->config.owner, &e->rq); /* never answer from inside the call */
         }
     }
     if (b->asked == b->n) {

@@ -26,9 +26,10 @@ struct payload_file {
 };
 
 static const struct gl_field file_fields[] = {
-    GL_FIELD(payload_file, path, STR, GL_FF_REQUIRED, "Where it lies below payloads/."),
-    GL_FIELD(payload_file, sha256, STR, GL_FF_REQUIRED, "Of its content, which was put before."),
-    GL_FIELD(payload_file, executable, BOOL, 0, "Whether it may be executed."),
+    GL_FIELD(payload_file, path, STR, GL_FF_REQUIRED, "Its path below payloads/."),
+    GL_FIELD(payload_file, sha256, STR, GL_FF_REQUIRED,
+             "SHA-256 of its content, which was uploaded before."),
+    GL_FIELD(payload_file, executable, BOOL, 0, "Whether it is executable."),
 };
 
 static const struct gl_schema file_schema = {
@@ -39,11 +40,12 @@ static const struct gl_schema file_schema = {
 };
 
 static const struct gl_field bundle_schema_fields[] = {
-    GL_FIELD(bundle_fields, manifest, RAW, GL_FF_REQUIRED, "manifest.json, as it is."),
+    GL_FIELD(bundle_fields, manifest, RAW, GL_FF_REQUIRED,
+             "The unchanged content of manifest.json."),
     GL_FIELD_SUB(bundle_fields, payloads, LIST, &file_schema, 0, "The files in payloads/."),
-    GL_FIELD(bundle_fields, folders, STRS, 0, "Folders below payloads/ that hold no file."),
+    GL_FIELD(bundle_fields, folders, STRS, 0, "Empty folders below payloads/."),
     GL_FIELD(bundle_fields, config, RAW, 0, "The configuration, all layers merged."),
-    GL_FIELD(bundle_fields, overlay, RAW, 0, "Laid over every message that starts the job."),
+    GL_FIELD(bundle_fields, overlay, RAW, 0, "Merged over every message that starts the job."),
     GL_FIELD(bundle_fields, scenario, RAW, 0, "scenario.json."),
 };
 
@@ -106,8 +108,8 @@ static int take_file(struct gl_submission_reader *s, const struct payload_file *
     }
     if (!s->blob->has(s->blob, s->context, f->sha256)) {
         return gl_why(why, GL_R_BLOB_MISSING,
-                      "payload '%.*s': there is no blob %.*s: put it there first",
-                      GL_STR_ARG(f->path), GL_STR_ARG(f->sha256));
+                      "payload '%.*s': there is no blob %.*s: upload it first", GL_STR_ARG(f->path),
+                      GL_STR_ARG(f->sha256));
     }
     *ret = (struct gl_payload){.path = f->path, .blob = f->sha256, .executable = f->executable};
     return 0;
@@ -138,7 +140,7 @@ static int take_files(struct gl_submission_reader *s, const struct bundle_fields
     }
     for (size_t i = 1; i < n; i++) {
         if (gl_str_eq(to[i - 1].path, to[i].path)) {
-            return gl_why(why, GL_R_PAYLOAD_REPEATED, "payload '%.*s' is there twice",
+            return gl_why(why, GL_R_PAYLOAD_REPEATED, "payload '%.*s' is listed twice",
                           GL_STR_ARG(to[i].path));
         }
     }
@@ -146,7 +148,7 @@ static int take_files(struct gl_submission_reader *s, const struct bundle_fields
     return 0;
 }
 
-/* What names the snapshot: the listing of all files, in the order of their paths. */
+/* The snapshot's name is the hash of this list of all files, in the order of their paths. */
 static gl_str hash_of(struct gl_submission_reader *s, gl_str manifest,
                       const struct gl_items *payloads)
 {
@@ -199,7 +201,7 @@ static bool parse(struct gl_submission_reader *s, gl_str text,
     struct gl_why why = {0};
     struct gl_json j;
 
-    /* By itself, so that its errors speak of its own lines. */
+    /* Parse the manifest by itself, so that errors have its own line numbers. */
     if (gl_json_parse(&j, text, GL_MANIFEST_BYTES_MAX, s->arena, &why) != 0) {
         return refuse(s, refusal, &why);
     }
@@ -230,7 +232,7 @@ bool gl_bundle_submit_compile(struct gl_submission_reader *s, gl_jnode bundle, g
         take_files(s, &p, &given.payloads, &why) != 0) {
         return refuse(s, refusal, &why);
     }
-    given.folders = p.folders; /* only compared with what the manifest names */
+    given.folders = p.folders; /* only compared with the folders that the manifest names */
     given.config = gl_http_text_compact(p.config, s->arena);
     given.overlay = gl_http_text_compact(p.overlay, s->arena);
     given.scenario = gl_http_text_compact(p.scenario, s->arena);

@@ -18,9 +18,9 @@
 #include "os/sock.h"
 
 enum {
-    ARRIVAL_MS_MAX = 30000, /* from a request's first line to its last byte */
-    ARGUMENTS_MAX = 64,     /* of a query; more would not fit a connection's memory */
-    OTHER_FILES = 256,      /* descriptors for everything else */
+    ARRIVAL_MS_MAX = 30000, /* limit from a request's first line to its last byte */
+    ARGUMENTS_MAX = 64,     /* arguments of a query; more would not fit a connection's memory */
+    OTHER_FILES = 256,      /* descriptors reserved for everything else */
 };
 
 struct client_connection {
@@ -92,8 +92,7 @@ static void open_connection(struct gl_listener *d, struct MHD_Connection *connec
     pthread_mutex_lock(&h->lock);
     is_one_too_many = count_by_peer(h, d, g->peer) >= h->connections_max / 4 * 3;
     if (gl_list_empty(&h->connections)) {
-        pthread_cond_broadcast(
-            &h->wakeup); /* the housekeeping thread sleeps while nobody is there */
+        pthread_cond_broadcast(&h->wakeup); /* it sleeps while there are no connections */
     }
     gl_list_push(&h->connections, &g->link);
     pthread_mutex_unlock(&h->lock);
@@ -134,13 +133,14 @@ static void set_deadline(struct MHD_Connection *connection, int64_t due_ms)
     }
 }
 
-/* libmicrohttpd drops a connection without a word when the arguments do not fit its memory. */
+/* libmicrohttpd drops a connection without a reply if the arguments do not fit its memory. */
 static void refuse_arguments(struct MHD_Connection *connection)
 {
     const struct client_connection *g = connection_of(connection);
 
     if (g != NULL) {
-        gl_recv_filter_answer(g->fd, "414 URI Too Long", "limit", "a query can have 64 arguments");
+        gl_recv_filter_answer(g->fd, "414 URI Too Long", "limit",
+                              "a query can have at most 64 arguments");
         (void)shutdown(g->fd, SHUT_RDWR);
     }
 }
@@ -176,7 +176,7 @@ void gl_connections_request_arrived(struct gl_http_call *c)
 
 void gl_connections_request_answered(struct gl_http_call *c)
 {
-    /* Idle connections are the business of libmicrohttpd. */
+    /* libmicrohttpd handles idle connections. */
     set_deadline(c->connection, INT64_MAX);
 }
 
@@ -196,7 +196,7 @@ int64_t gl_connections_enforce_timeouts(struct gl_http *h, int64_t now_ms)
         struct client_connection *g = GL_CONTAINER(l, struct client_connection, link);
 
         if (g->due_ms <= now_ms) {
-            (void)shutdown(g->fd, SHUT_RDWR); /* its HTTP thread sees the end and closes it */
+            (void)shutdown(g->fd, SHUT_RDWR); /* its HTTP thread then closes it */
             g->due_ms = INT64_MAX;
         } else if (g->due_ms < next) {
             next = g->due_ms;
@@ -215,7 +215,7 @@ size_t gl_connections_limit(size_t listeners_n)
     }
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* up to the hard limit this is always allowed */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* always allowed up to the hard limit */
     }
     if (limit.rlim_cur >= wanted) {
         return GL_HTTP_CONNECTIONS_MAX;

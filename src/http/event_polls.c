@@ -165,7 +165,7 @@ void gl_event_polls_deliver(struct gl_event_poll *p)
         page->refs++;
         pthread_mutex_unlock(&p->http->lock);
         w->page = page;
-        MHD_resume_connection(w->connection); /* from here on it is the HTTP thread's again */
+        MHD_resume_connection(w->connection); /* from here on it belongs to the HTTP thread again */
     }
     gl_event_page_release(p->http, page);
     gl_buf_done(&p->body);

@@ -9,7 +9,7 @@
 
 enum {
     HEARTBEAT_MS = 15000,
-    BLOCK_BYTES = 4 << 10, /* what is given to a connection at a time */
+    BLOCK_BYTES = 4 << 10, /* bytes given to a connection at a time */
 };
 
 struct event_stream {
@@ -18,9 +18,9 @@ struct event_stream {
     struct gl_arena arena;
     gl_str context, job;
     struct gl_event_page *page;
-    gl_str left; /* of the page's text */
+    gl_str left; /* the part of the page's text that is not sent yet */
     int64_t next_seq;
-    bool is_last; /* nothing follows what is left */
+    bool is_last; /* the stream ends after `left` */
 };
 
 static void end_with_error(struct event_stream *w, int code, const char *why)
@@ -89,7 +89,7 @@ static void event_stream_free(void *owner)
     gl_mem_free(w);
 }
 
-/* The first page is there, and with it the certainty that there is such a job. */
+/* The first page has arrived, so the job exists. */
 static void start_stream(struct gl_http_call *c)
 {
     struct event_stream *w = gl_mem_alloc(sizeof(*w));
@@ -111,7 +111,7 @@ void gl_event_stream_start(struct gl_http_call *c)
     gl_str last = gl_http_call_header(c, "Last-Event-ID");
     int64_t seq;
 
-    /* A browser that comes back sends this, with the address it used first. */
+    /* A browser that reconnects sends this header, with the address it used first. */
     if (last.n > 0) {
         if (!gl_str_i64(last, &seq) || seq < 0 || seq == INT64_MAX) {
             gl_reply_error_at(c, GL_R_EVENT_ID_INVALID,

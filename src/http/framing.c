@@ -28,7 +28,7 @@ static void append(char *text, size_t max, size_t *n, char c)
     if (*n < max) {
         text[*n] = c;
     }
-    (*n)++; /* longer than it can be: it equals nothing */
+    (*n)++; /* too long to be equal to anything */
 }
 
 static bool equals(const char *text, size_t n, const char *word)
@@ -240,7 +240,7 @@ static bool take_chunk_end(struct gl_framing *f, char c)
 static bool take_lf(struct gl_framing *f, char c)
 {
     if (c != '\n') {
-        f->begun_n += f->state == GL_FRAMING_START_LF; /* no longer between two requests */
+        f->begun_n += f->state == GL_FRAMING_START_LF; /* we are inside a request now */
         return refuse(f, "CR without LF");
     }
     switch (f->state) {

@@ -33,13 +33,13 @@ enum gl_framing_state {
     GL_FRAMING_CHUNK_LF,
 };
 
-/* All zero: nothing has come yet. */
+/* All zero: no bytes yet. */
 struct gl_framing {
     enum gl_framing_state state;
     const char *why;  /* why a request is refused, or NULL. Nothing is read after it */
-    uint64_t begun_n; /* requests of which something has come */
-    uint64_t heads_n; /* whose headers are complete and good */
-    size_t head_at;   /* of the bytes fed last: where the headers begin that are not complete */
+    uint64_t begun_n; /* requests of which bytes have arrived */
+    uint64_t heads_n; /* requests whose headers are complete and valid */
+    size_t head_at;   /* in the bytes fed last: where the incomplete headers begin */
 
     unsigned spaces_n; /* in the request line */
     bool is_trailer, has_length, has_coding, is_old /* HTTP/1.0 */;
@@ -49,13 +49,14 @@ struct gl_framing {
     size_t name_n, value_n;
 };
 
-/* Are the headers of a request not complete? The empty lines before a request are none of it. */
+/* Are the headers of a request incomplete? Empty lines before a request do not count. */
 static inline bool gl_framing_is_in_head(const struct gl_framing *f)
 {
     return f->heads_n < f->begun_n;
 }
 
-/* Returns how many of these bytes are valid. Fewer than n: f->why says why the next one is not. */
+/* Returns how many of these bytes are valid. If fewer than n, f->why says what is wrong with the
+ * next one. */
 size_t gl_framing_feed(struct gl_framing *f, const char *bytes, size_t n);
 
 #endif

@@ -59,7 +59,7 @@ static void ask_ready(struct gl_http_call *c)
     gl_http_call_ask_node(c);
 }
 
-/* Ping the loop first: a loop that hangs would never answer the question. */
+/* Ping the loop first: a hung loop would never answer the request. */
 void gl_route_ready(struct gl_http_call *c)
 {
     c->then = ask_ready;
@@ -143,8 +143,8 @@ void gl_route_respond(struct gl_http_call *c)
     }
     c->rq.command.about = step;
     c->rq.command.value = gl_http_text_compact(c->rq.command.value, &c->arena);
-    if (check_size(c, GL_OUTPUT_BYTES_MAX, &j, "an output can have 1 MiB and 48 levels of nesting",
-                   "output")) {
+    if (check_size(c, GL_OUTPUT_BYTES_MAX, &j,
+                   "an output can have at most 1 MiB and 48 levels of nesting", "output")) {
         gl_http_call_ask_node(c);
     }
 }
@@ -156,7 +156,7 @@ void gl_route_signal(struct gl_http_call *c)
     if (!gl_str_is_id(c->rq.command.about)) {
         gl_reply_error_at(c, GL_R_SIGNAL_NAME_INVALID,
                           "the name of a signal has 1 to 128 ASCII letters, digits, '_', '.' or "
-                          "'-', and begins with none of the last two",
+                          "'-', and does not begin with '.' or '-'",
                           NULL, "name", NULL);
         return;
     }
@@ -166,7 +166,8 @@ void gl_route_signal(struct gl_http_call *c)
         }
         c->rq.command.value = gl_http_text_compact(gl_buf_view(&c->body), &c->arena);
         if (!check_size(c, GL_SIGNAL_BYTES_MAX, &j,
-                        "the data of a signal can have 256 KiB and 48 levels of nesting", NULL)) {
+                        "the data of a signal can have at most 256 KiB and 48 levels of nesting",
+                        NULL)) {
             return;
         }
     }
@@ -180,7 +181,7 @@ static void put_optional(struct gl_jw *w, const char *name, gl_str text)
     }
 }
 
-/* As an element of a bundle's `initial_inputs` has it. */
+/* The same form as an element of a bundle's `initial_inputs`. */
 static gl_str write_message(struct gl_http_call *c, const struct gl_message_request *m)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -217,7 +218,7 @@ void gl_route_send(struct gl_http_call *c)
     c->rq.command =
         (struct gl_command_request){.about = m.to, .who = m.who, .value = write_message(c, &m)};
     if (check_size(c, GL_MESSAGE_BYTES_MAX, &j,
-                   "a message that is sent can have 16 MiB and 48 levels of nesting", "body")) {
+                   "a message can have at most 16 MiB and 48 levels of nesting", "body")) {
         gl_http_call_ask_node(c);
     }
 }

@@ -59,7 +59,7 @@ void gl_housekeeping_ping(struct gl_http_call *c)
         h->ping = (struct gl_loop_task){.run = on_pong, .owner = h};
         gl_loop_post(h->config.loop, &h->ping);
     }
-    pthread_cond_broadcast(&h->wakeup); /* there is a new time to look again */
+    pthread_cond_broadcast(&h->wakeup); /* the next deadline has changed */
     pthread_mutex_unlock(&h->lock);
 }
 

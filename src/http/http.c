@@ -14,8 +14,8 @@ enum {
     CONNECTION_BYTES_MAX = 32 << 10, /* request line and headers */
     IDLE_SECONDS_MAX = 30,           /* a client that neither sends nor takes anything */
     WORKERS_MAX = 4,                 /* threads that read files for clients */
-    PARTING_SECONDS_MAX = 1,         /* for answers that are on their way when the node stops */
-    DROPPED_BYTES_MAX = 512 << 20,   /* of a body that is refused: then the connection ends */
+    PARTING_SECONDS_MAX = 1,         /* time for answers in progress when the node stops */
+    DROPPED_BYTES_MAX = 512 << 20,   /* of a refused body */
 };
 
 /* ---- requests to the node ---- */
@@ -127,7 +127,7 @@ void gl_http_run_worker(struct gl_http_call *c, void (*work)(struct gl_http_call
         return;
     }
     MHD_suspend_connection(c->connection);
-    (void)pthread_attr_init(&detached); /* it only fails for want of memory, and so does the next */
+    (void)pthread_attr_init(&detached); /* this fails only if memory is exhausted */
     (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &detached, run_worker, c) != 0) {
         (void)run_worker(c); /* all requests of this listener wait for it */
@@ -135,7 +135,7 @@ void gl_http_run_worker(struct gl_http_call *c, void (*work)(struct gl_http_call
     (void)pthread_attr_destroy(&detached);
 }
 
-/* Turn the answer of the node into that of the call. */
+/* Turn the node's reply into the call's answer. */
 static void reply_from_node(struct gl_http_call *c)
 {
     void (*then)(struct gl_http_call *) = c->then;
@@ -271,9 +271,9 @@ static void check_headers(struct gl_http_call *c)
     }
 }
 
-/* A body without a length is charged as it comes. libmicrohttpd takes no response in the middle of
- * a body: the rest of one that cannot be kept is dropped, and then it is refused. False: that would
- * be too much, too. */
+/* A body without a length is charged as it arrives. libmicrohttpd accepts no response in the middle
+ * of a body: if the body exceeds the limit, read and drop the rest, then refuse it. False: even
+ * that would be too much. */
 static bool append_body(struct gl_http_call *c, const char *bytes, size_t n)
 {
     size_t all = c->body.n + n;
@@ -454,7 +454,7 @@ void gl_http_stop(struct gl_http *h)
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += PARTING_SECONDS_MAX;
     pthread_mutex_lock(&h->lock);
-    while (h->asked_n > 0) { /* libmicrohttpd cannot end a connection that sleeps */
+    while (h->asked_n > 0) { /* libmicrohttpd cannot close a suspended connection */
         (void)pthread_cond_wait(&h->wakeup, &h->lock);
     }
     while (h->calls_n > 0 && err == 0) { /* let clients read their answers to the end */

@@ -27,22 +27,22 @@ struct gl_http;
 
 struct gl_http_config {
     int listen_fd;     /* a unix socket; taken, also when starting fails */
-    uid_t uid;         /* who may talk to it there, besides root */
+    uid_t uid;         /* the user who may connect there, besides root */
     int tcp_fd;        /* listening already; taken as well; -1: none */
     const char *token; /* 64 hex digits: what clients over TCP must present; needed with tcp_fd */
-    struct gl_loop *loop; /* borrowed, as all that follows, until gl_http_stop() returns */
-    /* Called on the loop's thread; rq->done answers it there, exactly once. */
+    struct gl_loop *loop; /* borrowed until gl_http_stop() returns, like all that follows */
+    /* Called on the loop's thread; answer by calling rq->done there, exactly once. */
     void (*ask)(void *owner, struct gl_request *rq);
     void (*log)(void *owner, const char *line); /* from any thread; may be NULL */
-    /* A client asks this node to leave its folder to another. On the HTTP thread; NULL: it stays.
-     */
+    /* A client asks this node to yield its folder. Called on the HTTP thread; NULL: the node never
+     * yields. */
     void (*yield)(void *owner);
     void *owner;
     struct gl_blob *blob;
     struct gl_logs *logs;
     struct gl_entropy *entropy;
     const char *runs_root; /* where the folders of bundles' runs are; NULL: there are none */
-    const char *node; /* on a shared store: our name, as steps name where they ran; else NULL */
+    const char *node;      /* on a shared store: the node's name, as recorded in steps; else NULL */
 };
 
 int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
@@ -50,8 +50,8 @@ int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
 
 void gl_http_refuse(struct gl_http *h);
 
-/* From any thread but the loop's, after gl_http_refuse() and after all that was handed over has
- * been answered. */
+/* Call from any thread but the loop's, after gl_http_refuse() has returned and all requests passed
+ * on have been answered. */
 void gl_http_stop(struct gl_http *h);
 
 #endif

@@ -80,11 +80,11 @@ struct gl_http_call {
     struct gl_listener *listener;
     struct gl_http_config *config;
     struct MHD_Connection *connection;
-    struct gl_arena arena; /* everything the request is made of */
+    struct gl_arena arena; /* memory of the request */
     const char *method;
     const char *url; /* without the query, unescaped */
     struct gl_buf body;
-    size_t charged_bytes; /* of the budget for bodies */
+    size_t charged_bytes; /* bytes charged to the budget for bodies */
     enum gl_http_body_state {
         GL_HTTP_CALL_BODY_FINE,
         GL_HTTP_CALL_BODY_TOO_LARGE,
@@ -102,7 +102,7 @@ struct gl_http_call {
      * body is the answer. */
     void (*then)(struct gl_http_call *c);
     void (*work)(struct gl_http_call *c); /* runs on a worker thread: gl_http_run_worker() */
-    struct gl_logs_request log; /* the log requested; `rq` asks for the state of its job */
+    struct gl_logs_request log; /* the requested log; `rq` asks for the state of its job */
     gl_str path, run;           /* the same for artifacts */
     struct gl_submit_batch *batch;
     struct gl_redrive *redrive;
@@ -126,15 +126,15 @@ struct gl_http_call {
 /* ---- http.c ---- */
 /* Pass c->rq to the node, which answers the call later. */
 void gl_http_call_ask_node(struct gl_http_call *c);
-/* Hand any task to the control thread, with the connection asleep until someone resumes it. False:
- * the node is stopping, nothing was done. gl_http_task_done() when all of it is over. */
+/* Pass a task to the control thread; the connection sleeps until it is resumed. False: the node is
+ * stopping, and nothing was done. Call gl_http_task_done() when the task is finished. */
 bool gl_http_post_task(struct gl_http *h, struct MHD_Connection *connection,
                        struct gl_loop_task *task);
 void gl_http_task_done(struct gl_http *h);
 bool gl_http_is_refusing(struct gl_http *h);
-int64_t gl_http_now_ms(void); /* of a clock that never jumps */
-/* Let a thread of its own do `work`, which may take long and writes c->out and c->rq.code only,
- * with the connection asleep; `then` answers, on the HTTP thread. */
+int64_t gl_http_now_ms(void); /* monotonic time */
+/* Run `work` on a worker thread while the connection sleeps; it may take long, and writes only
+ * c->out and c->rq.code. `then` answers on the HTTP thread. */
 void gl_http_run_worker(struct gl_http_call *c, void (*work)(struct gl_http_call *c),
                         void (*then)(struct gl_http_call *c));
 /* A text from the path or the query, with its slashes: see gl_http_text_unescape(). */
@@ -183,15 +183,15 @@ struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str
 
 /* ---- event_stream.c: events as a stream; log_stream.c: logs as a stream ---- */
 void gl_event_stream_start(struct gl_http_call *c);
-/* From c->log.offset on; of attempt 0: as soon as there is one. `from_seq` is the job's next event.
- */
+/* Start at c->log.offset; for attempt 0, wait for the first attempt. `from_seq` is the job's next
+ * event. */
 void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq);
 
 /* ---- reply.c: answers ---- */
 void gl_reply_json(struct gl_http_call *c, unsigned status, gl_str body); /* copied */
 void gl_reply_finish_json(struct gl_http_call *c, unsigned status); /* with the JSON in c->out */
-/* `on_room` gives it piece by piece, then `done` frees `owner`. False: there is no memory, `owner`
- * is freed already, and the answer says so. */
+/* `on_room` supplies the body piece by piece, then `done` frees `owner`. False: out of memory;
+ * `owner` is already freed, and the call is answered with an error. */
 bool gl_reply_stream(struct gl_http_call *c, const char *type, size_t block_bytes,
                      MHD_ContentReaderCallback on_room, void *owner,
                      MHD_ContentReaderFreeCallback done);

@@ -31,7 +31,7 @@ static gl_jnode steps_of(const struct gl_json *j)
     return gl_json_get(j, gl_json_get(j, gl_json_root(j), "workflow_state"), "steps");
 }
 
-/* In a bundle it is the agents that run something: "@agent". */
+/* In a bundle, agents run things: "@agent". */
 static gl_jnode find_step(const struct gl_json *j, gl_str id, struct gl_arena *a)
 {
     gl_str agent = gl_log_agent(id);
@@ -42,9 +42,9 @@ static gl_jnode find_step(const struct gl_json *j, gl_str id, struct gl_arena *a
     return gl_json_get(j, steps_of(j), gl_str_c(a, id));
 }
 
-/* ---- whose log is meant, in a bundle ---- */
+/* ---- finding the agent, in a bundle ---- */
 
-/* Of the agents of a step, the one that has run last, or the first. */
+/* The agent of a step that ran last, or the first one. */
 static gl_str agent_of(const struct gl_json *j, gl_jnode step, struct gl_arena *a)
 {
     gl_jnode agents = gl_json_get(j, step, "agent_ids");
@@ -64,7 +64,7 @@ static gl_str agent_of(const struct gl_json *j, gl_jnode step, struct gl_arena *
     return found;
 }
 
-/* Has it run, or is it going to do the work of a step? */
+/* Has the agent run, or will it work on a step? */
 static bool is_agent(const struct gl_json *j, gl_str unit, struct gl_arena *a)
 {
     gl_jnode steps = steps_of(j);
@@ -84,7 +84,7 @@ static bool is_agent(const struct gl_json *j, gl_str unit, struct gl_arena *a)
     return false;
 }
 
-/* Replace the name of a step, or of an agent, by that of what runs for it. False: there is none. */
+/* Replace the name of a step or agent by the unit that runs it. False: there is none. */
 static bool resolve_step(struct gl_http_call *c, const struct gl_json *j)
 {
     gl_str name, unit;
@@ -111,7 +111,7 @@ static bool resolve_step(struct gl_http_call *c, const struct gl_json *j)
     return true;
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str step,
                                             struct gl_arena *a)
@@ -174,7 +174,7 @@ static void list_attempts(struct gl_http_call *c)
     gl_reply_finish_json(c, MHD_HTTP_OK);
 }
 
-/* Has this attempt left anything here? */
+/* Does this node have a log of the attempt? */
 static bool has_local_log(struct gl_http_call *c, gl_str job)
 {
     struct gl_logs_attempt *attempts;
@@ -182,7 +182,7 @@ static bool has_local_log(struct gl_http_call *c, gl_str job)
 
     if (c->config->logs->list(c->config->logs, c->rq.context, job, &c->arena, &attempts, &n,
                               NULL) != 0) {
-        return true; /* reading it says what is wrong */
+        return true; /* reading the log reports the error */
     }
     for (size_t i = 0; i < n; i++) {
         if (attempts[i].attempt == c->log.attempt && gl_str_eq(attempts[i].step, c->log.step)) {
@@ -192,8 +192,8 @@ static bool has_local_log(struct gl_http_call *c, gl_str job)
     return false;
 }
 
-/* On a shared store a step may have run on another node, which has its log. True: that was
- * answered. The record names the node of the last attempt only. */
+/* On a shared store a step may have run on another node, which has its log. True: the call was
+ * answered with that. The record names only the node of the last attempt. */
 static bool reply_elsewhere(struct gl_http_call *c, const struct gl_json *j, gl_str job,
                             const struct gl_log_progress *state)
 {

@@ -9,8 +9,8 @@
 
 enum {
     BLOCK_BYTES = 16 << 10,
-    PAGE_BYTES = 128 << 10, /* at least: a page holds whole lines */
-    POLL_MS_MIN = 100,      /* doubled while nothing comes, up to: */
+    PAGE_BYTES = 128 << 10, /* minimum: a page holds whole lines */
+    POLL_MS_MIN = 100,      /* doubled while there is no output, up to: */
     POLL_MS_MAX = 800,
     STATE_BYTES_MAX = 1 << 30,
 };
@@ -28,14 +28,14 @@ struct log_stream {
     size_t sent;
     bool is_last; /* the attempt has ended: what is read now is all there will be */
 
-    /* The question whether it still writes. */
+    /* The request that finds out whether the attempt still writes. */
     struct gl_request rq;
     struct gl_loop_task task;
     struct gl_buf state;
     bool is_asking;
 };
 
-/* ---- does it still write? ---- */
+/* ---- asking whether the attempt still writes ---- */
 
 static void on_status(struct gl_request *rq)
 {
@@ -85,7 +85,7 @@ static void apply_status(struct log_stream *t)
     gl_buf_done(&t->state);
 }
 
-/* Does an event of this page speak of the step, or of the agent? */
+/* Is an event of this page about the step, or about the agent? */
 static bool mentions_step(const struct gl_event_page *p, gl_str step)
 {
     gl_str agent = gl_log_agent(step);
@@ -116,7 +116,7 @@ static bool read_log(struct log_stream *t)
                                          PAGE_BYTES, &t->text, &t->offset, NULL) == 0;
 }
 
-/* What it slept for has come. True: the node must be asked. */
+/* The wait is over. True: the node must be asked. */
 static bool consume_page(struct log_stream *t)
 {
     struct gl_event_page *p = t->waiter.page;
@@ -196,5 +196,5 @@ void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64
     t->poll_ms = POLL_MS_MIN;
     t->is_last = is_last;
     (void)gl_reply_stream(c, "text/plain; charset=utf-8", BLOCK_BYTES, on_room, t,
-                          log_stream_free); /* on failure it has answered the call */
+                          log_stream_free); /* on failure the call has been answered */
 }

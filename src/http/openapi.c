@@ -13,7 +13,7 @@ static void write_type(struct gl_jw *w, enum gl_field_type type)
         [GL_F_OBJECT] = "object",
     };
 
-    if (words[type] != NULL) { /* any value at all has no type */
+    if (words[type] != NULL) { /* a field of any type has no `type` */
         gl_jw_put_c(w, "type", words[type]);
     }
 }
@@ -168,7 +168,7 @@ static const char security[] =
     "\"Over TCP only. On the unix socket the peer's user id counts.\"}}";
 
 static const char responses[] =
-    "{\"Error\":{\"description\":\"What is wrong, in one shape.\",\"content\":"
+    "{\"Error\":{\"description\":\"Describes an error.\",\"content\":"
     "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}}";
 
 static const char error_schema[] =
@@ -182,12 +182,12 @@ static const char error_schema[] =
     "\"request_id\":{\"type\":\"string\"}},"
     "\"required\":[\"code\",\"message\",\"request_id\"]}},\"required\":[\"error\"]}";
 
-/* The words of reasons.def, so that a client knows them all. */
+/* The words of reasons.def, so that a client knows all of them. */
 static void write_words(struct gl_jw *w)
 {
     gl_jw_put_object(w, "Reason");
     gl_jw_put_c(w, "type", "string");
-    gl_jw_put_c(w, "description", "Which failure it is. Releases to come may add words.");
+    gl_jw_put_c(w, "description", "The exact failure. Later releases may add words.");
     gl_jw_put_array(w, "x-extensible-enum");
     for (int i = GL_REASON_NONE + 1; i < GL_REASON_COUNT; i++) {
         gl_jw_c(w, gl_reason_word((enum gl_reason)i));
@@ -231,7 +231,7 @@ void gl_openapi_write(struct gl_buf *out)
     gl_jw_put_raw(&w, "security", GL_S("[{},{\"token\":[]}]"));
     gl_jw_put_object(&w, "paths");
     for (size_t i = 0; i < GL_VERB_COUNT; i++) {
-        /* Routes of one path stand together. */
+        /* Routes of one path are adjacent. */
         bool is_first = i == 0 || strcmp(gl_verbs[i - 1].path, gl_verbs[i].path) != 0;
 
         if (is_first && i > 0) {

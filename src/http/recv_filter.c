@@ -13,8 +13,8 @@ enum {
     HEAD_BYTES_MAX = 32 << 10, /* the memory of a connection: http.c */
 };
 
-/* The listener whose HTTP thread this is: recv() has no other argument to find it by. tools/tidy
- * knows it by name. */
+/* The listener of this HTTP thread: recv() has no other argument to find it by. tools/tidy knows it
+ * by name. */
 static _Thread_local struct gl_listener *filter_listener;
 
 /* ---- by descriptor ---- */
@@ -61,7 +61,7 @@ const char *gl_recv_filter_begin(struct gl_recv_filter *in)
 {
     in->calls_n++;
     if (in->calls_n <= in->framing.heads_n) {
-        /* Its headers were good; its body, which may have come with them, need not be. */
+        /* Its headers were valid; its body, which may have arrived with them, need not be. */
         return in->calls_n == in->framing.begun_n ? in->framing.why : NULL;
     }
     return in->framing.why != NULL ? in->framing.why
@@ -80,10 +80,10 @@ void gl_recv_filter_answer(int fd, const char *status, const char *code, const c
                      "Glia-Request-Id: 0000000000000000\r\nContent-Length: %d\r\n\r\n%s",
                      status, body_n, body);
 
-    (void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL); /* it is closed anyway */
+    (void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL); /* best effort */
 }
 
-/* A connection that is closed with bytes unread is reset, and the answer may be lost with it. */
+/* Closing a connection with unread bytes resets it, and the answer may be lost: read them first. */
 static void drain(int fd)
 {
     char bytes[16 << 10];
@@ -97,13 +97,13 @@ static void drain(int fd)
     }
 }
 
-/* In place of the headers that are refused: a request that comes to the handler in its turn. */
+/* A dummy request in place of the refused headers, which reaches the handler in its turn. */
 static ssize_t replace_head(struct gl_recv_filter *in, char *bytes, size_t n)
 {
     static const char head[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
     in->is_ended = true;
-    if (n < sizeof(head) - 1) { /* there is not even room for that */
+    if (n < sizeof(head) - 1) { /* no room even for that */
         gl_recv_filter_answer(in->fd, "400 Bad Request", "invalid", in->framing.why);
         return 0;
     }
@@ -121,7 +121,7 @@ static ssize_t deliver_refusal(struct gl_recv_filter *in, char *bytes, size_t n)
     if (gl_framing_is_in_head(f)) {
         return replace_head(in, bytes, n);
     }
-    if (in->calls_n < f->begun_n) { /* requests before it are being answered: its turn comes */
+    if (in->calls_n < f->begun_n) { /* earlier requests are still being answered: wait */
         errno = EAGAIN;
         return -1;
     }
@@ -132,14 +132,14 @@ static ssize_t deliver_refusal(struct gl_recv_filter *in, char *bytes, size_t n)
 
 /* ---- reading ---- */
 
-/* Headers that came in several pieces wait here until they are complete. `good` bytes are new. */
+/* Headers that arrive in several pieces wait here until they are complete. `good` bytes are new. */
 static void buffer_head(struct gl_recv_filter *in, const char *bytes, size_t good)
 {
     const struct gl_framing *f = &in->framing;
     bool is_in_head = gl_framing_is_in_head(f);
 
-    /* A head that was open before and is still open grows; else what is open began in this piece.
-     */
+    /* If the headers were incomplete before and still are, they grow; otherwise the incomplete ones
+     * began in this piece. */
     in->head_n = !is_in_head                          ? 0
                  : in->was_in_head && f->head_at == 0 ? in->head_n + good
                                                       : good - f->head_at;
@@ -151,8 +151,8 @@ static void buffer_head(struct gl_recv_filter *in, const char *bytes, size_t goo
     }
 }
 
-/* What may be delivered of what is held. Headers that libmicrohttpd has no memory for are, too: it
- * refuses them. */
+/* How many held bytes may be delivered. That includes headers too large for libmicrohttpd, which
+ * refuses them itself. */
 static size_t deliver(struct gl_recv_filter *in, char *bytes, size_t n)
 {
     size_t ready = in->head_n > HEAD_BYTES_MAX ? in->held.n : in->held.n - in->head_n;
@@ -178,14 +178,14 @@ static size_t filter_bytes(struct gl_recv_filter *in, char *bytes, size_t got, s
         drain(in->fd);
     } else if (in->held.n == 0 && !gl_framing_is_in_head(&in->framing)) {
         in->was_in_head = false;
-        return got; /* whole, as nearly always */
+        return got; /* complete, as in nearly all cases */
     }
     buffer_head(in, bytes, good);
     return deliver(in, bytes, n);
 }
 
-/* libmicrohttpd takes less than `n` for "nothing more has come" and asks again when there is an
- * event, so less is given only if the socket is empty. */
+/* libmicrohttpd takes fewer than `n` bytes to mean "nothing more has arrived" and reads again at
+ * the next event, so return fewer only if the socket is empty. */
 ssize_t gl_recv_filter_recv(int fd, void *bytes, size_t n, int flags)
 {
     struct gl_recv_filter *in = find_filter(fd);
@@ -200,13 +200,13 @@ ssize_t gl_recv_filter_recv(int fd, void *bytes, size_t n, int flags)
         }
         is_empty = (size_t)got < n - ready;
         ready += filter_bytes(in, (char *)bytes + ready, (size_t)got, n - ready);
-        is_empty = is_empty && ready > 0; /* else the socket says so itself */
+        is_empty = is_empty && ready > 0; /* otherwise the socket reports that itself */
     }
     if (ready == 0) {
         return deliver_refusal(in, bytes, n);
     }
     if (in->framing.why != NULL) {
-        (void)shutdown(fd, SHUT_RD); /* an event: the refusal follows */
+        (void)shutdown(fd, SHUT_RD); /* causes an event: the refusal follows */
     }
     return (ssize_t)ready;
 }

@@ -22,18 +22,18 @@ struct gl_listener;
 struct gl_recv_filter {
     struct gl_framing framing;
     int fd;
-    uint64_t calls_n;   /* requests that have come to the handler */
+    uint64_t calls_n;   /* requests that have reached the handler */
     bool is_ended;      /* nothing more is delivered */
-    bool was_in_head;   /* when bytes came last */
-    struct gl_buf held; /* what has come and is not delivered */
-    size_t head_n;      /* the last bytes of it: headers that are not complete */
+    bool was_in_head;   /* is_in_head when bytes last arrived */
+    struct gl_buf held; /* bytes received and not yet delivered */
+    size_t head_n;      /* the last of these bytes: incomplete headers */
 };
 
 void gl_recv_filter_open(struct gl_listener *listener, struct gl_recv_filter *in, int fd);
 void gl_recv_filter_close(struct gl_listener *listener, struct gl_recv_filter *in);
-/* A request has come to the handler: why it must be refused, or NULL. */
+/* A request has reached the handler. Returns why it must be refused, or NULL. */
 const char *gl_recv_filter_begin(struct gl_recv_filter *in);
-/* An answer to a client whose connection is about to be closed, past libmicrohttpd. */
+/* Send an answer, bypassing libmicrohttpd, to a client whose connection is about to be closed. */
 void gl_recv_filter_answer(int fd, const char *status, const char *code, const char *message);
 
 /* recv() for libmicrohttpd. */

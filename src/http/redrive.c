@@ -1,7 +1,7 @@
-/* redrive.c - delivers dead letters again.
+/* redrive.c - redelivers dead letters.
  *
- * Each letter is read first and then given to the core with the command that removes it. Letters go
- * one after the other: those already delivered stay delivered if a later one is refused. */
+ * Each letter is read first and then passed to the core with the command that removes it. Letters
+ * are processed one by one: those already delivered stay delivered if a later one is refused. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/routes.h"
@@ -11,14 +11,14 @@ enum { LETTERS_BYTES_MAX = 1 << 30 };
 struct gl_redrive {
     int64_t *numbers;
     size_t n, at;
-    gl_str after; /* of a list: where the next page begins; "" : nowhere */
+    gl_str after; /* of a list: where the next page begins; "": there is none */
     uint64_t done_n;
     gl_str who, reason;
 };
 
 static void ask_page(struct gl_http_call *c);
 
-/* The answer to DEAD_LETTERS, taken out of c->out; NULL: that was answered. */
+/* The reply to DEAD_LETTERS, taken out of c->out; NULL: the call was answered with an error. */
 static gl_jnode parse_letters(struct gl_http_call *c, struct gl_json *j)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
@@ -38,7 +38,7 @@ static void ask_node(struct gl_http_call *c, void (*then)(struct gl_http_call *c
     gl_http_call_ask_node(c);
 }
 
-/* Which dead letters: one by its number, or a page. */
+/* Select dead letters: one by its number, or a page. */
 static void ask_letters(struct gl_http_call *c, struct gl_messages_request which,
                         void (*then)(struct gl_http_call *c))
 {

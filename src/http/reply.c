@@ -183,7 +183,7 @@ enum MHD_Result gl_reply_queue(struct gl_http_call *c)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, c->type);
     }
     (void)MHD_add_response_header(r, "Glia-Request-Id", c->id);
-    /* What a node says is not for a browser to guess about, or to keep. */
+    /* Browsers must neither guess the type of an answer nor cache it. */
     (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     if (c->is_last) {
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");

@@ -1,4 +1,4 @@
-/* routes.c - from a method, a path, a query and a body to a request, by the table of verbs. */
+/* routes.c - turns a method, a path, a query and a body into a request, by the table of verbs. */
 #include "http/routes.h"
 
 #include "base/check.h"
@@ -38,7 +38,7 @@ static void suggest(struct gl_http_call *c, gl_str name)
         gl_buf_reset(&hint);
         gl_buf_fmt(&hint, "did you mean '%.*s'?", GL_STR_ARG(near.best));
     } else if (hint.n == 0) {
-        gl_buf_c(&hint, "this request takes none");
+        gl_buf_c(&hint, "this request takes no arguments");
     }
     gl_reply_error_at(c, GL_R_UNKNOWN_ARGUMENT, "unknown query argument",
                       gl_str_c(&c->arena, gl_buf_view(&hint)), gl_str_c(&c->arena, name), NULL);
@@ -143,7 +143,7 @@ static void refuse_path(struct gl_http_call *c, bool is_known)
     }
     c->allow = methods_of(c);
     if (strcmp(c->method, MHD_HTTP_METHOD_OPTIONS) == 0) {
-        c->status = MHD_HTTP_NO_CONTENT; /* and not a word about other origins */
+        c->status = MHD_HTTP_NO_CONTENT; /* no CORS headers */
         return;
     }
     gl_reply_refusal(

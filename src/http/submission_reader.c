@@ -65,8 +65,8 @@ static int load_file(struct file_loader *l, gl_str source, char ret_hex[static 6
 
     if (file == NULL) {
         return gl_why(reterr_why, GL_R_FILE_NOT_UPLOADED,
-                      "files are not read from the node's disk: put its content under "
-                      "/v1/contexts/default/blobs/SHA256 and name it in `files`: "
+                      "files are not read from the node's disk: upload the content to "
+                      "/v1/contexts/default/blobs/SHA256 and list it in `files`: "
                       "{\"%.*s\": {\"sha256\": \"...\"}}",
                       GL_STR_ARG(source));
     }
@@ -75,7 +75,7 @@ static int load_file(struct file_loader *l, gl_str source, char ret_hex[static 6
                       "`files` must give its `sha256` as 64 lower-case hex digits");
     }
     if (!s->blob->has(s->blob, s->context, hex)) {
-        return gl_why(reterr_why, GL_R_BLOB_MISSING, "there is no blob %.*s: put it there first",
+        return gl_why(reterr_why, GL_R_BLOB_MISSING, "there is no blob %.*s: upload it first",
                       GL_STR_ARG(hex));
     }
     memcpy(ret_hex, hex.p, hex.n);
@@ -113,10 +113,10 @@ static bool put_texts(struct file_loader *l, struct gl_refusal *refusal)
 
 /* ---- flows ---- */
 
-/* A flow that was compiled before, or what was wrong with it. */
+/* A flow that was compiled before, or its errors. */
 struct compiled {
     gl_str key;
-    gl_str flow; /* "" : refused */
+    gl_str flow; /* "": refused */
     struct gl_refusal refusal;
 };
 
@@ -200,12 +200,13 @@ static bool check_inputs(struct gl_submission_reader *s, gl_jnode inputs, gl_str
     if (!gl_json_is(inputs, GL_JSON_OBJECT)) {
         return refuse(refusal, GL_R_INPUTS_NOT_OBJECT, "'inputs' must be an object", "inputs");
     }
-    /* The depth of the body says nothing about that of a part. */
+    /* The limit on the body's nesting does not bound that of a part. */
     if (text.n > GL_INPUTS_BYTES_MAX ||
         gl_json_parse(&j, text, GL_INPUTS_BYTES_MAX, s->arena, NULL) != 0 ||
         j.depth > GL_VALUE_DEPTH_MAX) {
         return refuse(refusal, GL_R_INPUTS_TOO_LARGE,
-                      "the inputs of a job can have 1 MiB and 48 levels of nesting", "inputs");
+                      "the inputs of a job can have at most 1 MiB and 48 levels of nesting",
+                      "inputs");
     }
     return true;
 }

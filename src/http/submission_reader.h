@@ -13,7 +13,7 @@
 #include "model/schema.h"
 
 struct gl_submission_reader {
-    struct gl_arena *arena; /* borrowed: what is made lives there */
+    struct gl_arena *arena; /* borrowed: results live there */
     struct gl_blob *blob;
     gl_str context;
     const struct gl_json *json; /* the body */
@@ -25,7 +25,7 @@ void gl_submission_reader_init(struct gl_submission_reader *s, struct gl_arena *
                                struct gl_blob *blob, gl_str context, const struct gl_json *json);
 void gl_submission_reader_done(struct gl_submission_reader *s);
 
-/* The compiled form; false: it is too large, which *refusal says of `field`. */
+/* The compiled form; false: it is too large, and *refusal is set for `field`. */
 bool gl_submission_encode_flow(struct gl_submission_reader *s, const struct gl_flow *flow,
                                const char *field, gl_str *ret, struct gl_refusal *refusal);
 bool gl_submission_is_hash(gl_str s); /* 64 lower-case hex digits */

@@ -185,7 +185,7 @@ class TraceStopped:
     (f"{JOBS}?stauts=failed", "did you mean 'status'?"),
     (f"{JOBS}/x/events?form=1", "did you mean 'from'?"),
     (f"{JOBS}/x?limt=1", "did you mean 'limit'?"),
-    ("/v1/node?limit=1", "this request takes none"),
+    ("/v1/node?limit=1", "this request takes no arguments"),
     (f"{JOBS}/x/logs?follow=yes&step=a", None),
 ])
 def test_a_slip_in_the_query_is_not_ignored(box, path, hint):
