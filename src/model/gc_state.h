@@ -11,7 +11,7 @@
  *
  * CONDEMNED: retention has found no reference to it. From then on no new reference can be made.
  * Retention checks again, then removes the record or makes it WHOLE. The record is owned by the
- * session that condemned it, with a number of its own, so that no other session removes it. A
+ * session that condemned it, with its own number, so that no other session removes it. A
  * submission may write a condemned flow again, which makes it WHOLE. A flow may have come to
  * rely on a blob just before the blob was condemned; so the pieces of a blob that was whole stay
  * until it is removed, and a node that needs the blob makes it WHOLE again.

@@ -27,8 +27,7 @@ struct gl_manifest_given {
 /* Whether this document is a manifest rather than a flow file. */
 bool gl_manifest_is(const struct gl_json *j, gl_jnode root);
 
-/* Everything lives in `a`, or borrows from the tape and from `given`. GL_E_INVALID with all errors.
- */
+/* Everything lives in `a`, or borrows from the tape and `given`. GL_E_INVALID with all errors. */
 int gl_manifest_parse(const struct gl_json *j, gl_jnode root, const struct gl_manifest_given *given,
                       struct gl_arena *a, struct gl_flow **ret, struct gl_flow_errors *reterr);
 

@@ -1,6 +1,5 @@
 /* The fields of a manifest, table by table: how each is read, and its row in
- * docs/bundle-manifest.md. A test compares the two. Fields without a doc are read but not listed.
- */
+ * docs/bundle-manifest.md. A test compares the two. Fields without a doc are not listed. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

@@ -155,8 +155,7 @@ gl_str gl_manifest_compact(struct gl_manifest *m, gl_jnode n);
 /* Count things that are compiled many times; false with an error if there are too many. */
 bool gl_manifest_add_expansion(struct gl_manifest *m, gl_jnode n, size_t bytes);
 
-/* `over` over `under` (NULL: nothing), both of `a`'s documents: objects merge, the rest replaces.
- */
+/* Merge `over` into `under` (NULL: nothing); both live in `a`. Objects merge, the rest replaces. */
 void gl_manifest_merge(const struct gl_json *ju, gl_jnode under, const struct gl_json *jo,
                        gl_jnode over, struct gl_buf *out);
 
@@ -172,7 +171,7 @@ void gl_manifest_seeds(struct gl_manifest *m);
 
 /* Of manifest_policies.c: a table `restart` below `policies`. */
 void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r);
-/* Of manifest_agent.c and manifest_process.c: what a node's config says. */
+/* Of manifest_agent.c and manifest_process.c: read a node's config. */
 void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
                        struct gl_manifest_config *c);
 void gl_manifest_process(struct gl_manifest *m, struct gl_manifest_config *c);
@@ -187,7 +186,7 @@ bool gl_manifest_config_bindings(struct gl_manifest *m);
 void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *node,
                          struct gl_agent_spec *ret);
 void gl_manifest_skills(struct gl_manifest *m);
-/* Of manifest_control.c: what a step's or a template's control says. `node`: of its agent. */
+/* Of manifest_control.c: reads the control of a step or template. `node`: of its agent. */
 void gl_manifest_control(struct gl_manifest *m, gl_jnode step, const struct gl_manifest_node *node,
                          struct gl_step_spec *ret);
 void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
@@ -195,8 +194,7 @@ void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
 /* The agents of a step or template; empty after an error. */
 struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_str id);
 /* The readers that rows of manifest_fields.c name: `key` of `obj` goes into the struct of its
- * table.
- */
+ * table. */
 typedef void gl_manifest_reader(struct gl_manifest *m, gl_jnode obj, const char *key, void *into);
 gl_manifest_reader gl_manifest_job_type, gl_manifest_runtime_driver, gl_manifest_output,
     gl_manifest_module, gl_manifest_python, gl_manifest_command, gl_manifest_environment,

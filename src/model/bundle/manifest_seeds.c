@@ -1,4 +1,4 @@
-/* Compiles the first messages: which agents get what when the job starts. */
+/* Compiles the first messages that agents get when the job starts. */
 #include "base/check.h"
 #include "model/bundle/manifest_read.h"
 

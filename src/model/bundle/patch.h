@@ -3,7 +3,7 @@
  *
  * A patch makes a new flow from the old one. Existing steps keep their numbers (a removed one
  * stays, with `is_removed`), new ones are added at the end. The job's record holds the number of
- * patches; each patch is a record of its own, and loading a job applies them again in order. */
+ * patches; each patch has its own record, and loading a job applies them again in order. */
 #ifndef GL_MODEL_BUNDLE_PATCH_H
 #define GL_MODEL_BUNDLE_PATCH_H
 

@@ -423,8 +423,7 @@ static bool is_of_region(struct gl_patch *p, uint32_t number)
            (s->template_id.n > 0 && gl_str_eq(s->region_id, p->region->id));
 }
 
-/* Whether an edge in the region may change: the manifest declares it mutable, or a patch added it.
- */
+/* Whether an edge may change: the manifest declares it mutable, or a patch added it. */
 static bool is_mutable(struct gl_patch *p, gl_str id, uint32_t from, uint32_t to)
 {
     for (size_t i = 0; i < p->region->mutable_edges.n; i++) {

@@ -114,7 +114,7 @@ static const struct gl_field step_fields[] = {
     GL_FIELD(gl_step_spec, sleep, STR, 0, "how long it waits"),
     GL_FIELD(gl_step_spec, until, STR, 0, "until when it waits"),
     GL_FIELD(gl_step_spec, signal, STR, 0, "the signal it waits for"),
-    GL_FIELD(gl_step_spec, approval, STR, 0, "what a person is asked"),
+    GL_FIELD(gl_step_spec, approval, STR, 0, "the question for a person"),
     GL_FIELD(gl_step_spec, decisions, STRS, 0,
              "the possible answers; approve and reject if absent"),
     GL_FIELD(gl_step_spec, on_timeout, STR, 0, "the answer if nobody answers in time"),

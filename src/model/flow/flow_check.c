@@ -193,7 +193,7 @@ static const char *check_driver(const struct gl_step_spec *s)
         bool mine = gl_str_is(s->driver, waiting[i].driver);
         waits = waits || mine;
         if (mine != (waiting[i].text.n > 0)) {
-            return "what it waits for does not fit its driver";
+            return "its fields do not match its driver";
         }
     }
     if (!waits && !gl_str_is(s->driver, "process") && !gl_str_is(s->driver, "noop")) {

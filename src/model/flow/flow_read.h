@@ -57,8 +57,7 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
                           struct gl_flow_path at);
 gl_str gl_flow_read_clip(gl_str s); /* short enough for a sentence */
 
-/* Each returns false, records an error and leaves *ret alone if the value is not valid.
- */
+/* If the value is invalid, each returns false, records an error and leaves *ret unchanged. */
 bool gl_flow_read_scalar(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_str *ret);
 bool gl_flow_read_text(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, gl_str *ret);
 bool gl_flow_read_int(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, int64_t lo,

@@ -216,7 +216,7 @@ static void read_one_file(struct gl_flow_reader *r, struct gl_step_reading *s, g
     name = name.n ? without_dot(name) : path;
     if (!gl_flow_check_file_path(path) || !gl_flow_check_file_path(name)) {
         gl_flow_read_error(r, n, at, GL_REASON_LEADS_OUT,
-                           "expected the path of a file beside the flow file, like data/a.csv, "
+                           "expected the path of a file next to the flow file, like data/a.csv, "
                            "without `..`");
         return;
     }

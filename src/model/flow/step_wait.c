@@ -1,4 +1,4 @@
-/* step_wait.c - steps that run no program and wait for a time, a signal or a person. */
+/* step_wait.c - steps that run no program, and wait for a time, a signal or a person. */
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"
@@ -136,7 +136,7 @@ static void read_approval_table(struct gl_flow_reader *r, struct gl_step_reading
                              : NULL;
         } else if (gl_str_is(name, "timeout")) {
             gl_flow_read_error(r, key, GL_STEP_AT_KEY(where, "timeout"), GL_REASON_MISPLACED,
-                               "`timeout` belongs beside `approval`, not inside it");
+                               "`timeout` belongs next to `approval`, not inside it");
         } else {
             gl_flow_read_unknown(r, key, "approval", where);
         }
@@ -208,6 +208,6 @@ void gl_step_wait_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
     }
     if (s->spec->on_timeout.n && s->spec->timeout_ms == 0) {
         gl_flow_read_error(r, s->node, AT(s, "approval"), GL_REASON_MISSING,
-                           "`on_timeout` needs a `timeout` beside `approval`");
+                           "`on_timeout` needs a `timeout` next to `approval`");
     }
 }

@@ -105,8 +105,9 @@ static int eat_segment(struct ref_reading *r, gl_str *ret)
     }
     *ret = eat_word(r);
     if (!dot || ret->n == 0) {
-        return bad(r, "write it like steps.fetch.output.rows[0] or inputs.name; a name that is no "
-                      "word goes in brackets and quotes: [\"a b\"]");
+        return bad(r, "write it like steps.fetch.output.rows[0] or inputs.name; a name with other "
+                      "characters than letters, digits, _ and - goes in brackets and quotes: [\"a "
+                      "b\"]");
     }
     return 0;
 }
@@ -367,7 +368,7 @@ static int missing_in_object(const struct gl_ref *ref, size_t depth, const struc
          key = gl_json_after(j, object, key), looked_at++) {
         gl_suggest_offer(&near, gl_json_str(j, key, a));
     }
-    return gl_why(why, GL_R_VALUE_NO_MEMBER, "`${%.*s}` leads nowhere: there is no `%.*s`%s%.*s%s",
+    return gl_why(why, GL_R_VALUE_NO_MEMBER, "`${%.*s}` has no value: there is no `%.*s`%s%.*s%s",
                   GL_STR_ARG(clip(ref->text)), GL_STR_ARG(clip(name)),
                   near.best.n ? "; did you mean `" : "", GL_STR_ARG(clip(near.best)),
                   near.best.n ? "`?" : "");
@@ -383,11 +384,11 @@ static int missing(const struct gl_ref *ref, size_t depth, const struct gl_json 
     }
     if (gl_json_is(holder, GL_JSON_ARRAY)) {
         return gl_why(why, GL_R_VALUE_NO_ELEMENT,
-                      "`${%.*s}` leads nowhere: a list of %u has no element `%.*s`",
+                      "`${%.*s}` has no value: a list of %u has no element `%.*s`",
                       GL_STR_ARG(text), holder->count, GL_STR_ARG(name));
     }
     return gl_why(why, GL_R_VALUE_NO_CONTAINER,
-                  "`${%.*s}` leads nowhere: what should have `%.*s` is %s", GL_STR_ARG(text),
+                  "`${%.*s}` has no value: cannot look up `%.*s` in %s", GL_STR_ARG(text),
                   GL_STR_ARG(name), gl_json_type_name(holder));
 }
 
@@ -399,7 +400,7 @@ static int check_step(const struct gl_ref *ref, const struct gl_json *j, gl_jnod
     gl_str status = gl_json_str(j, gl_json_get(j, step, "status"), a);
     gl_jnode value = member(j, step, part, a);
     if (!step) {
-        return gl_why(why, GL_R_STEP_NOT_RUN, "`${%.*s}` leads nowhere: step `%.*s` has not run",
+        return gl_why(why, GL_R_STEP_NOT_RUN, "`${%.*s}` has no value: step `%.*s` has not run",
                       GL_STR_ARG(clip(ref->text)), GL_STR_ARG(id));
     }
     bool is_nothing = !value || gl_json_is(value, GL_JSON_NULL);
@@ -473,7 +474,7 @@ static int put_value(const struct gl_ref *ref, const struct gl_json *facts, stru
     gl_str text = gl_json_str(facts, value, a);
     if (!gl_flow_check_is_text(text)) {
         return gl_why(why, GL_R_VALUE_NUL_BYTE,
-                      "`${%.*s}` holds a NUL byte, which no text can carry",
+                      "`${%.*s}` contains a NUL byte, which cannot be passed to a program",
                       GL_STR_ARG(clip(ref->text)));
     }
     gl_buf_str(out, text);
