@@ -170,7 +170,7 @@ def test_a_job_of_a_bundle_is_looked_into(box):
     assert box.json("job", "result", "two", "work") == {"done": True}
     assert box.json("job", "dead-letters", "two") == {"dead_letters": []}
     assert box.reason("send", "two", "work", "--body", "{}", code=2) == "job_ended"
-    assert "is JSON" in box.glia("send", "two", "work", "--body", "{", code=2).stderr
+    assert "not valid JSON" in box.glia("send", "two", "work", "--body", "{", code=2).stderr
 
 
 def test_what_a_run_has_left_is_listed_and_exported(box):

@@ -78,7 +78,7 @@ def test_logs_of_all_attempts_with_their_times(box, failed):
     assert all(line.startswith("20") and line[23] == "Z" for line in lines)
     doc = box.json("job", "logs", failed, "--attempt", "all")["lines"]
     assert [(x["step_id"], x["attempt"]) for x in doc] == [("a", 1), ("a", 2), ("a", 2), ("b", 1)]
-    assert "all attempts" in box.glia("job", "logs", failed, "a", "--attempt", "all", "--follow",
+    assert "--attempt all" in box.glia("job", "logs", failed, "a", "--attempt", "all", "--follow",
                                       code=2).stderr
 
 
@@ -248,7 +248,7 @@ def test_a_signal_nobody_will_wait_for_is_refused(box):
 
 
 def test_the_data_of_a_signal_is_json(box, failed):
-    for args, says in [(["--data", "{"], "is JSON"),
+    for args, says in [(["--data", "{"], "not valid JSON"),
                        (["--data", "1", "--data-file", "x"], "either"),
                        (["--data-file", "nowhere"], "No such file")]:
         assert says in box.glia("job", "signal", failed, "go", *args, code=2).stderr

@@ -255,7 +255,7 @@ def test_another_decision_and_damage_are_told_apart(box):
     assert "in the middle of a line" in box.glia("replay", "cut").stdout
     for name, content in (("empty", ""), ("flow.yaml", FLOW), ("json", "{}\n")):
         box.write(name, content)
-        assert "no recording" in box.glia("replay", name, code=2).stderr
+        assert "not a recording" in box.glia("replay", name, code=2).stderr
     assert "cannot read" in box.glia("replay", "not-there", code=2).stderr
 
 
@@ -322,7 +322,7 @@ def test_a_flipped_bit_is_reported_with_its_segment(box):
     dumped, replayed, _ = dump_and_replay(box, code=0)
     assert "segment 2: left out the incomplete end" in dumped
     assert "the ends of 1 segments" in replayed
-    assert "left out" in box.glia("replay", paths[1]).stdout
+    assert "skipped" in box.glia("replay", paths[1]).stdout
 
 
 def test_lines_without_a_check_are_not_believed(box):
@@ -333,7 +333,7 @@ def test_lines_without_a_check_are_not_believed(box):
     assert "9999999999999" not in text
     assert "segment 3" in dumped and "left out" in dumped
     alone = box.glia("replay", paths[-1], "--trace").stdout
-    assert "left out" in alone and " beacon" not in alone.splitlines()[-3]
+    assert "skipped" in alone and " beacon" not in alone.splitlines()[-3]
 
 
 def test_a_piece_that_is_missing_in_a_segment_is_reported(box):
