@@ -81,6 +81,10 @@ struct gl_claim_args {
     gl_str work_type, error_detail, nonce;
 };
 
+/* Nobody claims so often: what is beyond is damage. */
+#define GL_CLAIM_FENCE_MAX (UINT64_MAX - 1)
+#define GL_CLAIM_ATTEMPT_MAX (UINT32_MAX - 1)
+
 /* What this node has done for its clients since it started. */
 struct gl_claim_counts {
     uint64_t acquired; /* acquisitions granted, takeovers too */

@@ -128,7 +128,7 @@ static uint64_t stamp(struct gl_core *c, const struct gl_candidate *d, const str
     GL_ASSERT(c->shared);
     GL_ASSERT(gl_pass(c)->token > 0);
     GL_ASSERT(GL_IMPLIES(rev == GL_GC_PARTIAL, is_of_blobs(c)));
-    if (d->value.n == 0) { /* a flow: only its stamps change, and its text is not read */
+    if (!is_of_blobs(c) && !d->is_damaged) { /* only its stamps change: its text is not read */
         return gl_component_restamp(c, GL_COMPONENT_RETENTION,
                                     gl_retention_tx(c, guards, 1, &write, 1));
     }
@@ -136,13 +136,18 @@ static uint64_t stamp(struct gl_core *c, const struct gl_candidate *d, const str
     return gl_component_commit(c, GL_COMPONENT_RETENTION, gl_retention_tx(c, guards, 1, &write, 1));
 }
 
-/* Restore the state from before it was condemned: naming a partial blob does not make it whole. */
+/* Restore the state from before it was condemned: naming a partial blob does not make it whole. A
+ * damaged flow stays condemned, so the next submission that names it writes it again. */
 static void spare_next(struct gl_core *c)
 {
     struct gl_retention_pass *p = gl_pass(c);
     struct gl_candidate *d = next_condemned(c, true);
     struct gl_guard guard;
 
+    while (d != NULL && d->is_damaged) {
+        p->at++;
+        d = next_condemned(c, true);
+    }
     if (d == NULL) {
         gl_chores_next(c);
         return;
@@ -241,13 +246,14 @@ static void on_condemned_removed(struct gl_core *c, const struct gl_event *ev)
 
     GL_ASSERT(p->is_second_look);
     GL_ASSERT(p->at <= p->candidates_n);
-    for (size_t i = p->at; i < p->candidates_n; i++) {
+    for (size_t i = p->at; i < p->candidates_n && n < p->batch; i++) {
         n += p->candidates[i].call == ev->answer.number;
     }
-    for (size_t i = p->at; i < p->candidates_n; i++) {
+    for (size_t i = p->at, left = n; i < p->candidates_n && left > 0; i++) {
         if (p->candidates[i].call == ev->answer.number) {
             p->candidates[i].call = 0;
             p->candidates[i].is_ours = is_refused && n > 1;
+            left--;
         }
     }
     if (is_refused && n > 1) {
@@ -313,8 +319,10 @@ static void condemn_next(struct gl_core *c)
     GL_ASSERT(p->at <= until && until <= p->candidates_n);
     gl_retention_enter(c, GL_STAGE_CONDEMN, 0);
     for (; p->at < until && p->calls_n < CONDEMNED_AT_ONCE; p->at++) {
-        if (p->candidates[p->at].rev != 0) {
-            condemn(c, &p->candidates[p->at]);
+        struct gl_candidate *d = &p->candidates[p->at];
+
+        if (d->rev != 0 && d->call == 0) {
+            condemn(c, d);
         }
     }
     GL_ASSERT(p->at == until || p->calls_n == CONDEMNED_AT_ONCE);
@@ -325,17 +333,57 @@ static void condemn_next(struct gl_core *c)
     }
 }
 
+/* The candidate that the call was about. It was condemned lately, so it is just before `at`, unless
+ * `at` was moved back for a damaged flow. NULL: none, in a recording that was forged. */
+static struct gl_candidate *find_call(struct gl_core *c, uint64_t call)
+{
+    struct gl_retention_pass *p = gl_pass(c);
+
+    GL_ASSERT(call != 0);
+    GL_ASSERT(p->at <= p->candidates_n);
+    for (size_t i = p->at; i-- > 0;) {
+        if (p->candidates[i].call == call) {
+            return &p->candidates[i];
+        }
+    }
+    for (size_t i = p->at; i < p->candidates_n; i++) {
+        if (p->candidates[i].call == call) {
+            return &p->candidates[i];
+        }
+    }
+    return NULL;
+}
+
+/* The text of this flow is damaged, so it cannot be kept while the flow is condemned: write an
+ * empty document in its place. */
+static void condemn_damaged(struct gl_core *c, struct gl_candidate *d)
+{
+    struct gl_retention_pass *p = gl_pass(c);
+    size_t at = (size_t)(d - p->candidates);
+
+    GL_ASSERT(!is_of_blobs(c));
+    GL_ASSERT(d->call == 0);
+    GL_MARK(c->trace, "trim.condemns_damaged");
+    d->is_damaged = true;
+    d->value = GL_S("{}");
+    p->at = at < p->at ? at : p->at; /* condemn_next() comes to it again */
+}
+
 /* One that could not be condemned is left to the next sweep. */
 void gl_garbage_on_condemned(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_retention_pass *p = gl_pass(c);
+    struct gl_candidate *d = find_call(c, ev->answer.number);
 
     GL_ASSERT(p->stage == GL_STAGE_CONDEMN);
     GL_ASSERT(p->calls_n > 0);
-    for (size_t i = 0; i < p->candidates_n; i++) {
-        if (p->candidates[i].call == ev->answer.number) {
-            p->candidates[i].call = 0;
-            p->candidates[i].is_ours = ev->answer.code == 0;
+    if (d != NULL) {
+        d->call = 0;
+        d->is_ours = ev->answer.code == 0;
+        if (ev->answer.code == GL_E_DAMAGED && !is_of_blobs(c) && !d->is_damaged) {
+            condemn_damaged(c, d);
+        } else {
+            d->rev = 0; /* settled */
         }
     }
     if (gl_retention_all_answered(c, ev)) {
@@ -364,9 +412,11 @@ static bool read_head(struct gl_core *c, struct gl_candidate *d, const struct gl
     d->owner = gl_str_dup(a, r->owner);
     d->token = r->token;
     d->pieces = head.pieces;
-    d->was_whole = r->rev == GL_GC_WHOLE || (r->rev == GL_GC_CONDEMNED && head.was_whole);
+    /* One whose head is damaged counts as partial: a node that needs it writes it again. */
+    d->was_whole =
+        is_readable && (r->rev == GL_GC_WHOLE || (r->rev == GL_GC_CONDEMNED && head.was_whole));
     head.was_whole = d->was_whole;
-    d->value = is_readable ? gl_gc_blob_write(&head, a) : gl_str_dup(a, r->value);
+    d->value = gl_gc_blob_write(&head, a);
     return true;
 }
 

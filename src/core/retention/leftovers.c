@@ -163,7 +163,9 @@ void gl_leftovers_begin(struct gl_core *c)
     struct gl_retention_pass *p = gl_pass(c);
     const struct leftover *l = row(c);
 
-    p->candidates_n = p->at = 0;
+    gl_arena_reset(&p->arena); /* the page before this one */
+    p->candidates = NULL;
+    p->candidates_n = p->candidates_cap = p->at = 0;
     if (l->kind == NULL) {
         gl_retention_files(c, GL_STAGE_LEFT_LIST, l->lists, NULL, 0, c->retention.keep.work_ms);
     } else if (l->view != NULL) {

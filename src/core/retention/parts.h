@@ -54,7 +54,7 @@ void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why);
 /* All jobs of the batch have been removed or kept. */
 void gl_retention_batch_done(struct gl_core *c);
 /* The answer says that a guard did not hold: another node was first. */
-bool gl_retention_is_refused(const struct gl_event *ev);
+bool gl_retention_is_refused(struct gl_core *c, const struct gl_event *ev);
 /* One of several calls has been answered. True: it was the last, and none failed. False: others are
  * in flight, or the pass has ended. */
 bool gl_retention_all_answered(struct gl_core *c, const struct gl_event *ev);

@@ -295,11 +295,17 @@ void gl_retention_fail(struct gl_core *c, int64_t code, gl_str why)
 
 /* ---- answers ---- */
 
-bool gl_retention_is_refused(const struct gl_event *ev)
+/* A RESTAMP answers "not found" or "damaged" if it has nothing to keep the value of. From any other
+ * transaction these codes mean that the store itself is damaged. */
+bool gl_retention_is_refused(struct gl_core *c, const struct gl_event *ev)
 {
+    enum gl_retention_stage stage = gl_pass(c)->stage;
+    bool may_restamp = stage == GL_STAGE_CONDEMN || stage == GL_STAGE_SPARE;
+
     GL_ASSERT(ev->type == GL_EV_ANSWER);
-    return ev->answer.code == GL_E_CONFLICT || ev->answer.code == GL_E_NOT_FOUND ||
-           ev->answer.code == GL_E_DAMAGED;
+    return ev->answer.code == GL_E_CONFLICT ||
+           ((may_restamp || GL_PLANT(92)) && /* planted: in every stage */
+            (ev->answer.code == GL_E_NOT_FOUND || ev->answer.code == GL_E_DAMAGED));
 }
 
 bool gl_retention_check(struct gl_core *c, bool is_as_asked)
@@ -319,7 +325,7 @@ bool gl_retention_all_answered(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(p->calls_n > 0);
     GL_ASSERT(gl_retention_has_many(p->stage));
     p->calls_n--;
-    if (ev->answer.code != 0 && !gl_retention_is_refused(ev)) {
+    if (ev->answer.code != 0 && !gl_retention_is_refused(c, ev)) {
         p->broken = ev->answer.code;
         gl_core_set(c, &p->broken_why, ev->answer.why);
     }
@@ -365,7 +371,8 @@ static int64_t count_by_size(const struct gl_core *c)
     const struct gl_retention_state *r = &c->retention;
     uint64_t all = r->pass.store_bytes + r->pass.files_bytes, ended = (uint64_t)r->ended_n + 1;
     uint64_t excess = is_too_large(c) ? all - (uint64_t)r->keep.bytes - r->young_bytes : 0;
-    uint64_t n = excess / (all / ended + 1) + (excess > 0);
+    uint64_t average = all / ended < UINT64_MAX ? all / ended + 1 : UINT64_MAX;
+    uint64_t n = excess / average + (excess > 0);
 
     GL_ASSERT(r->ended_n >= 0);
     GL_ASSERT((excess > 0) == (n > 0));
@@ -756,7 +763,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     uint32_t how = stages[p->stage].how;
     bool has_many = (how & GL_ANSWERS_MANY) != 0;
     bool is_fine = ev->answer.code == 0 || has_many ||
-                   ((how & GL_ANSWER_REFUSED) != 0 && gl_retention_is_refused(ev));
+                   ((how & GL_ANSWER_REFUSED) != 0 && gl_retention_is_refused(c, ev));
 
     GL_ASSERT(ev->answer.by == GL_COMPONENT_RETENTION);
     GL_ASSERT(has_many == gl_retention_has_many(p->stage));

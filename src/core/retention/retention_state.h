@@ -125,6 +125,7 @@ struct gl_candidate {
     uint32_t pieces; /* of a blob */
     bool was_whole;  /* of a blob: WHOLE before it was condemned */
     bool is_ours;    /* flow or blob: condemned by us in this pass; leftover: to be removed */
+    bool is_damaged; /* flow: its text is lost, so it is never made WHOLE again */
     uint64_t call;
 };
 

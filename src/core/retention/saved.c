@@ -138,8 +138,9 @@ static const struct gl_field leaving_fields[] = {
 
 #define F(member, type) GL_FIELD(gl_candidate, member, type, 0, "")
 static const struct gl_field doomed_fields[] = {
-    F(id, STR),    F(rev, U64),    F(owner, STR),      F(token, U64),    F(score, I64),
-    F(value, STR), F(pieces, U32), F(was_whole, BOOL), F(is_ours, BOOL), F(call, U64),
+    F(id, STR),       F(rev, U64),   F(owner, STR),       F(token, U64),
+    F(score, I64),    F(value, STR), F(pieces, U32),      F(was_whole, BOOL),
+    F(is_ours, BOOL), F(call, U64),  F(is_damaged, BOOL),
 };
 #undef F
 
