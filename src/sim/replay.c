@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/claims/claim.h"
 #include "core/snapshot.h"
 #include "port/recording.h"
 
@@ -245,6 +246,38 @@ static void feed(struct replay *r, struct gl_event *ev)
     r->owes = true;
 }
 
+static bool is_claim_possible(const struct gl_event_claim *x)
+{
+    struct gl_claim_args args = {.act = x->act,
+                                 .key = x->key,
+                                 .owner = x->owner,
+                                 .fence = x->fence,
+                                 .lease_ms = x->lease_ms,
+                                 .once = x->once,
+                                 .work_type = x->work_type,
+                                 .error_detail = x->error_detail,
+                                 .nonce = x->nonce};
+
+    return x->act < GL_CLAIM_ACT_COUNT &&
+           (x->act == GL_CLAIM_RECLAIM || gl_claim_check(&args, NULL) == 0);
+}
+
+/* A node checks requests before it makes events of them, so the core only asserts what it relies
+ * on. A recording may have been edited. */
+static bool is_possible(const struct gl_event *ev)
+{
+    switch ((enum gl_event_type)ev->type) {
+    case GL_EV_SUBMIT:
+        return ev->job.n == GL_ULID_BYTES;
+    case GL_EV_CLEAN:
+        return !ev->clean.is_removal || ev->clean.code != 0 || ev->job.n == GL_ULID_BYTES;
+    case GL_EV_CLAIM:
+        return is_claim_possible(&ev->claim);
+    default:
+        return true;
+    }
+}
+
 static int on_event(struct replay *r, const struct gl_json *j, gl_jnode value)
 {
     struct gl_event ev;
@@ -257,7 +290,7 @@ static int on_event(struct replay *r, const struct gl_json *j, gl_jnode value)
     if (rc != 0) {
         return gl_why_prefix(r->why, "line %zu", r->number);
     }
-    if (ev.now < r->now || (ev.type == GL_EV_SUBMIT && ev.job.n != GL_ULID_BYTES)) {
+    if (ev.now < r->now || !is_possible(&ev)) {
         return bad(r, GL_E_DAMAGED, "this event is impossible in this state");
     }
     r->now = ev.now;

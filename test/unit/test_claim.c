@@ -281,6 +281,26 @@ static void the_api_shows_no_nonce_and_how_long_is_left(void **state)
                         "\"1970-01-01T00:16:40.000Z\",\"remaining_ms\":1000}");
 }
 
+/* Such records come from a store that somebody has edited. */
+static void a_number_that_cannot_rise_is_damage(void **state)
+{
+    struct gl_claim_args args = args_of(GL_CLAIM_ACQUIRE, "b", 0);
+    struct gl_claim most = held(GL_CLAIM_FAILED, "a", GL_CLAIM_ATTEMPT_MAX, 7),
+                    last = held(GL_CLAIM_FAILED, "a", 5, GL_CLAIM_FENCE_MAX),
+                    good = held(GL_CLAIM_FAILED, "a", GL_CLAIM_ATTEMPT_MAX - 1,
+                                GL_CLAIM_FENCE_MAX - 1),
+                    made;
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_why why;
+
+    (void)state;
+    assert_int_equal(gl_err_code(gl_claim_decide(&most, &args, T0, &made, &why)), GL_E_DAMAGED);
+    assert_int_equal(why.reason, GL_REASON_CLAIM_DAMAGED);
+    assert_int_equal(gl_err_code(gl_claim_decide(&last, &args, T0, &made, &why)), GL_E_DAMAGED);
+    assert_int_equal(gl_claim_decide(&good, &args, T0, &made, &why), 0);
+    gl_claim_encode(&made, &text); /* what it has made can be written */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +312,7 @@ int main(void)
         cmocka_unit_test(limits_are_said),
         cmocka_unit_test(a_claim_survives_its_text),
         cmocka_unit_test(the_api_shows_no_nonce_and_how_long_is_left),
+        cmocka_unit_test(a_number_that_cannot_rise_is_damage),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,6 +380,34 @@ static void a_flipped_bit_is_damage_and_not_another_decision(void **state)
     box_close(&b);
 }
 
+#define CLAIM_OF_7_MS                                                                   \
+    "{\"event\":{\"now\":9999999,\"type\":\"claim\",\"act\":\"acquire\",\"key\":\"k\"," \
+    "\"owner\":\"o\",\"lease_ms\":7}}\n"
+
+/* A node checks requests before the core gets them; an edited recording was not checked. */
+static void an_event_that_no_node_writes_is_refused(void **state)
+{
+    static const char *const events[] = {
+        "{\"event\":{\"now\":9999999,\"type\":\"clean\",\"is_removal\":true}}\n",
+        CLAIM_OF_7_MS,
+        "{\"event\":{\"now\":9999999,\"type\":\"submit\",\"job\":\"x\"}}\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < GL_COUNT(events); i++) {
+        struct sim_replay_result result;
+        struct gl_why why;
+        struct box b;
+
+        box_open(&b, 1 << 20);
+        run_a_job(&b, JOB);
+        gl_buf_str(&b.text, gl_str_of(events[i]));
+        assert_int_equal(play(gl_buf_view(&b.text), &result, &why), GL_E_DAMAGED);
+        sim_replay_done(&result);
+        box_close(&b);
+    }
+}
+
 static void what_is_no_recording_is_refused_with_a_sentence(void **state)
 {
     static const char *const texts[] = {
@@ -460,6 +488,7 @@ int main(void)
         cmocka_unit_test(another_decision_is_told_with_its_event),
         cmocka_unit_test(a_torn_end_is_fine_and_told),
         cmocka_unit_test(a_flipped_bit_is_damage_and_not_another_decision),
+        cmocka_unit_test(an_event_that_no_node_writes_is_refused),
         cmocka_unit_test(what_is_no_recording_is_refused_with_a_sentence),
     };
 

@@ -195,6 +195,12 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_args *arg
         return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' has already been completed by '%.*s'",
                       GL_STR_ARG(args->key), GL_STR_ARG(found->owner));
     }
+    if (found->fence >= GL_CLAIM_FENCE_MAX ||
+        (found->state != GL_CLAIM_DONE && found->attempt >= GL_CLAIM_ATTEMPT_MAX)) {
+        return gl_why(reterr_why, GL_R_CLAIM_DAMAGED,
+                      "the record of '%.*s' is damaged: nobody can have claimed it so often",
+                      GL_STR_ARG(args->key));
+    }
     *ret =
         grant(args, now, found->state == GL_CLAIM_DONE ? 1 : found->attempt + 1, found->fence + 1);
     GL_ASSERT(ret->fence > found->fence);
@@ -281,11 +287,11 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_args *ar
 
 /* ---- as text ---- */
 
-/* A record that no acquisition can have written is damaged. Attempt and fence have room to grow. */
+/* A record that no acquisition can have written is damaged. */
 static bool is_sound(const struct gl_claim *c)
 {
-    return c->fence > 0 && c->fence < UINT64_MAX && c->attempt > 0 && c->attempt < UINT32_MAX &&
-           c->lease_ms > 0 && c->lease_ms <= GL_LEASE_MS_MAX;
+    return c->fence > 0 && c->fence <= GL_CLAIM_FENCE_MAX && c->attempt > 0 &&
+           c->attempt <= GL_CLAIM_ATTEMPT_MAX && c->lease_ms > 0 && c->lease_ms <= GL_LEASE_MS_MAX;
 }
 
 void gl_claim_encode(const struct gl_claim *c, struct gl_buf *out)
