@@ -102,28 +102,29 @@ static struct gl_request *command_end(struct gl_node *n, uint64_t number)
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 {
     struct gl_request *rq = command_end(n, e->request);
+    const char *why = e->why.n > 0 ? e->why.p : "";
     struct gl_buf body = {0};
+    enum gl_verb_kind kind;
     struct gl_jw w;
 
     GL_ASSERT(e->type == GL_FX_REPLY);
     if (rq == NULL) {
         return; /* already refused because the node is stopping */
     }
-    if (e->body.n > 0 || gl_verbs[rq->verb].kind == GL_KIND_CLAIM ||
-        (e->code != 0 && gl_verbs[rq->verb].kind == GL_KIND_CLEANUP)) {
-        gl_buf_str(&body, e->body);
-        gl_requests_answer(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "",
-                           &body);
+    kind = gl_verbs[rq->verb].kind;
+    if (e->code != 0 && kind == GL_KIND_SUBMISSION) {
+        gl_run_ids_refuse(n, rq, gl_err_join(e->code, e->reason), why);
         return;
     }
-    if (e->code != 0) {
-        gl_run_ids_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
+    if (e->code != 0 || e->body.n > 0 || kind == GL_KIND_CLAIM) {
+        gl_buf_str(&body, e->body);
+        gl_requests_answer(n, rq, gl_err_join(e->code, e->reason), why, &body);
         return;
     }
     gl_jw_init(&w, &body);
     gl_jw_object(&w);
     gl_jw_put_str(&w, "job_id", e->job);
-    if (gl_verbs[rq->verb].kind == GL_KIND_SUBMISSION) {
+    if (kind == GL_KIND_SUBMISSION) {
         gl_str run_id = rq->submission.run_id;
 
         gl_jw_put_str(&w, "run_id", run_id.n > 0 ? run_id : e->job);

@@ -301,6 +301,7 @@ static struct prior_job *prior_job_new(struct gl_node *n, struct gl_request *rq)
 
 void gl_run_ids_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key)
 {
+    GL_ASSERT(gl_verbs[rq->verb].kind == GL_KIND_SUBMISSION);
     look_up(prior_job_new(n, rq), by_request_key);
 }
 
@@ -309,6 +310,7 @@ void gl_run_ids_refuse(struct gl_node *n, struct gl_request *rq, int code, const
     struct prior_job *p;
 
     GL_ASSERT(code != 0);
+    GL_ASSERT(gl_verbs[rq->verb].kind == GL_KIND_SUBMISSION);
     if (rq->submission.request_key.n + rq->submission.run_id.n == 0 ||
         gl_err_code(code) == GL_E_UNAVAILABLE || n->stopping) {
         gl_requests_answer(n, rq, code, why, NULL);

@@ -247,6 +247,16 @@ def test_a_signal_nobody_will_wait_for_is_refused(box):
     box.glia("job", "cancel", job)
 
 
+def test_a_refusal_has_nothing_to_do_with_other_jobs(box):
+    """The data of a signal is not a run id, even where a job has that name."""
+    start_node(box)
+    for name in ("123", "plain"):
+        box.glia("run", "--run-id", name, "--", "true")
+    for data in ("5", "123", '"123"'):
+        error = box.error("job", "signal", "plain", "go", "--data", data, code=2)
+        assert error["reason"] == "job_ended", error
+
+
 def test_the_data_of_a_signal_is_json(box, failed):
     for args, says in [(["--data", "{"], "not valid JSON"),
                        (["--data", "1", "--data-file", "x"], "either"),
