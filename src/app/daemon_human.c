@@ -28,6 +28,7 @@ enum {
 struct gl_daemon_human {
     struct gl_ask_writer writer;
     struct gl_daemon *daemon;
+    struct gl_link known; /* struct expiry, all of them; of the control thread */
     struct gl_human_timeouts timeouts;
     pthread_t thread;
     struct gl_loop_task task;
@@ -189,10 +190,18 @@ static bool report(void *owner, gl_str job, gl_ms due)
     return is_heard;
 }
 
+/* Defaults to be written. The node that asked for them may be freed before that is done, because it
+ * loses its session; so the thread sees only what is in here. */
 struct expiry {
     struct gl_loop_task task;
-    struct gl_ask_expiry *asked;
-    struct gl_link link;
+    struct gl_link link;         /* in `expiries`, until the thread begins with it */
+    struct gl_link known;        /* in `known`, until the control thread has the outcome */
+    struct gl_ask_expiry *asked; /* of the control thread; NULL: its node has been freed */
+    char job[GL_ULID_BYTES + 1];
+    gl_ms now;
+    int status;
+    size_t n;
+    struct gl_why why;
 };
 
 static void on_written(struct gl_loop_task *t)
@@ -200,8 +209,28 @@ static void on_written(struct gl_loop_task *t)
     struct expiry *x = t->owner;
     struct gl_ask_expiry *asked = x->asked;
 
+    gl_list_remove(&x->known);
+    if (asked != NULL) {
+        asked->status = x->status;
+        asked->n = x->n;
+        asked->why = x->why;
+    }
     gl_mem_free(x);
-    asked->done(asked);
+    if (asked != NULL) {
+        asked->done(asked);
+    }
+}
+
+void gl_daemon_human_forget_node(struct gl_daemon *d)
+{
+    struct gl_daemon_human *h = d->human;
+
+    if (h == NULL) {
+        return;
+    }
+    for (struct gl_link *l = h->known.next; l != &h->known; l = l->next) {
+        GL_CONTAINER(l, struct expiry, known)->asked = NULL;
+    }
 }
 
 /* On the control thread. */
@@ -210,8 +239,12 @@ static void expire(struct gl_ask_writer *w, struct gl_ask_expiry *asked)
     struct gl_daemon_human *h = GL_CONTAINER(w, struct gl_daemon_human, writer);
     struct expiry *x = gl_mem_alloc(sizeof(*x));
 
+    GL_ASSERT(asked->job.n <= GL_ULID_BYTES);
     x->asked = asked;
+    memcpy(x->job, asked->job.p, asked->job.n);
+    x->now = asked->now;
     x->task = (struct gl_loop_task){.run = on_written, .owner = x};
+    gl_list_push(&h->known, &x->known);
     pthread_mutex_lock(&h->mutex);
     gl_list_push(&h->expiries, &x->link);
     pthread_cond_broadcast(&h->changed);
@@ -236,10 +269,8 @@ static void write_expiries(struct gl_daemon_human *h)
     struct expiry *x;
 
     while ((x = next_expiry(h)) != NULL) {
-        struct gl_ask_expiry *asked = x->asked;
-
-        asked->status =
-            gl_human_timeouts_expire(&h->timeouts, asked->job, asked->now, &asked->n, &asked->why);
+        x->status =
+            gl_human_timeouts_expire(&h->timeouts, gl_str_of(x->job), x->now, &x->n, &x->why);
         gl_loop_post(h->daemon->loop, &x->task);
     }
 }
@@ -312,6 +343,7 @@ void gl_daemon_human_open(struct gl_daemon *d)
     h->timeouts.report = report;
     h->writer.expire = expire;
     gl_list_init(&h->expiries);
+    gl_list_init(&h->known);
     h->timeouts.owner = h;
     pthread_mutex_init(&h->mutex, NULL);
     pthread_condattr_init(&attr);
@@ -362,9 +394,9 @@ void gl_daemon_human_free(struct gl_daemon *d)
     if (h == NULL) {
         return;
     }
-    for (struct gl_link *l; (l = gl_list_first(&h->expiries)) != NULL;) {
+    for (struct gl_link *l; (l = gl_list_first(&h->known)) != NULL;) {
         gl_list_remove(l);
-        gl_mem_free(GL_CONTAINER(l, struct expiry, link));
+        gl_mem_free(GL_CONTAINER(l, struct expiry, known));
     }
     gl_human_timeouts_done(&h->timeouts);
     pthread_cond_destroy(&h->changed);

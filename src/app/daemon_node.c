@@ -465,6 +465,7 @@ static void on_old_closed(void *owner)
     clock->alarm(clock, INT64_MAX); /* it was the previous node's */
     drop_released(d);
     gl_workthread_clear(d->work);
+    gl_daemon_human_forget_node(d);
     gl_node_free(d->node);
     d->node = NULL;
     d->life = GL_LIFE_BETWEEN;

@@ -130,6 +130,8 @@ void gl_daemon_stop_node(struct gl_daemon *d);
 void gl_daemon_human_open(struct gl_daemon *d);
 void gl_daemon_human_start(struct gl_daemon *d); /* starts its thread */
 void gl_daemon_human_stop(struct gl_daemon *d);  /* stops it, but the loop may ... */
-void gl_daemon_human_free(struct gl_daemon *d);  /* ... still have its task till here */
+/* Before the node is freed: defaults that it wants written are written, but not reported to it. */
+void gl_daemon_human_forget_node(struct gl_daemon *d);
+void gl_daemon_human_free(struct gl_daemon *d); /* ... still have its task till here */
 
 #endif
