@@ -80,7 +80,8 @@ struct input_read {
     gl_str unit_text, message;
     gl_str body; /* if it is stored apart */
     bool to_blob;
-    bool is_for_relay, waits;      /* RESOLVE of a message; it has not begun */
+    bool is_for_relay;             /* RESOLVE of a message */
+    struct gl_link waiting;        /* in relay_reads.waiting, until it begins */
     struct gl_body_ref ref;        /* the body being read */
     struct gl_buf joined, counted; /* a message with its body; bodies, joined by commas */
     uint64_t counted_n;
@@ -157,6 +158,7 @@ static void on_end(void *chain)
 {
     struct input_read *r = chain;
 
+    gl_list_remove(&r->waiting);
     gl_buf_done(&r->joined);
     gl_buf_done(&r->counted);
 }
@@ -168,35 +170,35 @@ static const struct gl_chain_kind readings = {
 
 /* ---- reads for relays: few at a time ---- */
 
-static bool has_turn(const struct input_read *r)
+/* The memory of this part. */
+struct relay_reads {
+    size_t under_way_n;
+    struct gl_link waiting; /* struct input_read, the oldest first */
+};
+
+static struct relay_reads *own(const struct gl_node *n)
 {
-    return r->is_for_relay && !r->waits;
+    return n->parts[GL_PART_AGENT_INPUT];
 }
 
-static size_t count_turns(struct gl_node *n)
+static void init(struct gl_node *n)
 {
-    size_t turns_n = 0;
-
-    for (struct input_read *r = gl_chain_next(n, &readings, NULL); r != NULL;
-         r = gl_chain_next(n, &readings, &r->chain)) {
-        turns_n += has_turn(r);
-    }
-    return turns_n;
+    gl_list_init(&own(n)->waiting);
 }
 
 static void begin(struct input_read *r);
 
-/* Lets the first of those that wait begin. */
+/* One has ended: lets the first of those that wait begin. */
 static void begin_next(struct gl_node *n)
 {
-    struct input_read *r = gl_chain_next(n, &readings, NULL);
+    struct gl_link *l = gl_list_first(&own(n)->waiting);
 
-    while (r != NULL && !r->waits) {
-        r = gl_chain_next(n, &readings, &r->chain);
-    }
-    if (r != NULL) {
-        r->waits = false;
-        begin(r);
+    GL_ASSERT(own(n)->under_way_n > 0);
+    if (l == NULL) {
+        own(n)->under_way_n--;
+    } else { /* it takes the turn of the one that has ended */
+        gl_list_remove(l);
+        begin(GL_CONTAINER(l, struct input_read, waiting));
     }
 }
 
@@ -211,7 +213,7 @@ static void finish(struct input_read *r, int code, const char *why)
                                        .code = code,
                                        .why = gl_str_of(why)}};
 
-    GL_ASSERT(!r->waits);
+    GL_ASSERT(gl_list_empty(&r->waiting));
     if (r->done != NULL) {
         r->done(r->owner, code, why, r->message, r->body);
     } else {
@@ -326,7 +328,7 @@ static void list_counted(struct input_read *r)
 {
     struct gl_listing what;
 
-    GL_ASSERT(!r->waits);
+    GL_ASSERT(gl_list_empty(&r->waiting));
     GL_ASSERT((r->wants & GL_WANT_COUNTED) != 0);
     if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
         finish(r, GL_E_LIMIT, TOO_LARGE);
@@ -437,7 +439,7 @@ static void begin(struct input_read *r)
     size_t n = 1;
 
     GL_ASSERT(r->wants != 0);
-    GL_ASSERT(!r->waits);
+    GL_ASSERT(gl_list_empty(&r->waiting));
     if ((r->wants & GL_WANT_UNIT) != 0) {
         r->keys[0] = (struct gl_key){.kind = GL_S("step"),
                                      .id = gl_str_fmt(&r->chain.arena, "%.*s/%.*s",
@@ -455,6 +457,7 @@ static struct input_read *reading_new(struct gl_node *n, gl_str context, gl_str 
     struct input_read *r = gl_chain_new(n, &readings, context);
 
     GL_ASSERT(job.n == GL_ULID_BYTES);
+    gl_list_init(&r->waiting);
     r->job = gl_str_dup(&r->chain.arena, job);
     return r;
 }
@@ -473,11 +476,13 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
     r->letter = e->letter;
     r->question = e->start_number;
     r->is_for_relay = (e->wants & GL_WANT_LETTER) != 0;
-    gl_spec_unref(e->spec);                                         /* the effect's reference */
-    r->waits = r->is_for_relay && count_turns(n) > RELAY_READS_MAX; /* this one included */
-    if (!r->waits) {
-        begin(r);
+    gl_spec_unref(e->spec); /* the effect's reference */
+    if (r->is_for_relay && own(n)->under_way_n == RELAY_READS_MAX) {
+        gl_list_push(&own(n)->waiting, &r->waiting);
+        return;
     }
+    own(n)->under_way_n += r->is_for_relay;
+    begin(r);
 }
 
 void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
@@ -494,3 +499,5 @@ void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t
     r->owner = owner;
     begin(r);
 }
+
+const struct gl_node_part gl_agent_input_part = {.bytes = sizeof(struct relay_reads), .init = init};

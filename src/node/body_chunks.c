@@ -54,12 +54,12 @@ static void finish(struct gl_body_move *m, int code, const char *why)
     GL_ASSERT(!m->is_over);
     m->waits = false;
     next = m->to_blob ? find_same(m->chain.node, m->ref, true) : NULL;
-    m->is_over = true; /* `done` may free `ref` */
-    m->done(m->owner, code, why, m->to_blob || code != 0 ? (gl_str){0} : gl_buf_view(&m->text));
-    if (next != NULL) {
+    m->is_over = true;  /* `done` may free `ref` */
+    if (next != NULL) { /* first, because `done` may let a stopping node stop */
         next->waits = false;
         begin(next);
     }
+    m->done(m->owner, code, why, m->to_blob || code != 0 ? (gl_str){0} : gl_buf_view(&m->text));
     gl_chain_end(&m->chain);
 }
 

@@ -21,6 +21,7 @@ const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
     [GL_PART_EXEC_EVENTS] = &gl_exec_events_part,
     [GL_PART_REFUSALS] = &gl_refusals_part,
     [GL_PART_LIVE] = &gl_live_part,
+    [GL_PART_AGENT_INPUT] = &gl_agent_input_part,
     [GL_PART_FEED] = &gl_feed_part,
 };
 
