@@ -156,7 +156,7 @@ def test_a_question_of_an_attempt_that_has_ended(own, tmp_path):
     control = {"retry": {"max_attempts": 2, "backoff_ms": 600000}}
     start(own, bundle(tmp_path, "left", {}, fails=True, control=control), "left")
     status = wait_for("the wait", lambda: (
-        lambda s: s if s.get("human_requests") and "may have asked is running" in s["why"]
+        lambda s: s if s.get("human_requests") and "kept for the next attempt" in s["why"]
         else None)(box.json("job", "status", "left")))
     assert status["requests"][0]["listens"] is False
     one, = listed(box, "left")
