@@ -230,6 +230,19 @@ static gl_str first_decision(struct gl_follow *f, struct gl_api_reply *page)
     return word.n > 0 ? word : GL_S("WORD");
 }
 
+/* Is a record of the job damaged? Then an answer is refused once the node has loaded the job, even
+ * if the job is not paused yet. The status of a single step does not read the other ones. */
+static bool has_damage(struct gl_follow *f)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_api_reply page;
+    bool is_damaged = gl_api_reply_ask(&page, f->connection, &rq, NULL) == 0 &&
+                      gl_api_reply_is(&page, page.root, "damaged");
+
+    gl_api_reply_done(&page);
+    return is_damaged;
+}
+
 /* The result of the step is unknown while others continue. If nothing else could continue, the job
  * would be paused, which is reported at the end. */
 static void report_review(struct gl_follow *f)
@@ -264,9 +277,7 @@ static void report_request(struct gl_follow *f)
         return;
     }
     word = first_decision(f, &page);
-    /* Do not ask for an answer to a damaged job: it is refused once the node has loaded the job,
-     * even if the job is not paused yet. */
-    if (!gl_api_reply_is(&page, page.root, "damaged")) {
+    if (!has_damage(f)) {
         gl_progress_clear(f->progress);
         gl_cli_note(cli, "step %s waits for a person; to answer: %s", f->asked,
                     gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
