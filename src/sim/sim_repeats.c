@@ -18,19 +18,31 @@ static struct sim_order *pick_order(struct sim_client *cl)
     return o->job_id[0] != 0 && sim_repeats_is_named(o) ? o : NULL;
 }
 
-/* Has a job of that name ended and been removed? Then any job may get the name. */
-static bool is_given_back(const struct sim_client *cl, const struct gl_request *rq)
+/* Is there a job with a name of this request for which `is` holds? */
+static bool has_job(const struct sim_client *cl, const struct gl_request *rq,
+                    bool (*is)(const struct sim_fact_job *j))
 {
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
         bool has = (rq->submission.run_id.n > 0 && gl_str_eq(j->run_id, rq->submission.run_id)) ||
                    (rq->submission.request_key.n > 0 &&
                     gl_str_eq(j->request_key, rq->submission.request_key));
-        if ((j->removed || j->lost) && has) {
+        if (has && is(j)) {
             return true;
         }
     }
     return false;
+}
+
+static bool is_gone(const struct sim_fact_job *j)
+{
+    return j->removed || j->lost;
+}
+
+/* Has a job of that name ended and been removed? Then any job may get the name. */
+static bool is_given_back(const struct sim_client *cl, const struct gl_request *rq)
+{
+    return has_job(cl, rq, is_gone);
 }
 
 static void on_same(void *owner, struct sim_ask *ask, bool answered)
@@ -160,8 +172,9 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
     } else if (code == GL_E_NOT_FOUND &&
                (j->removed || j->lost || gl_flow_find(j->flow, gl_str_of(y->from)) < 0)) {
         return;
-    } else if (code == GL_E_DAMAGED && sim_fact_was_spoilt(j)) {
-        return; /* its record cannot be read, and the answer says so */
+    } else if (code == GL_E_DAMAGED &&
+               (sim_fact_was_spoilt(j) || has_job(cl, &ask->rq, sim_fact_was_spoilt))) {
+        return; /* its record, or that of the retry itself, cannot be read: the answer says so */
     } else if (code != GL_E_STATE || y->had_ended) {
         sim_world_fail(cl->world, "reuse: a retry of job %s was refused: %s", y->job,
                        ask->rq.why.text);
