@@ -531,6 +531,9 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, const struct le
 
         put_text(w, texts[i], is_status && is_handled ? GL_S("handling") : text_in(a, d, texts[i]));
     }
+    if (!wants_dead_letters(q)) {
+        gl_jw_put_i64(w, "priority", GL_MESSAGE_PRIORITY + number_in(d, "urgency"));
+    }
     put_time(w, "created_at", number_in(d, "created_at"));
     put_time(w, "died_at", number_in(d, "died_at"));
     gl_jw_put_raw(w, "message", message.n > 0 ? message : GL_S("null"));

@@ -72,6 +72,9 @@ enum {
     GL_WORD_BYTES_MAX = 512,            /* ... each text of its envelope */
     GL_MESSAGE_BYTES_MAX = 16 << 20,    /* a whole message */
     GL_LETTER_BYTES_MAX = 2 << 10,      /* a waiting message kept in memory */
+    GL_MESSAGE_PRIORITY = 100,          /* of a message that names none */
+    GL_MESSAGE_PRIORITY_MAX = 1000,     /* the smallest is 0 */
+    GL_MESSAGE_AGEING_MS = 1000,        /* a waiting message gains a point of priority per this */
     GL_INBOX_MAX = 10000,               /* messages waiting for one agent */
     GL_JOB_LETTERS_MAX = 100000,        /* ... for all agents of a job */
     GL_DEAD_LETTERS_MAX = 10000,        /* of one job: one more fails it */

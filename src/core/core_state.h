@@ -71,7 +71,8 @@ struct gl_body {
 /* The messages of one step of a bundle: a unit's inbox, or those that the ledger holds back. */
 struct gl_mailbox {
     struct gl_step *unit;   /* the step it belongs to */
-    struct gl_link letters; /* struct gl_letter, in order */
+    struct gl_link letters; /* struct gl_letter, in the order in which they came */
+    struct gl_heap inbox;   /* unit: these letters, in the order in which it handles them */
     uint32_t n;
     struct gl_link counted; /* unit of an aggregator: the messages collected, in order */
     uint32_t counted_n;
@@ -109,6 +110,7 @@ struct gl_job {
     uint32_t units[GL_STEP_STATUS_COUNT]; /* ... and the units of its agents */
     struct gl_link mailed;                /* units that may have something to do */
     uint32_t asked_n;                     /* units with a read in progress */
+    gl_ms mail_at;                        /* created_at of its newest letter since the load */
     struct gl_map bodies;                 /* struct gl_body, by their key: agents/bodies.c */
     struct gl_map seen;                   /* senders aggregators have counted: "<unit> <sender>" */
     struct gl_graph *graph; /* patches of its flow: agents/patch_apply.c; NULL: none */

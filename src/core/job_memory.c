@@ -112,6 +112,7 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     }
     gl_core_set(c, &j->owner, (gl_str){0});
     j->rev = j->token = 0;
+    j->mail_at = 0;
     j->changed = j->token_in_flight = j->is_damaged = j->is_deferred = j->lacks = false;
     gl_buf_done(&j->log);
     gl_heap_done(&j->timers);

@@ -195,6 +195,9 @@ static gl_str write_message(struct gl_http_call *c, const struct gl_message_requ
     if (m->headers.n > 0) {
         gl_jw_put_raw(&w, "headers", gl_http_text_compact(m->headers, &c->arena));
     }
+    if (m->priority >= 0) {
+        gl_jw_put_i64(&w, "priority", m->priority);
+    }
     gl_jw_put_raw(&w, "body",
                   m->body.n > 0 ? gl_http_text_compact(m->body, &c->arena) : GL_S("null"));
     gl_jw_end(&w);

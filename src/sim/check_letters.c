@@ -1,11 +1,14 @@
 /* check_letters.c - no message is lost: a message that is gone was handled by its receiver, or its
  * step has ended, or it is a dead letter. None is held for a step that may run. An agent handles
- * one at a time, and those of one sender for one step in the order in which they were sent. A
- * message whose time to live is over is not handled any more, and none expires early. */
+ * one at a time, and takes none from its inbox before one with a higher priority, to which each
+ * second of waiting adds a point. Those of one sender with one priority for one step are handled in
+ * the order in which they were sent. A message whose time to live is over is not handled any more,
+ * and none expires early. */
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "model/bundle/agent.h"
+#include "model/bundle/message.h"
 #include "sim/sim_bundles.h"
 #include "sim/sim_checks.h"
 
@@ -21,6 +24,10 @@ struct letter {
     enum status status;
     gl_str step, from; /* in the job's arena */
     gl_ms expires_at;  /* by its node's clock; 0: never */
+    gl_ms created_at;
+    int64_t priority;
+    bool again;         /* a retry gets it again */
+    uint64_t queued_in; /* the transaction that put it into its agent's inbox */
 };
 
 struct last { /* handled, of one sender for one step */
@@ -41,6 +48,10 @@ struct letters_state {
     size_t dead_n;
     uint64_t begun[SIM_AGENTS_MAX]; /* by agent: what it handles since this transaction; 0: none */
     uint64_t handled[SIM_AGENTS_MAX]; /* by agent: how many in this transaction */
+    uint64_t transactions_n;
+    /* By agent: of those that it has taken from its inbox in this transaction, the one that should
+     * go last; NULL: it has taken none. */
+    const struct letter *taken[SIM_AGENTS_MAX];
 };
 
 static void make(struct letters_state *s)
@@ -67,8 +78,8 @@ static enum status status_of(gl_str word)
 static void check_order(struct sim_checks *c, struct letters_state *s, const struct letter *l)
 {
     char key[256];
-    (void)snprintf(key, sizeof(key), "%.*s %u %.*s %.*s", GL_STR_ARG(l->job), l->to,
-                   GL_STR_ARG(l->from), GL_STR_ARG(l->step));
+    (void)snprintf(key, sizeof(key), "%.*s %u %lld %.*s %.*s", GL_STR_ARG(l->job), l->to,
+                   (long long)l->priority, GL_STR_ARG(l->from), GL_STR_ARG(l->step));
     struct last *last = gl_map_find(&s->lasts, gl_str_of(key));
     if (last == NULL) {
         last = gl_mem_alloc(sizeof(*last) + strlen(key) + 1);
@@ -81,6 +92,51 @@ static void check_order(struct sim_checks *c, struct letters_state *s, const str
                        l->key, GL_STR_ARG(l->from), (unsigned long long)last->number);
     }
     last->number = l->number;
+}
+
+/* ---- the order of an inbox ---- */
+
+/* Must an agent that has both waiting take `a` first? */
+static bool goes_before(const struct letter *a, const struct letter *b)
+{
+    gl_ms at = a->created_at - a->priority * GL_MESSAGE_AGEING_MS;
+    gl_ms bt = b->created_at - b->priority * GL_MESSAGE_AGEING_MS;
+    if (a->again != b->again) {
+        return a->again;
+    }
+    return at != bt && !a->again ? at < bt : a->number < b->number;
+}
+
+static void note_taken(struct letters_state *s, const struct letter *l)
+{
+    const struct letter **last = l->to - 1 < SIM_AGENTS_MAX ? &s->taken[l->to - 1] : NULL;
+    if (last != NULL && (*last == NULL || goes_before(*last, l))) {
+        *last = l;
+    }
+}
+
+/* `l` is in an inbox: has its agent taken another one before it in this transaction? One that
+ * joined the inbox in this transaction may have done so after that. */
+static void check_overtaken(struct sim_checks *c, const struct letters_state *s,
+                            const struct letter *l)
+{
+    const struct letter *taken = s->taken[l->to - 1];
+    if (taken != NULL && l->queued_in < s->transactions_n && goes_before(l, taken)) {
+        sim_world_fail(c->world,
+                       "letters: message %s of priority %lld waits longer than number %llu of "
+                       "priority %lld, sent %lld ms after it",
+                       l->key, (long long)l->priority, (unsigned long long)taken->number,
+                       (long long)taken->priority, (long long)(taken->created_at - l->created_at));
+    }
+}
+
+/* The envelope's, as agents see it: what the record makes of it is up to the node. */
+static int64_t priority_of(const struct gl_json *j, gl_jnode message)
+{
+    gl_jnode envelope = gl_json_get(j, message, "envelope");
+    int64_t priority = GL_MESSAGE_PRIORITY;
+    (void)gl_json_i64(j, gl_json_get(j, envelope, "priority"), &priority); /* else the usual one */
+    return gl_message_clamp_priority(priority);
 }
 
 /* Its handling begins now. */
@@ -156,6 +212,8 @@ static void on_put(struct sim_checks *c, struct letters_state *s, const struct s
         l->to = (uint32_t)to + 1; /* 0: unknown */
         l->expires_at = 0;
         (void)gl_json_i64(&j, gl_json_get(&j, root, "expires_at"), &l->expires_at); /* 0: none */
+        (void)gl_json_i64(&j, gl_json_get(&j, root, "created_at"), &l->created_at);
+        l->priority = priority_of(&j, gl_json_get(&j, root, "message"));
         l->from =
             gl_str_dup(&ch->job->arena, gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
         l->step =
@@ -163,6 +221,12 @@ static void on_put(struct sim_checks *c, struct letters_state *s, const struct s
     }
     if (now == COUNTED && l->status != now && l->status != HANDLING) {
         act(s, l, true);
+    }
+    if (now == QUEUED && (before->rev == 0 || l->status != QUEUED)) {
+        l->again = l->again || (before->rev != 0 && l->status == KEPT);
+        l->queued_in = s->transactions_n;
+    } else if (now != QUEUED && before->rev != 0 && l->status == QUEUED) {
+        note_taken(s, l);
     }
     l->status = now;
 }
@@ -187,6 +251,9 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     }
     struct letter *l = find(s, ch->job, before->id);
     act(s, l, false);
+    if (l->status == QUEUED) {
+        note_taken(s, l);
+    }
     l->status = GONE;
 }
 
@@ -258,6 +325,9 @@ static void judge_rest(struct sim_checks *c, const struct letters_state *s, stru
             sim_world_fail(c->world, "letters: message %s is held, and its step %.*s is %s", l->key,
                            GL_STR_ARG(l->step), gl_step_status_words[st->r.status]);
         }
+        if (l->status == QUEUED) {
+            check_overtaken(c, s, l);
+        }
         handling[to] += l->status == HANDLING;
         if (handling[to] > 1 || (l->status == HANDLING && j->steps[to].r.letter != l->number)) {
             sim_world_fail(c->world, "letters: agent a%u handles message %s, and %llu", to, l->key,
@@ -277,6 +347,9 @@ static void judge_begun(struct sim_checks *c, struct letters_state *s, const str
         struct letter *l = s->begun[i] != 0 ? gl_map_find(&s->letters, gl_str_of(key)) : NULL;
         if (l != NULL && l->status != GONE) {
             check_begin(c, s, l, now);
+            if (l->status == QUEUED) {
+                note_taken(s, l);
+            }
             l->status = l->status == COUNTED ? COUNTED : HANDLING;
         }
     }
@@ -297,7 +370,9 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
             judge_rest(c, s, ch->job);
         }
         s->acts_n = s->dead_n = 0;
+        s->transactions_n++;
         memset(s->handled, 0, sizeof(s->handled));
+        memset(s->taken, 0, sizeof(s->taken));
     } else if (ch->step->group == NULL && ch->step - ch->job->steps < SIM_AGENTS_MAX &&
                gl_str_starts(ch->step->spec->id, GL_S("@"))) {
         s->handled[ch->step - ch->job->steps] += ch->step_now->processed - ch->step->r.processed;

@@ -99,7 +99,8 @@
     X(mail_slow, 40, 50000, 600000, "a message takes up to 8 s to be read, per million")        \
     X(relays, 30, 200000, 800000, "an agent needs no process, per million (0: the default)")    \
     X(damages, 40, 1, 12, "records that are damaged or missing for a while")                    \
-    X(blobs, 60, 1, 1, "1: a machine has a folder, and workers get such bodies as files")
+    X(blobs, 60, 1, 1, "1: a machine has a folder, and workers get such bodies as files")       \
+    X(priorities, 40, 50000, 900000, "a message has a priority of its own, per million")
 
 struct sim_agent_options {
 #define X(name, on_pct, lo, hi, doc) uint32_t name;

@@ -31,14 +31,20 @@ static void send(struct sim_client *cl, struct sim_node *node, const struct sim_
     if (gl_rng_chance(r, 200000)) {
         ttl = gl_str_fmt(&ask->arena, ",\"ttl_ms\":%lld", (long long)gl_rng_range(r, 1, TTL_MS));
     }
+    gl_str priority = {0};
+    if (cl->checks->world->bundles.priorities > 0 &&
+        gl_rng_chance(r, cl->checks->world->bundles.priorities)) {
+        priority = gl_str_fmt(&ask->arena, ",\"priority\":%lld",
+                              (long long)gl_message_clamp_priority(sim_workers_priority(r)));
+    }
     ask->rq.command.about =
         agent.n > 0 ? gl_str_dup(&ask->arena, agent)
                     : gl_str_fmt(&ask->arena, "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
-    ask->rq.command.value =
-        gl_str_fmt(&ask->arena,
-                   "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s}",
-                   (unsigned long long)++cl->posts_n, (unsigned)gl_rng_below(r, 4),
-                   (int)draw_size(cl), "x", GL_STR_ARG(ttl));
+    ask->rq.command.value = gl_str_fmt(
+        &ask->arena,
+        "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s%.*s}",
+        (unsigned long long)++cl->posts_n, (unsigned)gl_rng_below(r, 4), (int)draw_size(cl), "x",
+        GL_STR_ARG(ttl), GL_STR_ARG(priority));
     sim_client_send(cl, node, ask);
 }
 

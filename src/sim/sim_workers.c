@@ -14,6 +14,7 @@ enum {
     ITEMS_WIDE = 600,   /* ... mostly: more than one transaction makes */
     LARGE_BYTES = 3000, /* of a message whose text has a separate record */
     TTL_MS = 3000,
+    NEAR = 8, /* to the usual priority: messages wait for seconds, each of which is a point */
 };
 
 struct sim_worker_state sim_workers_state(gl_str text, struct gl_arena *a)
@@ -48,6 +49,12 @@ size_t sim_workers_size(const struct sim_world *w, struct gl_rng *r)
     return gl_rng_chance(r, 80000) ? LARGE_BYTES : 1;
 }
 
+int64_t sim_workers_priority(struct gl_rng *r)
+{
+    return gl_rng_chance(r, 100000) ? gl_rng_range(r, -5, GL_MESSAGE_PRIORITY_MAX + 5)
+                                    : gl_rng_range(r, -NEAR, NEAR) + GL_MESSAGE_PRIORITY;
+}
+
 /* Messages without a receiver follow the routes, all with the same body. */
 static uint32_t write_emits(const struct sim_world *world, struct gl_jw *w, struct gl_rng *r,
                             uint64_t number)
@@ -76,6 +83,10 @@ static uint32_t write_emits(const struct sim_world *world, struct gl_jw *w, stru
         if (gl_rng_chance(r, 80000)) {
             gl_jw_key(w, "ttl_ms");
             gl_jw_i64(w, gl_rng_range(r, 1, TTL_MS));
+        }
+        if (world->bundles.priorities > 0 && gl_rng_chance(r, world->bundles.priorities)) {
+            gl_jw_key(w, "priority");
+            gl_jw_i64(w, sim_workers_priority(r));
         }
         gl_jw_end(w);
         sent += !is_routed;

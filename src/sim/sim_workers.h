@@ -20,6 +20,8 @@ void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
                        struct sim_behaviour *b, struct gl_buf *keep);
 /* The approximate size of a message's body. */
 size_t sim_workers_size(const struct sim_world *w, struct gl_rng *r);
+/* A message's priority: mostly near the usual one, sometimes not even an allowed one. */
+int64_t sim_workers_priority(struct gl_rng *r);
 enum { SIM_WORKERS_LINE = 160 };
 /* The line with this number of a worker; true: a beacon. */
 bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, uint32_t number,

@@ -190,6 +190,39 @@ def test_a_step_may_not_complete_the_run(served, tmp_path):
     assert ran.statuses == {"a": "failed"}
 
 
+@item("B-5.3-7")
+def test_a_message_with_a_higher_priority_overtakes(served, tmp_path):
+    """What an agent sends while another is busy, and what comes from outside."""
+    b = Bundle("urgent").worker("a", """
+note("got", body)
+if body["n"] == 0:
+    wait_file("go")
+if body["n"] == 6:
+    say(emit_messages=[{"type": "done", "body": {}}])
+""", step=False, output_message_type=None)
+    b.worker("sender", """
+wait_file("got")
+say(emit_messages=[{"to": "a", "type": "t", "body": {"n": n}, "priority": priority}
+                   for n, priority in enumerate([50, 100, 900, 100, 5000, -3], 1)])
+""", step=False, output_message_type=None)
+    b.ends("a").seed("a", {"n": 0}).seed("sender", {})
+    process = served.start(b.write(tmp_path / "bundle"))
+    send = ("send", process.run_id, "a", "--type", "t", "--body", '{"n": 7}', "--priority")
+    served.wait_file(process.run_id, "got")
+    served.box.glia(*send, "1001", code=2)
+    served.box.glia(*send, "950")
+
+    def waiting():
+        found = served.box.json("job", "messages", process.run_id, "--agent", "a")["messages"]
+        return len(found) == 8 and found
+    found = wait_for("the messages", waiting)
+    priorities = {m["message"]["body"]["n"]: m["priority"] for m in found}
+    assert priorities == {0: 100, 1: 50, 2: 100, 3: 900, 4: 100, 5: 1000, 6: 0, 7: 950}
+    served.touch(process.run_id, "go")
+    ran = served.finish(process)
+    assert [got["n"] for got in ran.lines("got")] == [0, 5, 7, 3, 2, 4, 1, 6]
+
+
 @item("B-5.4-3", "B-5.4-2")
 def test_a_message_from_outside_under_pressure(served, tmp_path):
     b = Bundle("press").worker("a", """

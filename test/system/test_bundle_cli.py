@@ -249,7 +249,9 @@ def test_with_the_python_client(box):
         assert json.loads(client.artifact("py", "sub/out.json")) == {"fruit": "apple"}
         assert list(client.dead_letters("py")) == [] and client.redrive("py") == 0
         with pytest.raises(glia.ConflictError):
-            client.send("py", "work", {"a": 1})
+            client.send("py", "work", {"a": 1}, priority=0)
+        with pytest.raises(glia.InvalidError):
+            client.send("py", "work", {"a": 1}, priority=1001)
 
 
 def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):

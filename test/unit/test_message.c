@@ -358,6 +358,18 @@ static void what_is_emitted_may_say_otherwise(void **state)
     EQ(m.message_id, "");
 }
 
+/* It would be lost otherwise: a worker is not there to hear of its mistake. */
+static void a_priority_that_is_emitted_is_brought_into_its_range(void **state)
+{
+    (void)state;
+    assert_int_equal(emitted("{\"type\":\"t\",\"priority\":0}").priority, 0);
+    assert_int_equal(emitted("{\"type\":\"t\",\"priority\":1000}").priority, 1000);
+    assert_int_equal(emitted("{\"type\":\"t\",\"priority\":1001}").priority, 1000);
+    assert_int_equal(emitted("{\"type\":\"t\",\"priority\":-1}").priority, 0);
+    assert_int_equal(emitted("{\"type\":\"t\",\"priority\":9223372036854775807}").priority, 1000);
+    assert_int_equal(emitted("{\"type\":\"t\",\"priority\":null}").priority, 100);
+}
+
 static void without_a_body_it_is_empty(void **state)
 {
     (void)state;
@@ -692,6 +704,7 @@ int main(void)
         T(a_wrong_seed_changes_nothing),
         T(what_is_emitted_inherits_from_what_came),
         T(what_is_emitted_may_say_otherwise),
+        T(a_priority_that_is_emitted_is_brought_into_its_range),
         T(without_a_body_it_is_empty),
         T(a_wrong_emission_is_refused),
         T(the_artifact_that_is_a_body_is_not_inherited),

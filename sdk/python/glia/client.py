@@ -507,10 +507,12 @@ class Client:
         return int(answer["redriven"])
 
     def send(self, job: JobRef, agent: str, body: Any = None, *,
-             message_type: Optional[str] = None) -> None:
-        """Send a message to an agent of a running job."""
+             message_type: Optional[str] = None, priority: Optional[int] = None) -> None:
+        """Send a message to an agent of a running job. A higher priority (0 to 1000, by default
+        100) is handled sooner."""
         self._post(job_path(reference(job), "messages"),
-                   _without_none(to=agent, type=message_type, body=body, who=self._who))
+                   _without_none(to=agent, type=message_type, body=body, priority=priority,
+                                 who=self._who))
 
     def artifacts(self, job: JobRef) -> List[Document]:
         """The files that the workers of a job left in its run folder."""

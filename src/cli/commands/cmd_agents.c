@@ -54,6 +54,7 @@ static const struct gl_column messages_columns[] = {
     {"FROM", .key = "from"},
     {"TYPE", .key = "type"},
     {"STATUS", .key = "status"},
+    {"PRIORITY", GL_COLUMN_NUMBER, .key = "priority", .absent = "?", .least = 3},
     {"STEP", .key = "step", .least = 2},
     {"CREATED", .key = "created_at", .least = 1},
 };
@@ -195,11 +196,15 @@ int gl_cmd_agents_send(struct gl_cli *cli)
                             .message = {.to = gl_str_of(cli->words[1]),
                                         .type = gl_str_of(gl_cli_option(cli, "--type")),
                                         .who = gl_str_of(gl_cli_user())}};
-    int code = read_message_body(cli, &content);
+    uint64_t priority = GL_MESSAGE_PRIORITY;
+    int code = gl_cli_number(cli, "--priority", 0, GL_MESSAGE_PRIORITY_MAX, &priority);
 
+    code = code == 0 ? read_message_body(cli, &content) : code;
     if (code != 0) {
         return code;
     }
+    rq.message.priority =
+        gl_cli_option(cli, "--priority") != NULL ? (int64_t)priority : -1; /* -1: the usual one */
     rq.message.body = gl_str_trim(gl_buf_view(&content));
     return command(cli, &rq, "sent");
 }

@@ -211,6 +211,7 @@ void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->r.status == GL_STEP_READY);
     if (l != NULL && l->r.status == GL_LETTER_KEPT) {
         st->mail->now = NULL;
+        l->r.again = true;
         gl_list_push(st->mail->letters.next, &l->link);
         st->mail->n++;
     }

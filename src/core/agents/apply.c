@@ -16,7 +16,8 @@ void gl_apply_read_message(struct gl_core *c, struct gl_turn_end *t)
     GL_ASSERT(gl_step_is_unit(t->unit));
     t->state = t->unit->r.output;
     if (gl_message_read(l->r.message, c->out->arena, &t->in, NULL) != 0) {
-        t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
+        t->in = (struct gl_message){
+            .from = l->r.from, .to = l->r.to, .type = l->r.type, .priority = GL_MESSAGE_PRIORITY};
     }
     t->in.message_id = gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(t->unit->job->id),
                                   (unsigned long long)l->r.number);

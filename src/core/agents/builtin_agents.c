@@ -2,6 +2,7 @@
  * call, within the step of the core that finds the letter. */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/agents/letter_order.h"
 
 #include "core/flow/txn.h"
 #include "model/bundle/route.h"
@@ -19,7 +20,8 @@ static void read_turn(struct gl_core *c, struct gl_turn_end *t, struct gl_step *
                               .step = gl_mailbox_step_of(c, unit->job, l),
                               .state = unit->r.output};
     if (gl_message_read(text, c->out->arena, &t->in, NULL) != 0) {
-        t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
+        t->in = (struct gl_message){
+            .from = l->r.from, .to = l->r.to, .type = l->r.type, .priority = GL_MESSAGE_PRIORITY};
     }
     if (l->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
         gl_body_remember(c, t->in.body, ref.sha256, l->body); /* shared if it is passed on */
@@ -142,7 +144,7 @@ static void aggregate(struct gl_core *c, struct gl_turn_end *t)
     /* Counted letters stay in the store until the job winds down: they are the aggregator's state,
      * and its result is built from them. */
     gl_mailbox_set_status(c, unit->job, l, GL_LETTER_COUNTED);
-    gl_list_push(&unit->mail->counted, &l->link);
+    gl_letter_order_collect(unit, l);
     gl_builtin_agent_count(c, unit, l);
     gl_agents_log(c, unit, "aggregator_received", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"count\":%u}", unit->mail->counted_n));

@@ -2,6 +2,7 @@
  * the next turn of a unit, and what happens when no letter is left. */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/agents/letter_order.h"
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -219,7 +220,7 @@ static bool is_free(const struct gl_step *unit)
 static void handle_next(struct gl_core *c, struct gl_step *unit)
 {
     struct gl_job *j = unit->job;
-    struct gl_letter *l = GL_CONTAINER(unit->mail->letters.next, struct gl_letter, link);
+    struct gl_letter *l = gl_letter_order_next(unit);
     struct gl_step *step = gl_mailbox_step_of(c, j, l);
 
     GL_ASSERT(is_free(unit));

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "core/agents/agents.h"
+#include "core/agents/letter_order.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 
@@ -30,6 +31,8 @@ static const struct gl_field letter_fields[] = {
     LF(sender, STR, 0, "The sender named in its body."),
     LF(created_at, TIME, 0, "When it was sent."),
     LF(expires_at, TIME, 0, "When it expires."),
+    LF(urgency, I64, 0, "Its priority, less the usual one."),
+    LF(again, BOOL, 0, "A retry gets it again: it goes before all others."),
     LF(body, U64, 0, "The number of the letter that brought its body, if that is a large one."),
     LF(body_bytes, U64, 0, "The size of that body."),
     LF(large, BOOL, 0, "The whole message is a record of its own."),
@@ -50,6 +53,7 @@ struct gl_mailbox *gl_mailbox_of(struct gl_core *c, struct gl_step *st)
         st->mail = gl_pool_alloc(&c->mem, sizeof(*st->mail));
         st->mail->unit = st;
         gl_list_init(&st->mail->letters);
+        gl_letter_order_init(&st->mail->inbox);
         gl_list_init(&st->mail->counted);
         gl_list_init(&st->mail->due);
         gl_list_init(&st->mail->idle);
@@ -129,6 +133,8 @@ struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uin
                                      .to = gl_flow_agent(j->spec->flow, unit)->id,
                                      .created_at = r->created_at,
                                      .expires_at = r->expires_at,
+                                     .urgency = r->urgency,
+                                     .again = r->again,
                                      .body = r->body,
                                      .body_bytes = r->body_bytes,
                                      .large = r->large};
@@ -339,8 +345,9 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
                                  .from = m->from,
                                  .type = m->type,
                                  .step = step != NULL ? step->r.step_id : (gl_str){0},
-                                 .created_at = c->now,
-                                 .expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0};
+                                 .created_at = gl_letter_order_date(c, j),
+                                 .expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0,
+                                 .urgency = gl_letter_order_urgency(m)};
     struct gl_body *body;
     struct gl_letter *l;
     const char *bad;
@@ -366,8 +373,8 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
     l = gl_mailbox_letter_new(c, j, to, &r);
     gl_body_release(c, body); /* the letter has a reference of its own */
     write_letter(c, j, l);
-    gl_list_push(&gl_mailbox_of(c, unit)->letters, &l->link);
-    unit->mail->n++;
+    (void)gl_mailbox_of(c, unit); /* created if it has none */
+    gl_letter_order_enqueue(unit, l);
     j->r.waiting_n++;
     log_queued(c, unit, m);
     update_backpressure(c, unit);
@@ -393,10 +400,17 @@ void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_letter
 
 void gl_mailbox_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
 {
-    GL_ASSERT(unit->mail->n > 0);
+    struct gl_mailbox *m = unit->mail;
+
+    GL_ASSERT(m->n > 0);
     GL_ASSERT(l->unit == unit->of);
     gl_list_remove(&l->link);
-    unit->mail->n--;
+    gl_heap_remove(&m->inbox, &l->waits);
+    m->n--;
+    if (m->n == 0) { /* an agent that is idle takes no memory for messages */
+        gl_heap_done(&m->inbox);
+        gl_letter_order_init(&m->inbox);
+    }
     update_backpressure(c, unit);
 }
 
@@ -404,6 +418,7 @@ void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
 {
     gl_str id = id_of(c, j, l->r.number);
 
+    GL_ASSERT(!gl_heap_has(&l->waits)); /* gl_mailbox_take() comes first */
     /* In the transaction of the turn: if it fails, the letter is still there and is handled again.
      */
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("letter"), id);
@@ -432,6 +447,7 @@ void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_letter 
 void gl_mailbox_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
 {
     GL_ASSERT(gl_step_is_bound(step));
+    GL_ASSERT(!gl_heap_has(&l->waits));
     gl_mailbox_set_status(c, step->job, l, GL_LETTER_HELD);
     gl_list_push(&gl_mailbox_of(c, step)->letters, &l->link);
     step->mail->n++;
@@ -444,19 +460,18 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
     struct gl_job *j = step->job;
 
     GL_ASSERT(gl_step_is_bound(step));
-    /* From the last to the first, each to the front: they end up in order, before newer letters. */
     while (step->mail != NULL && step->mail->n > 0) {
-        struct gl_letter *l = GL_CONTAINER(step->mail->letters.prev, struct gl_letter, link);
+        struct gl_letter *l = GL_CONTAINER(step->mail->letters.next, struct gl_letter, link);
         struct gl_step *unit = gl_step_get(c, j, l->unit);
 
         gl_list_remove(&l->link);
         step->mail->n--;
         gl_mailbox_set_status(c, j, l, GL_LETTER_QUEUED);
-        gl_list_push(gl_mailbox_of(c, unit)->letters.next, &l->link);
-        unit->mail->n++;
+        (void)gl_mailbox_of(c, unit); /* created if it has none */
+        gl_letter_order_enqueue(unit, l);
         gl_mailbox_schedule(c, unit);
         if (GL_PLANT(32)) {
-            break; /* planted: only the last one is released */
+            break; /* planted: only the first one is released */
         }
     }
 }
@@ -525,6 +540,7 @@ void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st)
     } else if (m->now != NULL && m->now->r.status == GL_LETTER_KEPT) {
         letter_free(c, m->now);
     }
+    gl_heap_done(&m->inbox);
     free_letters(c, &m->letters);
     free_letters(c, &m->counted);
     if (!gl_list_empty(&m->idle)) {
@@ -555,9 +571,14 @@ int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     }
     to = gl_flow_find_agent(j->spec->flow, r.to);
     /* Bytes from the store are checked, not asserted on. */
-    if (to < 0 || r.number == 0 || r.number > j->r.letters_n || r.body > j->r.letters_n) {
+    if (to < 0 || !gl_letter_order_is_valid(&r) || r.number > j->r.letters_n ||
+        r.body > j->r.letters_n) {
         return GL_E_DAMAGED;
     }
+    /* They come in the order of their numbers. Releases that ordered them by number let the dates
+     * of a job go back when a node with a slow clock took it over. */
+    r.created_at = r.created_at > j->mail_at ? r.created_at : j->mail_at;
+    j->mail_at = r.created_at;
     unit = gl_step_get(c, j, (uint32_t)to);
     l = gl_mailbox_letter_new(c, j, (uint32_t)to, &r);
     if (l->body != NULL) { /* a dead letter may refer to the same body (bodies.c) */
@@ -610,9 +631,10 @@ static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_lett
     case GL_LETTER_HANDLING:
         step = gl_mailbox_step_of(c, j, l);
         if (unit->r.letter != l->r.number) {
+            gl_letter_order_put(unit, l);
             if (GL_PLANT(35)) { /* planted: the newest is handled first */
-                gl_list_remove(&l->link);
-                gl_list_push(unit->mail->letters.next, &l->link);
+                l->rank = -(gl_ms)l->r.number;
+                gl_heap_moved(&unit->mail->inbox, &l->waits);
             }
             return;
         }
@@ -626,6 +648,7 @@ static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_lett
     case GL_LETTER_KEPT:
         step = gl_mailbox_step_of(c, j, l);
         if (step == NULL) {
+            gl_letter_order_put(unit, l);
             return;
         }
         break;
@@ -635,7 +658,7 @@ static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_lett
     gl_list_remove(&l->link);
     unit->mail->n--;
     if (l->r.status == GL_LETTER_COUNTED) {
-        gl_list_push(&unit->mail->counted, &l->link);
+        gl_letter_order_collect(unit, l);
         gl_builtin_agent_count(c, unit, l);
         if (unit->r.letter == l->r.number) { /* the unit was about to complete with this one */
             unit->mail->now = l;
@@ -662,6 +685,7 @@ void gl_mailbox_on_load(struct gl_core *c, struct gl_job *j)
             next = k->next;
             place_letter(c, unit, GL_CONTAINER(k, struct gl_letter, link));
         }
+        GL_ASSERT(unit->mail->inbox.n == unit->mail->n);
         gl_mailbox_schedule(c, unit);
     }
 }

@@ -14,7 +14,8 @@
  *   - HANDLING is not written: the record of the agent unit names the letter it handles, and taking
  *     up a message costs no write.
  *   - KEPT is a letter that a running attempt has handled and that a retry of the attempt needs.
- *   - Letters of an agent are handled in the order in which they were sent.
+ *   - An agent handles letters by priority, which grows with waiting, and those of the same
+ * priority in the order in which they were sent (letter_order.h).
  *
  * Order of calls: gl_mailbox_post(), gl_mailbox_take(), then gl_mailbox_drop() or
  * gl_mailbox_make_dead(); in between perhaps gl_mailbox_hold() and gl_mailbox_release(). After a
@@ -44,9 +45,12 @@ struct gl_letter_record {
     uint8_t status; /* enum gl_letter_status */
     gl_str to;      /* agent */
     gl_str from, type;
-    gl_str step;   /* ledger step; "": none */
-    gl_str sender; /* body.agent_id, by which an aggregator knows its senders */
-    gl_ms created_at, expires_at;
+    gl_str step;      /* ledger step; "": none */
+    gl_str sender;    /* body.agent_id, by which an aggregator knows its senders */
+    gl_ms created_at; /* by the clock of the job's owner, but not before an earlier letter's */
+    gl_ms expires_at;
+    int64_t urgency; /* priority - GL_MESSAGE_PRIORITY; earlier releases write none */
+    bool again;      /* a retry gets it again: it goes before all others */
     uint64_t body,
         body_bytes; /* a large body: number of the letter that brought it, size; 0: none */
     bool large;     /* the whole message is the record "message" with the same id, ... */
@@ -55,6 +59,8 @@ struct gl_letter_record {
 
 struct gl_letter {
     struct gl_link link;       /* in a mailbox, or alone */
+    struct gl_heap_item waits; /* in its receiver's inbox, ... */
+    gl_ms rank;                /* ... where the lowest goes first, then the lowest number */
     struct gl_letter_record r; /* strings belong to the core's pool; `to` to the flow */
     uint32_t unit;             /* number of the unit of `to` */
     struct gl_body *body;      /* the large body; NULL: none. Holds a reference */
@@ -94,7 +100,7 @@ void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l);
 void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why);
 /* Moves a letter to the ledger step, which may not run yet. */
 void gl_mailbox_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l);
-/* Moves all letters of the ledger step back to the front of their receivers' inboxes. */
+/* Moves all letters of the ledger step back to their receivers' inboxes. */
 void gl_mailbox_release(struct gl_core *c, struct gl_step *step);
 /* The ledger step has ended: drops every letter it holds. */
 void gl_mailbox_discard(struct gl_core *c, struct gl_step *step);

@@ -6,6 +6,7 @@
  * letters. */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/agents/letter_order.h"
 #include "core/snapshot.h"
 
 /* ---- a job ---- */
@@ -13,11 +14,13 @@
 struct saved_agents {
     gl_str known; /* a bit for each unit, in hex: it has a record; "": unknown */
     gl_str graph; /* the job's own flow and the patches applied to it */
+    gl_ms mail_at;
 };
 
 static const struct gl_field agents_fields[] = {
     GL_FIELD(saved_agents, known, STR, 0, ""),
     GL_FIELD(saved_agents, graph, RAW, 0, ""),
+    GL_FIELD(saved_agents, mail_at, TIME, 0, ""),
 };
 
 GL_SNAPSHOT_SCHEMA(agents);
@@ -37,7 +40,7 @@ void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out)
     struct gl_buf known = {0}, graph = {0};
     struct saved_agents s = {0};
 
-    if (j->known == NULL && j->graph == NULL) {
+    if (j->known == NULL && j->graph == NULL && j->mail_at == 0) {
         return;
     }
     GL_ASSERT(j->memory == GL_MEM_HOT);
@@ -49,6 +52,7 @@ void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out)
     }
     s.known = gl_buf_view(&known);
     s.graph = gl_buf_view(&graph);
+    s.mail_at = j->mail_at;
     gl_snapshot_put(out, "agents", &agents_schema, &s);
     gl_buf_done(&known);
     gl_buf_done(&graph);
@@ -67,6 +71,7 @@ int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l
         !gl_list_empty(&j->live) || (s.known.n > 0 && s.known.n != 2 * known_bytes(j))) {
         return gl_snapshot_bad(l, "agents of a job that is missing or has none");
     }
+    j->mail_at = s.mail_at > 0 ? s.mail_at : 0;
     if (s.known.n > 0) {
         j->known = gl_pool_alloc(&c->mem, known_bytes(j));
     }
@@ -236,6 +241,8 @@ static void put_letter(struct gl_core *c, struct gl_step *st, struct gl_letter *
         gl_list_push(&st->mail->counted, &x->link);
         gl_builtin_agent_count(c, st, x);
         st->mail->now = place == GATHERED ? x : st->mail->now;
+    } else if (gl_step_is_unit(st)) {
+        gl_letter_order_enqueue(st, x);
     } else {
         gl_list_push(&st->mail->letters, &x->link);
         st->mail->n++;
@@ -256,7 +263,8 @@ int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line
     }
     st = step_of(l, s.number);
     to = st != NULL ? gl_flow_find_agent(l->job->spec->flow, s.r.to) : -1;
-    if (to < 0 || st->mail == NULL ||
+    if (to < 0 || st->mail == NULL || !gl_letter_order_is_valid(&s.r) ||
+        (s.place == INBOX && gl_step_is_unit(st) && (uint32_t)to != st->of) ||
         ((s.place == NOW || s.place == GATHERED) && st->mail->now != NULL) ||
         ((s.place == COUNTED || s.place == GATHERED) && !gl_step_is_unit(st))) {
         return gl_snapshot_bad(l, "a message has no mailbox, or no receiver");

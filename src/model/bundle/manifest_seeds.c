@@ -115,6 +115,17 @@ struct seeder {
     gl_str nothing;       /* {} */
 };
 
+/* Reports a priority that no message can have. Other mistakes in an envelope are reported when the
+ * job sends the message: by then its agent may have been given another one. */
+static void check_priority(struct gl_manifest *m, gl_jnode seed)
+{
+    gl_jnode whole = gl_manifest_get(m, seed, "envelope");
+    int64_t priority;
+
+    (void)gl_manifest_int(m, gl_json_is(whole, GL_JSON_OBJECT) ? whole : seed, "priority", 0,
+                          GL_MESSAGE_PRIORITY_MAX, &priority); /* reports the error itself */
+}
+
 static bool add_seed(struct seeder *s, gl_jnode at, gl_str agent, gl_str text)
 {
     struct gl_seed seed = {.agent = agent, .message = text};
@@ -136,6 +147,7 @@ static void seed_from(struct seeder *s, gl_str agent, gl_jnode n)
     const struct gl_json *j = s->m->r.j;
 
     if (!gl_json_is(n, GL_JSON_ARRAY)) {
+        check_priority(s->m, n);
         (void)add_seed(s, n, agent, seed_text(s->m, n, &s->over));
         return;
     }
@@ -145,6 +157,7 @@ static void seed_from(struct seeder *s, gl_str agent, gl_jnode n)
         return;
     }
     for (gl_jnode e = gl_json_first(j, n); e; e = gl_json_after(j, n, e)) {
+        check_priority(s->m, e);
         if (!add_seed(s, e, agent, seed_text(s->m, e, &s->over))) {
             return;
         }
@@ -163,6 +176,7 @@ static void seed_shared(struct seeder *s, gl_str agent)
     if (s->shared_texts == NULL) {
         s->shared_texts = GL_NEW_ARRAY(s->m->r.a, gl_str, n->count + 1);
         for (gl_jnode e = gl_json_first(s->m->r.j, n); e; e = gl_json_after(s->m->r.j, n, e)) {
+            check_priority(s->m, e);
             s->shared_texts[i++] = seed_text(s->m, e, &s->over);
         }
     }

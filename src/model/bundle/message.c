@@ -12,10 +12,17 @@ void gl_message_defaults(struct gl_message *m)
     *m = (struct gl_message){
         .class_name = GL_S("event"),
         .attempt = 1,
-        .priority = 100,
+        .priority = GL_MESSAGE_PRIORITY,
         .content_type = GL_S("application/json"),
         .content_encoding = GL_S("identity"),
     };
+}
+
+int64_t gl_message_clamp_priority(int64_t priority)
+{
+    return priority < 0                         ? 0
+           : priority > GL_MESSAGE_PRIORITY_MAX ? GL_MESSAGE_PRIORITY_MAX
+                                                : priority;
 }
 
 /* Writing. */
@@ -567,6 +574,7 @@ int gl_message_emitted(const struct gl_json *j, gl_jnode n, const struct gl_mess
     if (rc != 0) {
         return rc;
     }
+    m.priority = gl_message_clamp_priority(m.priority);
     m.headers = merged(incoming != NULL ? incoming->headers : (gl_str){0}, m.headers, a);
     m.artifacts = gl_message_artifacts(a, m.artifacts, (gl_str){0});
     *ret = m;

@@ -23,8 +23,8 @@ struct gl_message {
     gl_ms timestamp;
     gl_str correlation_id, causation_id;
     uint32_t attempt;
-    int64_t priority;
-    gl_ms ttl_ms;                            /* 0: none */
+    int64_t priority; /* higher is handled sooner; GL_MESSAGE_PRIORITY is the usual one */
+    gl_ms ttl_ms;     /* 0: none */
     gl_str content_type, content_encoding;   /* application/json; identity or gzip */
     gl_str headers, body, artifacts, stream; /* JSON; "" : {}, null, [], null */
 };
@@ -46,6 +46,8 @@ struct gl_body_ref {
 };
 
 void gl_message_defaults(struct gl_message *m);
+/* The nearest allowed one: a message that is already on its way may have any number. */
+int64_t gl_message_clamp_priority(int64_t priority);
 /* The whole message as JSON. */
 void gl_message_write(const struct gl_message *m, struct gl_buf *out);
 /* Strings borrow from `text` or live in `a`. GL_E_INVALID names the invalid field. */
