@@ -49,6 +49,8 @@ enum {
     GL_SLOTS_MAX = 100000,          /* slots of one pool */
     GL_HUMAN_RUNS_MAX = 100000,     /* runs with a file of requests to people, on one node */
     GL_POOLS_MAX = 64,
+    GL_LABELS_MAX = 32,              /* labels of one node */
+    GL_LABEL_BYTES_MAX = 64,         /* the name of one, and its value */
     GL_INPUTS_MAX = 256,             /* inputs of one flow */
     GL_INPUTS_BYTES_MAX = 1 << 20,   /* all inputs of a job together */
     GL_ITEMS_MAX = 10000,            /* of one foreach; `max_items` may set a lower limit */
