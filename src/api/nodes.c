@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/times.h"
+#include "model/capacity.h"
+#include "model/labels.h"
 
 const char *const gl_node_status_words[] = {
 #define X(name, word) word,
@@ -73,8 +75,8 @@ static const struct gl_session_info *next(const struct gl_map *m, size_t *i)
 
 static bool is_ours(gl_str key)
 {
-    static const char *const ours[] = {"name",   "session", "incarnation",   "status",
-                                       "leader", "own",     "deadline_in_ms"};
+    static const char *const ours[] = {"name", "session",        "incarnation", "status",  "leader",
+                                       "own",  "deadline_in_ms", "labels",      "capacity"};
 
     for (size_t i = 0; i < GL_COUNT(ours); i++) {
         if (gl_str_is(key, ours[i])) {
@@ -103,12 +105,34 @@ static void write_value(const struct gl_json *j, gl_str key, gl_jnode value, str
     }
 }
 
+/* Null: unknown. An earlier release does not publish them. */
+static void write_machine(const struct gl_json *j, gl_jnode root, struct gl_arena *a,
+                          struct gl_jw *w)
+{
+    struct gl_capacity capacity;
+    struct gl_labels labels;
+
+    gl_jw_key(w, "capacity");
+    if (gl_capacity_read(j, gl_json_get(j, root, "capacity"), &capacity)) {
+        gl_capacity_write(&capacity, w);
+    } else {
+        gl_jw_null(w);
+    }
+    gl_jw_key(w, "labels");
+    if (gl_labels_read(j, gl_json_get(j, root, "labels"), a, &labels)) {
+        gl_labels_write(&labels, w);
+    } else {
+        gl_jw_null(w);
+    }
+}
+
 static void write_about(const struct gl_session_info *s, struct gl_arena *a, struct gl_jw *w)
 {
-    struct gl_json j;
+    struct gl_json j = {0};
     gl_jnode root;
 
     if (!read_about(s, a, &j)) {
+        write_machine(&j, NULL, a, w);
         return;
     }
     root = gl_json_root(&j);
@@ -120,6 +144,7 @@ static void write_about(const struct gl_session_info *s, struct gl_arena *a, str
             write_value(&j, key, gl_json_value(k), w);
         }
     }
+    write_machine(&j, root, a, w);
 }
 
 static bool leads(const struct gl_nodes *n, const struct gl_session_info *s)

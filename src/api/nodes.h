@@ -2,7 +2,8 @@
  * owner of a job.
  *
  * A node has many sessions over time; the newest one gives its state. What a node publishes about
- * itself (`about`) is passed on unchanged. Pure: the sessions have already been read.
+ * itself (`about`) is passed on unchanged, except capacity and labels, which are checked: what is
+ * not valid is unknown. Pure: the sessions have already been read.
  *
  * Order of calls: fill in struct gl_nodes from the store's sessions (gl_nodes_copy() keeps them),
  * then call any of the functions that write or find. */

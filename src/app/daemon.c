@@ -336,6 +336,9 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
                                     d->pools, &d->pools_n, reterr_why);
     }
     if (err == 0) {
+        err = gl_labels_parse(gl_str_of(d->config.labels), &d->arena, &d->labels, reterr_why);
+    }
+    if (err == 0) {
         fit_pools(d);
         set_worker_place(d);
         err = open_folder(d, reterr_why);
@@ -347,6 +350,7 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
         return err;
     }
     open_recorder(d);
+    gl_daemon_capacity_open(d);
     gl_daemon_listen_to_store(d);
     if (!d->config.passive) {
         gl_daemon_human_open(d);
@@ -373,7 +377,8 @@ static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *conf
     const char **texts[] = {&d->config.data,      &d->config.store,   &d->config.name,
                             &d->config.what,      &d->config.stack,   &d->config.env_scope,
                             &d->config.pools,     &d->config.listen,  &d->config.executor_pools,
-                            &d->config.runs_root, &d->config.modules, &d->config.modules_trusted};
+                            &d->config.runs_root, &d->config.modules, &d->config.modules_trusted,
+                            &d->config.labels};
 
     d->config = *config;
     for (size_t i = 0; i < GL_COUNT(texts); i++) {

@@ -24,6 +24,7 @@ struct gl_daemon_config { /* borrowed during the call */
     const char *stack, *env_scope;         /* NULL or "": none */
     const char *what;                      /* purpose of the lock: "serve", "run" */
     const char *pools;                     /* as in GLIA_POOLS; NULL or "": the default */
+    const char *labels;                    /* as in GLIA_LABELS; NULL or "": none */
     const char *executor_pools;            /* more pools for workers; NULL or "": none */
     uint32_t executor_slots;               /* slots of the default pool for workers; 0: 50 */
     const char *runs_root;                 /* MN_RUNS_ROOT, absolute; NULL or "": inside `data` */

@@ -375,6 +375,8 @@ static void make_node(struct gl_daemon *d)
         .pid = getpid(),
         .pools = pools,
         .pools_n = d->pools_n,
+        .labels = d->labels,
+        .capacity = gl_daemon_capacity,
         .worker = d->worker,
         .trace = &d->trace,
         .passive = d->config.passive,
@@ -466,6 +468,7 @@ static void on_old_closed(void *owner)
     drop_released(d);
     gl_workthread_clear(d->work);
     gl_daemon_human_forget_node(d);
+    gl_daemon_capacity_reset(d);
     gl_node_free(d->node);
     d->node = NULL;
     d->life = GL_LIFE_BETWEEN;

@@ -10,6 +10,8 @@
 #include "app/daemon.h"
 #include "app/stores.h"
 #include "base/trace.h"
+#include "model/capacity.h"
+#include "model/labels.h"
 #include "node/node.h"
 #include "node/workers.h"
 #include "os/blob_thread.h"
@@ -38,12 +40,22 @@ enum gl_daemon_stage { GL_STAGE_STARTING, GL_STAGE_READY, GL_STAGE_FAILED, GL_ST
  *   UP ──session lost──► ENDING ──► BETWEEN ──pause──► UP */
 enum gl_daemon_life { GL_LIFE_UP, GL_LIFE_ENDING, GL_LIFE_BETWEEN };
 
+/* What the machine offers, measured again from time to time (daemon_capacity.c). */
+struct gl_daemon_capacity {
+    struct gl_work_task task; /* measures, on the work thread */
+    bool is_posted;           /* `task` has been posted; on the control thread, like the next two */
+    gl_ms measured_at;
+    struct gl_capacity last;
+    struct gl_capacity next; /* the task's */
+};
+
 struct gl_daemon {
     struct gl_arena arena;
     const char *data;
     struct gl_daemon_config config; /* its strings are in the arena */
     struct gl_pools_entry *pools;
     size_t pools_n;
+    struct gl_labels labels;       /* of the node */
     struct gl_why warning;         /* "": none; else pools were reduced to fit a limit */
     struct gl_worker_place worker; /* in the arena */
     gl_str name;                   /* of the node */
@@ -80,6 +92,7 @@ struct gl_daemon {
     pthread_t thread, yielder;
     bool has_thread;
     struct gl_loop_task task, ping, drain, restart;
+    struct gl_daemon_capacity capacity;
 #ifdef GL_WITH_FAILPOINTS
     struct vfs_cut *cut;
 #endif
@@ -125,6 +138,13 @@ int gl_daemon_make_node(struct gl_daemon *d, struct gl_why *reterr_why); /* node
 void gl_daemon_request(struct gl_daemon *d, struct gl_request *rq);
 /* Stops the node for good; then the stage is STOPPED. On the control thread. */
 void gl_daemon_stop_node(struct gl_daemon *d);
+
+/* ---- daemon_capacity.c ---- */
+void gl_daemon_capacity_open(struct gl_daemon *d); /* measures at once */
+/* For the node's configuration; `owner` is the daemon. Starts a measurement if the last is old. */
+struct gl_capacity gl_daemon_capacity(void *owner);
+/* The work thread has dropped its tasks. */
+void gl_daemon_capacity_reset(struct gl_daemon *d);
 
 /* ---- daemon_human.c ---- */
 void gl_daemon_human_open(struct gl_daemon *d);

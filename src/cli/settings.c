@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/suggest.h"
 #include "base/times.h"
+#include "model/labels.h"
 #include "model/text/yaml.h"
 #include "os/fs.h"
 #include "os/pools.h"
@@ -97,6 +98,11 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                       .doc =
                           "slots by pool, like default=8,gpu=1; default: a pool default with four "
                           "slots per core"},
+    [GL_SET_LABELS] = {.name = "labels",
+                       .flag = "--labels",
+                       .env = "GLIA_LABELS",
+                       .kind = GL_KIND_LABELS,
+                       .doc = "labels of the node, like zone=a,disk=ssd; they are only shown"},
     [GL_SET_EXECUTOR_SLOTS] = {.name = "executor_slots",
                                .flag = "--executor-slots",
                                .env = "MN_EXECUTOR_MAX_CONCURRENCY",
@@ -415,6 +421,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
                    : gl_str_fmt(a, "must be one of %s", spec->words).p;
     case GL_KIND_STORE:
     case GL_KIND_POOLS:
+    case GL_KIND_LABELS:
         break;
     }
     GL_UNREACHABLE();
@@ -425,6 +432,7 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
                          struct gl_arena *a, int64_t *ret)
 {
     struct gl_pools_entry *pools;
+    struct gl_labels labels;
     enum gl_storeurl_kind kind;
     const char *rule;
     struct gl_why why;
@@ -436,6 +444,11 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
     if (spec->kind == GL_KIND_POOLS) { /* these sentences name the invalid part */
         return gl_pools_read(text, a, &pools, &n, &why) == 0 ? NULL
                                                              : gl_str_dup(a, gl_str_of(why.text)).p;
+    }
+    if (spec->kind == GL_KIND_LABELS) {
+        return gl_labels_parse(gl_str_of(text), a, &labels, &why) == 0
+                   ? NULL
+                   : gl_str_dup(a, gl_str_of(why.text)).p;
     }
     if (spec->kind == GL_KIND_STORE) { /* without its password */
         return gl_storeurl_kind(gl_str_of(text), &kind, &why) == 0
@@ -488,15 +501,28 @@ static void add_error_at(struct settings_reader *r, gl_jnode at, gl_str what)
                      .p);
 }
 
+/* A text that would be read as more than one value keeps its quotes, which are refused. */
+static gl_str member_text(struct settings_reader *r, gl_jnode n)
+{
+    gl_str text = gl_json_str(&r->j, n, r->a);
+    bool is_plain =
+        text.n > 0 && memchr(text.p, ',', text.n) == NULL && memchr(text.p, '=', text.n) == NULL;
+
+    return is_plain ? text : gl_json_raw(&r->j, n);
+}
+
 /* {default: 8, gpu: 1} is default=8,gpu=1 */
-static gl_str join_pools(struct settings_reader *r, gl_jnode object)
+static gl_str join_members(struct settings_reader *r, const struct gl_setting_spec *spec,
+                           gl_jnode object)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
     for (gl_jnode k = gl_json_first(&r->j, object); k; k = gl_json_after(&r->j, object, k)) {
-        gl_buf_fmt(&out, "%s%.*s=%.*s", out.n > 0 ? "," : "",
-                   GL_STR_ARG(gl_json_str(&r->j, k, r->a)),
-                   GL_STR_ARG(gl_json_raw(&r->j, gl_json_value(k))));
+        gl_jnode value = gl_json_value(k);
+
+        gl_buf_fmt(&out, "%s%.*s=%.*s", out.n > 0 ? "," : "", GL_STR_ARG(member_text(r, k)),
+                   GL_STR_ARG(spec->kind == GL_KIND_LABELS ? member_text(r, value)
+                                                           : gl_json_raw(&r->j, value)));
     }
     return gl_str_dup(r->a, gl_buf_view(&out));
 }
@@ -507,8 +533,9 @@ static bool text_of(struct settings_reader *r, const struct gl_setting_spec *spe
 {
     if (gl_json_is(value, GL_JSON_STRING)) {
         *ret = gl_json_str(&r->j, value, r->a);
-    } else if (gl_json_is(value, GL_JSON_OBJECT) && spec->kind == GL_KIND_POOLS) {
-        *ret = join_pools(r, value);
+    } else if (gl_json_is(value, GL_JSON_OBJECT) &&
+               (spec->kind == GL_KIND_POOLS || spec->kind == GL_KIND_LABELS)) {
+        *ret = join_members(r, spec, value);
     } else if (gl_json_is(value, GL_JSON_NUMBER) || gl_json_is(value, GL_JSON_TRUE) ||
                gl_json_is(value, GL_JSON_FALSE)) {
         *ret = gl_json_raw(&r->j, value);

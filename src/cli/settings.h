@@ -27,6 +27,7 @@ enum gl_setting_id {
     GL_SET_TOKEN_FILE,
     GL_SET_LISTEN,
     GL_SET_POOLS,
+    GL_SET_LABELS,
     GL_SET_EXECUTOR_SLOTS,
     GL_SET_EXECUTOR_POOLS,
     GL_SET_RUNS_ROOT,
@@ -55,6 +56,7 @@ enum gl_setting_kind {
     GL_KIND_NAME,    /* an id, like web-1 */
     GL_KIND_ADDRESS, /* 127.0.0.1:7464, [::1]:7464 */
     GL_KIND_POOLS,   /* default=8,gpu=1; in the file also an object */
+    GL_KIND_LABELS,  /* zone=a,disk=ssd; in the file also an object */
     GL_KIND_SPAN,    /* 30s, 7d; its number is in milliseconds */
     GL_KIND_COUNT,
     GL_KIND_BYTES, /* 512M, 20G; its number is in bytes */

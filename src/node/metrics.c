@@ -74,6 +74,19 @@ static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
     gl_jw_end(w);
 }
 
+static void write_machine(const struct gl_node *n, struct gl_jw *w)
+{
+    struct gl_capacity capacity;
+
+    if (n->config.capacity != NULL) {
+        capacity = n->config.capacity(n->config.owner);
+        gl_jw_key(w, "capacity");
+        gl_capacity_write(&capacity, w);
+    }
+    gl_jw_key(w, "labels");
+    gl_labels_write(&n->config.labels, w);
+}
+
 static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
 {
     gl_jw_put_object(w, "claims");
@@ -126,6 +139,7 @@ void gl_metrics_write_node(struct gl_node *n, struct gl_buf *out)
         gl_jw_put_u64(&w, "removed_jobs", removed);
     }
     write_pools(&f, &w);
+    write_machine(n, &w);
     write_claims(gl_core_claim_counts(n->core), &w);
     gl_jw_end(&w);
 }
@@ -190,6 +204,31 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
     }
 }
 
+/* A figure that is unknown has no line. */
+static void capacity(struct gl_node *n, struct gl_buf *out)
+{
+    char text[GL_CAPACITY_CORES_BYTES];
+    struct gl_capacity c = {0};
+
+    if (n->config.capacity != NULL) {
+        c = n->config.capacity(n->config.owner);
+    }
+    if (c.cores_milli > 0) {
+        head(out, "glia_node_cores", "gauge", "Cores that the node may use.");
+        gl_buf_fmt(out, "glia_node_cores %.*s\n",
+                   GL_STR_ARG(gl_capacity_cores_text(c.cores_milli, text)));
+    }
+    if (c.memory_bytes > 0) {
+        gauge(out, "glia_node_memory_bytes", "Memory that the node may use.", c.memory_bytes);
+    }
+    if (c.disk_bytes > 0) {
+        GL_ASSERT(c.disk_free_bytes <= c.disk_bytes);
+        gauge(out, "glia_node_disk_bytes", "Size of the disk of the data folder.", c.disk_bytes);
+        gauge(out, "glia_node_disk_free_bytes", "Free bytes on the disk of the data folder.",
+              c.disk_free_bytes);
+    }
+}
+
 static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
 {
     gl_metrics_counter(out, "glia_jobs_submitted_total", "Jobs accepted by this node.",
@@ -251,6 +290,7 @@ void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
     gauge(out, "glia_jobs_quarantined", "Jobs in quarantine because they crashed the node.",
           f.quarantined);
     pools(out, &f);
+    capacity(n, out);
     gl_metrics_histogram(out, "glia_step_schedule_to_start_seconds",
                          "Time from a step becoming ready to the decision to start it.",
                          &c->schedule_to_start);

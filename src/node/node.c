@@ -150,6 +150,7 @@ static void copy_config(struct gl_node *n, const struct gl_node_config *config)
     n->config.env_scope = gl_str_dup(&n->strings, config->env_scope);
     n->config.host = gl_str_dup(&n->strings, config->host);
     n->config.version = gl_str_dup(&n->strings, config->version);
+    n->config.labels = gl_labels_copy(&config->labels, &n->strings);
     n->config.worker = gl_worker_place_copy(&config->worker, &n->strings);
     n->config.pools_n = config->pools_n > 0 ? config->pools_n : 1;
     pools = GL_NEW_ARRAY(&n->strings, struct gl_pool_config, n->config.pools_n);

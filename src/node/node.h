@@ -22,6 +22,8 @@
 #include "api/request.h"
 #include "base/trace.h"
 #include "core/core.h"
+#include "model/capacity.h"
+#include "model/labels.h"
 #include "node/workers.h"
 #include "port/blob.h"
 #include "port/clock.h"
@@ -58,6 +60,10 @@ struct gl_node_config {
     gl_str host;           /* published with the session, like the next two */
     gl_str version;
     int64_t pid;
+    struct gl_labels labels; /* published, too */
+    /* How much of its machine the node may use; NULL: unknown. On the control thread: answers at
+     * once. */
+    struct gl_capacity (*capacity)(void *owner);
     struct gl_worker_place worker; /* what workers of bundles are given; all empty: nothing */
     struct gl_keep keep;           /* which ended jobs to keep; all zero: all of them */
     struct gl_trace *trace;        /* never NULL; borrowed */

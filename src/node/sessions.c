@@ -31,9 +31,10 @@ struct sessions {
     bool has_checked_migration;    /* there is no unfinished migration into the store */
     struct gl_session_info opened; /* as the store opened it; ours once the rates have been read */
     gl_ms valid_until;
-    gl_ms renewed_at;    /* when the store last accepted a write of ours for the session */
-    struct gl_buf about; /* what we publish about ourselves */
-    bool is_unreachable; /* the store has not accepted the last renewal ... */
+    gl_ms renewed_at;             /* when the store last accepted a write of ours for the session */
+    struct gl_buf about;          /* what we publish about ourselves */
+    struct gl_capacity published; /* the capacity in it */
+    bool is_unreachable;          /* the store has not accepted the last renewal ... */
     struct gl_why unreachable_why; /* ... and why */
     enum gl_store_health health;   /* as last reported */
     bool has_left;                 /* session_end has been sent */
@@ -164,6 +165,18 @@ static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
     gl_jw_end(w);
 }
 
+static void write_capacity(struct gl_node *n, struct gl_jw *w)
+{
+    struct gl_capacity *published = &own(n)->published;
+    struct gl_capacity now = n->config.capacity(n->config.owner);
+
+    GL_ASSERT(now.disk_free_bytes <= now.disk_bytes);
+    gl_capacity_update(published, &now);
+    GL_ASSERT(published->disk_free_bytes <= published->disk_bytes);
+    gl_jw_key(w, "capacity");
+    gl_capacity_write(published, w);
+}
+
 static const char *state_of(const struct gl_node *n)
 {
     gl_ms since;
@@ -203,7 +216,13 @@ static gl_str describe(struct gl_node *n)
     gl_jw_put_u64(&w, "jobs", f.jobs_hot);
     gl_jw_put_u64(&w, "running", f.attempts_running);
     write_pools(&f, &w);
+    gl_jw_key(&w, "labels");
+    gl_labels_write(&n->config.labels, &w);
+    if (n->config.capacity != NULL) {
+        write_capacity(n, &w);
+    }
     gl_jw_end(&w);
+    GL_ASSERT(own(n)->about.n <= GL_ABOUT_BYTES_MAX);
     return gl_buf_view(&own(n)->about);
 }
 

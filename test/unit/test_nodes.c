@@ -94,7 +94,8 @@ static void a_node_is_told_once_by_its_newest_session(void **state)
     assert_has(r, "{\"name\":\"b.2\"");
     assert_has(r, "\"own\":true");
     assert_has(r, "{\"name\":\"late.3\",\"session\":\"late.3#9.x\",\"incarnation\":9,\"status\":"
-                  "\"late\",\"leader\":false,\"own\":false,\"deadline_in_ms\":-2500}");
+                  "\"late\",\"leader\":false,\"own\":false,\"deadline_in_ms\":-2500,"
+                  "\"capacity\":null,\"labels\":null}");
     assert_lacks(r, "lie"); /* a node does not choose its name there */
     assert_lacks(r, "a.1#2.x");
     assert_lacks(r, "gone.4");
@@ -106,7 +107,8 @@ static void the_dead_are_told_when_asked_for(void **state)
 
     gl_nodes_write(&r->arena, &nodes, true, &r->w);
     assert_has(r, "{\"name\":\"gone.4\",\"session\":\"gone.4#6.x\",\"incarnation\":6,\"status\":"
-                  "\"dead\",\"leader\":false,\"own\":false,\"deadline_in_ms\":null}");
+                  "\"dead\",\"leader\":false,\"own\":false,\"deadline_in_ms\":null,"
+                  "\"capacity\":null,\"labels\":null}");
     assert_lacks(r, "gone.4#5.x");
 }
 
@@ -153,6 +155,32 @@ static void a_store_of_one_node_has_no_deadlines(void **state)
     n.has_node = false; /* the session does not end before the next one begins */
     gl_nodes_write(&r->arena, &n, false, &r->w);
     assert_string_equal(gl_str_c(&r->arena, gl_buf_view(&r->text)), "{\"nodes\":[]}");
+}
+
+/* What a node offers is shown as far as it makes sense: anyone who can write to the store could
+ * have written it. */
+static void capacity_and_labels_are_checked(void **state)
+{
+    static const struct gl_session_info three[] = {
+        {.id = GL_S("good#1.x"),
+         .node = GL_S("good"),
+         .about = GL_S("{\"labels\":{\"zone\":\"a\",\"disk\":\"ssd\"},\"capacity\":{\"cores\":1.5,"
+                       "\"memory_bytes\":1024,\"disk_bytes\":10,\"disk_free_bytes\":2,"
+                       "\"later\":1}}")},
+        {.id = GL_S("old#1.x"), .node = GL_S("old"), .about = GL_S("{\"version\":\"0.1\"}")},
+        {.id = GL_S("bad#1.x"),
+         .node = GL_S("bad"),
+         .about = GL_S("{\"labels\":{\"zone\":\"a b\"},\"capacity\":{\"cores\":\"many\","
+                       "\"memory_bytes\":-1,\"disk_bytes\":{}}}")}};
+    struct gl_nodes n = {.sessions = three, .sessions_n = 3, .is_shared = true, .engine = "redis"};
+    struct rig *r = *state;
+
+    gl_nodes_write(&r->arena, &n, false, &r->w);
+    assert_has(r, "\"capacity\":{\"cores\":1.5,\"memory_bytes\":1024,\"disk_bytes\":10,"
+                  "\"disk_free_bytes\":2},\"labels\":{\"zone\":\"a\",\"disk\":\"ssd\"}}");
+    assert_has(r, "\"version\":\"0.1\",\"capacity\":null,\"labels\":null}");
+    assert_has(r, "\"capacity\":{\"cores\":null,\"memory_bytes\":null,\"disk_bytes\":null,"
+                  "\"disk_free_bytes\":null},\"labels\":null}");
 }
 
 /* ---- why, across nodes ---- */
@@ -243,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_slots_of_all_that_live_are_summed_up, make_rig,
                                         free_rig),
         cmocka_unit_test_setup_teardown(a_store_of_one_node_has_no_deadlines, make_rig, free_rig),
+        cmocka_unit_test_setup_teardown(capacity_and_labels_are_checked, make_rig, free_rig),
         cmocka_unit_test_setup_teardown(why_names_the_node_that_has_the_job, make_rig, free_rig),
         cmocka_unit_test_setup_teardown(only_nodes_of_its_group_are_promised_to_take_a_job,
                                         make_rig, free_rig),

@@ -136,6 +136,31 @@ static void slots_of_workers_have_bounds(void **state)
     assert_refuses(b, "MN_EXECUTOR_MAX_CONCURRENCY 0");
 }
 
+static void labels_may_be_an_object(void **state)
+{
+    struct bench *b = *state;
+
+    b->from.config = file(b, "c.yaml", "labels: {zone: a, rack: 12, fast: true}\n");
+    assert_reads(b);
+    assert_string_equal(b->s.values[GL_SET_LABELS].text, "zone=a,rack=12,fast=true");
+    set_env(0, "GLIA_LABELS", "zone=b");
+    assert_reads(b);
+    assert_string_equal(b->s.values[GL_SET_LABELS].text, "zone=b");
+    b->from.flags[GL_SET_LABELS] = "zone=c,zone=c";
+    assert_refuses(b, "labels");
+    b->from.flags[GL_SET_LABELS] = "";
+    assert_refuses(b, "no label");
+    b->from.flags[GL_SET_LABELS] = NULL;
+    b->from.config = file(b, "c.yaml", "labels: {zone: 'a,disk=ssd'}\n"); /* one label, not two */
+    assert_refuses(b, "labels of a file");
+    b->from.config = file(b, "c.yaml", "labels: {'zone=a,disk': ssd}\n");
+    assert_refuses(b, "labels of a file");
+    b->from.config = file(b, "c.yaml", "labels: {zone: [a]}\n");
+    assert_refuses(b, "labels of a file");
+    b->from.config = file(b, "c.yaml", "labels: [zone]\n");
+    assert_refuses(b, "labels of a file");
+}
+
 static void the_file_may_be_json_and_pools_may_be_an_object(void **state)
 {
     struct bench *b = *state;
@@ -295,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_flag_beats_the_environment_and_that_the_file, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(slots_of_workers_have_bounds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(labels_may_be_an_object, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_file_may_be_json_and_pools_may_be_an_object, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(all_mistakes_of_a_file_are_told_at_once_with_their_places,

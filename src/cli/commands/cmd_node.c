@@ -1,6 +1,8 @@
 /* cmd_node.c - glia node list and status, glia cluster status: the nodes that share the store. */
 #include "base/check.h"
 #include "cli/output/rows.h"
+#include "model/capacity.h"
+#include "model/labels.h"
 
 /* "default 2 of 8, gpu 0 of 1", and the number of steps that wait for slots. */
 static gl_str pools_cell(const struct gl_row *row)
@@ -38,6 +40,67 @@ static gl_str deadline_cell(const struct gl_row *row)
                                   GL_STR_ARG(gl_times_format_span(-left, text)));
 }
 
+/* ---- the machine; a node of an earlier release, or a dead one, does not tell ---- */
+
+static bool has_machine(const struct gl_row *row, struct gl_capacity *ret)
+{
+    const struct gl_json *j = &row->p->j;
+
+    return gl_capacity_read(j, gl_json_get(j, row->node, "capacity"), ret);
+}
+
+static gl_str size_cell(const struct gl_row *row, uint64_t bytes)
+{
+    return bytes > 0 ? gl_rows_size(&row->p->arena, bytes) : GL_S("unknown");
+}
+
+static gl_str cores_cell(const struct gl_row *row)
+{
+    char text[GL_CAPACITY_CORES_BYTES];
+    struct gl_capacity c;
+
+    return has_machine(row, &c) && c.cores_milli > 0
+               ? gl_str_dup(&row->p->arena, gl_capacity_cores_text(c.cores_milli, text))
+               : GL_S("unknown");
+}
+
+static gl_str memory_cell(const struct gl_row *row)
+{
+    struct gl_capacity c = {0};
+
+    (void)has_machine(row, &c); /* without one it is unknown */
+    return size_cell(row, c.memory_bytes);
+}
+
+/* "120.0 GiB of 500.0 GiB" */
+static gl_str disk_cell(const struct gl_row *row)
+{
+    struct gl_arena *a = &row->p->arena;
+    struct gl_capacity c;
+
+    return has_machine(row, &c) && c.disk_bytes > 0
+               ? gl_str_fmt(a, "%.*s of %.*s", GL_STR_ARG(gl_rows_size(a, c.disk_free_bytes)),
+                            GL_STR_ARG(gl_rows_size(a, c.disk_bytes)))
+               : GL_S("unknown");
+}
+
+/* "zone=a,disk=ssd" */
+static gl_str labels_cell(const struct gl_row *row)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_api_reply *p = row->p;
+    struct gl_labels labels;
+
+    if (!gl_labels_read(&p->j, gl_json_get(&p->j, row->node, "labels"), &p->arena, &labels)) {
+        return GL_S("unknown");
+    }
+    for (size_t i = 0; i < labels.n; i++) {
+        gl_buf_fmt(&out, "%s%.*s=%.*s", i > 0 ? "," : "", GL_STR_ARG(labels.items[i].name),
+                   GL_STR_ARG(labels.items[i].value));
+    }
+    return gl_str_dup(&p->arena, gl_buf_view(&out));
+}
+
 /* ---- list ---- */
 
 static gl_str leader_cell(const struct gl_row *row)
@@ -49,11 +112,15 @@ static const struct gl_column nodes_columns[] = {
     {"NODE", .key = "name"},
     {"STATUS", .key = "status"},
     {"LEADER", .cell = leader_cell},
-    {"SESSION ENDS IN", .cell = deadline_cell, .least = 4},
+    {"SESSION ENDS IN", .cell = deadline_cell, .least = 8},
     {"POOLS", .cell = pools_cell},
     {"VERSION", .key = "version", .least = 2},
-    {"JOBS", GL_COLUMN_NUMBER, .key = "jobs", .absent = "0", .least = 3},
+    {"JOBS", GL_COLUMN_NUMBER, .key = "jobs", .absent = "0", .least = 7},
     {"HOST", .key = "host", .least = 1},
+    {"CORES", .cell = cores_cell, .least = 4},
+    {"MEMORY", .cell = memory_cell, .least = 5},
+    {"DISK FREE", .cell = disk_cell, .least = 3},
+    {"LABELS", .cell = labels_cell, .least = 6},
 };
 
 int gl_cmd_node_list(struct gl_cli *cli)
@@ -69,13 +136,15 @@ int gl_cmd_node_list(struct gl_cli *cli)
 /* ---- one node ---- */
 
 static const struct gl_column node_columns[] = {
-    {"node", .key = "name"},       {"status", .key = "status"},
-    {"state", .key = "state"},     {"leader", GL_COLUMN_YES_NO, .key = "leader"},
-    {"session", .key = "session"}, {"session ends in", .cell = deadline_cell},
-    {"host", .key = "host"},       {"process", GL_COLUMN_NUMBER, .key = "pid"},
-    {"version", .key = "version"}, {"started", .key = "started_at"},
-    {"stack", .key = "stack"},     {"environment", .key = "env_scope"},
-    {"pools", .cell = pools_cell}, {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
+    {"node", .key = "name"},          {"status", .key = "status"},
+    {"state", .key = "state"},        {"leader", GL_COLUMN_YES_NO, .key = "leader"},
+    {"session", .key = "session"},    {"session ends in", .cell = deadline_cell},
+    {"host", .key = "host"},          {"process", GL_COLUMN_NUMBER, .key = "pid"},
+    {"version", .key = "version"},    {"started", .key = "started_at"},
+    {"stack", .key = "stack"},        {"environment", .key = "env_scope"},
+    {"pools", .cell = pools_cell},    {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
+    {"cores", .cell = cores_cell},    {"memory", .cell = memory_cell},
+    {"disk free", .cell = disk_cell}, {"labels", .cell = labels_cell},
 };
 
 /* Find the name of the data folder's node in the store. */

@@ -11,24 +11,6 @@
 
 enum { ANSWER_BYTES_MAX = 1 << 20 };
 
-/* "12.3 MiB" */
-static gl_str size_text(struct gl_arena *a, uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    uint64_t tenths = bytes * 10;
-    size_t unit = 0;
-
-    while (tenths >= 10240 && unit + 1 < GL_COUNT(units)) {
-        tenths /= 1024;
-        unit++;
-    }
-    if (unit == 0) {
-        return gl_str_fmt(a, "%llu B", (unsigned long long)bytes);
-    }
-    return gl_str_fmt(a, "%llu.%llu %s", (unsigned long long)tenths / 10,
-                      (unsigned long long)tenths % 10, units[unit]);
-}
-
 /* ---- trim ---- */
 
 static int read_limits(struct gl_cli *cli, struct gl_request *ret)
@@ -78,7 +60,7 @@ static int show_removed(struct gl_cli *cli, gl_str answer)
                   (unsigned long long)member(&j, "removed_blobs"),
                   (unsigned long long)member(&j, "removed_workspaces"));
     (void)fprintf(cli->out.file, "freed: %.*s\n",
-                  GL_STR_ARG(size_text(&cli->arena, member(&j, "freed_bytes"))));
+                  GL_STR_ARG(gl_rows_size(&cli->arena, member(&j, "freed_bytes"))));
     return GL_EXIT_OK;
 }
 
@@ -116,7 +98,7 @@ static gl_str size_cell(const struct gl_row *row)
     uint64_t bytes = 0;
 
     (void)gl_json_u64(&row->p->j, row->node, &bytes); /* always a number */
-    return size_text(&row->p->arena, bytes);
+    return gl_rows_size(&row->p->arena, bytes);
 }
 
 static const struct gl_column sizes_columns[] = {

@@ -342,6 +342,7 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_serve,
         .options = {{"--listen", "ADDRESS", "also listen on this TCP address, like 127.0.0.1:7464"},
                     {"--pools", "POOLS", "slots by pool, like default=8,gpu=1"},
+                    {"--labels", "LABELS", "labels of the node, like zone=a,disk=ssd"},
                     {"--executor-slots", "N", "slots for bundle workers (50)"},
                     {"--executor-pools", "POOLS", "more pools for bundle workers, like gpu=1,io=8"},
                     {"--runs-root", "DIR", "the folder of bundles' run folders (~/.mn/runs)"},
@@ -367,15 +368,15 @@ const struct gl_command gl_cli_commands[] = {
         .arguments = "[--all]",
         .summary = "list the nodes that share the store",
         .help =
-            "Shows which nodes are alive, late (heartbeat overdue) or dead, which one leads, and\n"
-            "their slots. Works without a node.\n",
+            "Shows which nodes are alive, late (heartbeat overdue) or dead, which one leads, their\n"
+            "slots, and the cores, memory and disk they may use. Works without a node.\n",
         .run = gl_cmd_node_list,
         .options = {{"--all", NULL, "include dead nodes"}},
     },
     {
         .name = "node status",
         .arguments = "[NODE]",
-        .summary = "show one node: its session, pools, jobs and release",
+        .summary = "show one node: its session, pools, capacity, labels, jobs and release",
         .help = "NODE is a name or the start of one; the default is the node of the data folder.\n",
         .words_max = 1,
         .run = gl_cmd_node_status,

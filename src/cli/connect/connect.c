@@ -110,6 +110,7 @@ void gl_connect_node_config(const struct gl_cli *cli, struct gl_daemon_config *r
         .stack = values[GL_SET_STACK].text,
         .env_scope = values[GL_SET_ENV_SCOPE].text,
         .pools = values[GL_SET_POOLS].text,
+        .labels = values[GL_SET_LABELS].text,
         .executor_pools = values[GL_SET_EXECUTOR_POOLS].text,
         .executor_slots = (uint32_t)values[GL_SET_EXECUTOR_SLOTS].number,
         .runs_root = values[GL_SET_RUNS_ROOT].text,

@@ -133,6 +133,23 @@ int gl_rows_ask(struct gl_rows *l, struct gl_connection *r, struct gl_request *r
     return err;
 }
 
+gl_str gl_rows_size(struct gl_arena *a, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    uint64_t tenths = bytes * 10;
+    size_t unit = 0;
+
+    while (tenths >= 10240 && unit + 1 < GL_COUNT(units)) {
+        tenths /= 1024;
+        unit++;
+    }
+    if (unit == 0) {
+        return gl_str_fmt(a, "%llu B", (unsigned long long)bytes);
+    }
+    return gl_str_fmt(a, "%llu.%llu %s", (unsigned long long)tenths / 10,
+                      (unsigned long long)tenths % 10, units[unit]);
+}
+
 /* ---- printing ---- */
 
 static void print_table(struct gl_rows *l)

@@ -90,4 +90,7 @@ void gl_rows_add_list(struct gl_rows *l, struct gl_api_reply *p, gl_jnode list);
 void gl_rows_print(struct gl_rows *l); /* and flush, before any message */
 void gl_rows_done(struct gl_rows *l);
 
+/* "12.3 MiB", for a cell. */
+gl_str gl_rows_size(struct gl_arena *a, uint64_t bytes);
+
 #endif
