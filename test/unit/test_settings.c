@@ -152,13 +152,13 @@ static void labels_may_be_an_object(void **state)
     assert_refuses(b, "no label");
     b->from.flags[GL_SET_LABELS] = NULL;
     b->from.config = file(b, "c.yaml", "labels: {zone: 'a,disk=ssd'}\n"); /* one label, not two */
-    assert_refuses(b, "labels of a file");
+    assert_refuses(b, "file labels");
     b->from.config = file(b, "c.yaml", "labels: {'zone=a,disk': ssd}\n");
-    assert_refuses(b, "labels of a file");
+    assert_refuses(b, "file labels");
     b->from.config = file(b, "c.yaml", "labels: {zone: [a]}\n");
-    assert_refuses(b, "labels of a file");
+    assert_refuses(b, "file labels");
     b->from.config = file(b, "c.yaml", "labels: [zone]\n");
-    assert_refuses(b, "labels of a file");
+    assert_refuses(b, "file labels");
 }
 
 static void the_file_may_be_json_and_pools_may_be_an_object(void **state)

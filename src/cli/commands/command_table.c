@@ -367,16 +367,15 @@ const struct gl_command gl_cli_commands[] = {
         .name = "node list",
         .arguments = "[--all]",
         .summary = "list the nodes that share the store",
-        .help =
-            "Shows which nodes are alive, late (heartbeat overdue) or dead, which one leads, their\n"
-            "slots, and the cores, memory and disk they may use. Works without a node.\n",
+        .help = "Shows which nodes are alive, late (heartbeat overdue) or dead, which one leads,\n"
+                "their slots, and the cores, memory and disk they may use. Works without a node.\n",
         .run = gl_cmd_node_list,
         .options = {{"--all", NULL, "include dead nodes"}},
     },
     {
         .name = "node status",
         .arguments = "[NODE]",
-        .summary = "show one node: its session, pools, capacity, labels, jobs and release",
+        .summary = "show one node: its session, pools, capacity, labels, jobs, release",
         .help = "NODE is a name or the start of one; the default is the node of the data folder.\n",
         .words_max = 1,
         .run = gl_cmd_node_status,
