@@ -184,9 +184,9 @@ static void on_head(struct gl_store_req *req)
     }
     chunks = r->head.chunks.items;
     r->from = chunks[at].from;
-    gl_query_get(
-        q, GL_LOG_CHUNK_KIND,
-        gl_log_chunk_id(q->job, r->attempt, r->head.first + (uint32_t)at, &q->arena), on_chunk);
+    gl_query_get(q, GL_LOG_CHUNK_KIND,
+                 gl_log_chunk_id(q->job, r->attempt, r->head.first + (uint32_t)at, &q->arena),
+                 on_chunk);
 }
 
 static void read_head(struct gl_query *q)

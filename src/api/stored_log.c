@@ -32,15 +32,15 @@ bool gl_stored_log_read(gl_str body, struct gl_arena *a, struct gl_stored_logs *
     }
     logs = GL_NEW_ARRAY(a, struct gl_stored_log, list->count + 1);
     for (gl_jnode e = gl_json_first(&j, list); e != NULL; e = gl_json_after(&j, list, e)) {
-        logs[ret->n++] = (struct gl_stored_log){
-            .step = gl_json_str(&j, gl_json_get(&j, e, "step_id"), a),
-            .node = gl_json_str(&j, gl_json_get(&j, e, "node"), a),
-            .attempt = (uint32_t)number_of(&j, e, "attempt"),
-            .bytes = number_of(&j, e, "bytes"),
-            .from = number_of(&j, e, "from"),
-            .to = number_of(&j, e, "to"),
-            .ended = gl_json_is(gl_json_get(&j, e, "ended"), GL_JSON_TRUE),
-            .full = gl_json_is(gl_json_get(&j, e, "full"), GL_JSON_TRUE)};
+        logs[ret->n++] =
+            (struct gl_stored_log){.step = gl_json_str(&j, gl_json_get(&j, e, "step_id"), a),
+                                   .node = gl_json_str(&j, gl_json_get(&j, e, "node"), a),
+                                   .attempt = (uint32_t)number_of(&j, e, "attempt"),
+                                   .bytes = number_of(&j, e, "bytes"),
+                                   .from = number_of(&j, e, "from"),
+                                   .to = number_of(&j, e, "to"),
+                                   .ended = gl_json_is(gl_json_get(&j, e, "ended"), GL_JSON_TRUE),
+                                   .full = gl_json_is(gl_json_get(&j, e, "full"), GL_JSON_TRUE)};
     }
     ret->logs = logs;
     chunk = gl_json_get(&j, gl_json_root(&j), "chunk");
@@ -73,12 +73,12 @@ gl_str gl_stored_log_missing(const struct gl_stored_log *l, struct gl_arena *a)
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
 
     if (l->from > 0) {
-        gl_buf_fmt(&text, "the first %llu bytes are not in the store",
-                   (unsigned long long)l->from);
+        gl_buf_fmt(&text, "the first %llu bytes are not in the store", (unsigned long long)l->from);
     }
     if (l->full) {
-        gl_buf_fmt(&text, "%sthe last %llu bytes are not, because the logs of the job have reached "
-                          "their limit",
+        gl_buf_fmt(&text,
+                   "%sthe last %llu bytes are not, because the logs of the job have reached "
+                   "their limit",
                    text.n > 0 ? ", and " : "",
                    (unsigned long long)(l->bytes > l->to ? l->bytes - l->to : 0));
     } else if (!l->ended) {

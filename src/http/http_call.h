@@ -102,13 +102,13 @@ struct gl_http_call {
      * body is the answer. */
     void (*then)(struct gl_http_call *c);
     void (*work)(struct gl_http_call *c); /* runs on a worker thread: gl_http_run_worker() */
-    struct gl_logs_request log; /* the log requested; `rq` asks for the state of its job */
+    struct gl_logs_request log;       /* the log requested; `rq` asks for the state of its job */
     const struct gl_json *log_status; /* ... and that state */
     gl_str log_job;
-    int log_absent;               /* the error if the store does not have the log either, ... */
-    const char *log_absent_why;   /* ... its sentence, ... */
-    const char *log_absent_hint;  /* ... and what to do; or NULL */
-    gl_str path, run;           /* the same for artifacts */
+    int log_absent;              /* the error if the store does not have the log either, ... */
+    const char *log_absent_why;  /* ... its sentence, ... */
+    const char *log_absent_hint; /* ... and what to do; or NULL */
+    gl_str path, run;            /* the same for artifacts */
     struct gl_submit_batch *batch;
     struct gl_redrive *redrive;
 

@@ -82,14 +82,13 @@ static bool request_status(struct log_stream *t)
 
 static bool request_stored(struct log_stream *t)
 {
-    t->rq = (struct gl_request){.verb = GL_VERB_STORED_LOGS,
-                                .context = t->context,
-                                .job = t->job,
-                                .stored_logs = {.step = t->step,
-                                                .attempt = t->attempt,
-                                                .offset = (int64_t)t->offset},
-                                .done = on_status,
-                                .owner = t};
+    t->rq = (struct gl_request){
+        .verb = GL_VERB_STORED_LOGS,
+        .context = t->context,
+        .job = t->job,
+        .stored_logs = {.step = t->step, .attempt = t->attempt, .offset = (int64_t)t->offset},
+        .done = on_status,
+        .owner = t};
     t->task = (struct gl_loop_task){.run = submit_request, .owner = t, .is_urgent = true};
     t->is_reading = true;
     return gl_http_post_task(t->http, t->waiter.connection, &t->task);

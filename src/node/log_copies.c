@@ -13,18 +13,18 @@
 #include "node/node_state.h"
 
 enum {
-    CHAINS_MAX = 4,     /* copies at a time */
-    CONFLICTS_MAX = 8,  /* others may write logs of the same job */
-    TRIES_MAX = 12,     /* of an ended attempt: a minute */
-    STOP_MS = 2000,     /* a stopping node finishes copies of ended attempts for this long */
-    NOTE_MS = 60000,    /* report copies that are given up at most this often */
+    CHAINS_MAX = 4,        /* copies at a time */
+    CONFLICTS_MAX = 8,     /* others may write logs of the same job */
+    TRIES_MAX = 12,        /* of an ended attempt: a minute */
+    STOP_MS = 2000,        /* a stopping node finishes copies of ended attempts for this long */
+    NOTE_MS = 60000,       /* report copies that are given up at most this often */
     LINE_BYTES = 66 << 10, /* the first line after a gap may be cut, and is left out */
-    OWN_WRITES = 3,     /* job, head and chunk; besides, chunks that are not needed any more */
-    GUARDS = 3,         /* session, job, and the record of its logs */
-    GUARD_OF_LOGS = 2,  /* the place of the last one */
+    OWN_WRITES = 3,        /* job, head and chunk; besides, chunks that are not needed any more */
+    GUARDS = 3,            /* session, job, and the record of its logs */
+    GUARD_OF_LOGS = 2,     /* the place of the last one */
 };
 
-struct log_copy { /* an attempt whose log is being copied */
+struct log_copy {        /* an attempt whose log is being copied */
     struct gl_link link; /* in `ended`, `running` or its job's `waiting`; in none while copying */
     struct gl_arena arena;
     struct gl_attempt_key key;
@@ -53,8 +53,8 @@ struct log_copy_job { /* a job with copies in progress or waiting for their turn
 };
 
 struct log_copies {
-    struct gl_map by_id; /* struct log_copy */
-    struct gl_map jobs;  /* struct log_copy_job */
+    struct gl_map by_id;    /* struct log_copy */
+    struct gl_map jobs;     /* struct log_copy_job */
     struct gl_link ended;   /* to be copied now */
     struct gl_link running; /* by `due` */
     size_t chains_n;
@@ -101,6 +101,7 @@ static struct log_copy_job *job_of(struct gl_node *n, gl_str id)
     struct log_copies *p = own(n);
     struct log_copy_job *j = gl_map_find(&p->jobs, id);
 
+    GL_ASSERT(is_on(n));
     GL_ASSERT(id.n > 0);
     if (j == NULL) {
         j = gl_mem_alloc(sizeof(*j));
@@ -113,12 +114,14 @@ static struct log_copy_job *job_of(struct gl_node *n, gl_str id)
 
 static void job_free(struct log_copy_job *j)
 {
+    GL_ASSERT(j->id.n > 0);
     gl_arena_done(&j->arena);
     gl_mem_free(j);
 }
 
 static void copy_free(struct log_copy *c)
 {
+    GL_ASSERT(c->id.n > 0);
     gl_buf_done(&c->chunks);
     gl_arena_done(&c->arena);
     gl_mem_free(c);
@@ -140,6 +143,7 @@ static bool split_attempt(gl_str attempt, gl_str *ret_step, uint32_t *ret_number
                 return false;
             }
             *ret_number = (uint32_t)number;
+            GL_ASSERT(ret_step->n + infix.n < attempt.n);
             return i > 0;
         }
     }
@@ -176,6 +180,8 @@ static struct log_copy *copy_new(struct gl_node *n, const struct gl_attempt_key 
     c->id = gl_log_head_id(c->key.job, c->key.attempt, &c->arena);
     gl_map_add(&p->by_id, c->id, c);
     job_of(n, c->key.job)->copies_n++;
+    GL_ASSERT(gl_map_find(&p->jobs, c->key.job) != NULL);
+    GL_ASSERT(gl_map_count(&p->by_id) <= GL_LOG_COPIES_MAX);
     return c;
 }
 
@@ -285,9 +291,11 @@ static void take_head(struct log_copy *c, const struct gl_record *r, struct gl_a
         h.ended = h.ended && !c->is_foreign;
         c->head = h;
     }
-    c->head.chunks = (struct gl_items){.items = c->chunks.p,
-                                       .n = c->chunks.n / sizeof(struct gl_log_chunk)};
+    c->head.chunks =
+        (struct gl_items){.items = c->chunks.p, .n = c->chunks.n / sizeof(struct gl_log_chunk)};
     c->is_known = true;
+    GL_ASSERT(GL_IMPLIES(c->is_foreign, c->has_head));
+    GL_ASSERT(GL_IMPLIES(!c->has_head, c->head.chunks.n == 0));
 }
 
 static void on_records(struct gl_store_req *req)
@@ -295,6 +303,7 @@ static void on_records(struct gl_store_req *req)
     struct log_copying *x = req->owner;
     struct gl_log_job sum = {0};
 
+    GL_ASSERT(x->job->is_busy && x->copy->is_copying);
     GL_ASSERT(GL_IMPLIES(req->status == 0, req->records_n == 2));
     if (req->status != 0 || must_end(x)) {
         end_copy(x, LATER);
@@ -318,6 +327,8 @@ static void on_records(struct gl_store_req *req)
 
 static void read_records(struct log_copying *x)
 {
+    GL_ASSERT(x->job->id.n > 0);
+    GL_ASSERT(x->copy->id.n > x->job->id.n);
     x->keys[0] = (struct gl_key){.kind = GL_LOG_KIND, .id = x->job->id};
     x->keys[1] = (struct gl_key){.kind = GL_LOG_KIND, .id = x->copy->id};
     gl_chain_get_all(&x->chain, x->keys, 2, on_records);
@@ -331,6 +342,8 @@ static void on_committed(struct gl_store_req *req)
     struct log_copy *c = x->copy;
     bool is_others = req->status == GL_E_CONFLICT && req->refused == GUARD_OF_LOGS;
 
+    GL_ASSERT(x->job->is_known && c->is_known);
+    GL_ASSERT(c->is_copying);
     if (req->status == 0) {
         GL_MARK(x->chain.node->config.trace, "log_copies.copied");
         x->job->rev++;
@@ -367,6 +380,8 @@ static void commit(struct log_copying *x, struct gl_write *writes, size_t writes
     struct gl_store_req *req = gl_chain_store(&x->chain, on_committed);
 
     GL_ASSERT(writes_n >= OWN_WRITES - 1);
+    GL_ASSERT(n->session.n > 0);
+    GL_ASSERT(x->job->is_known);
     /* planted (92): the record of the job's logs is written whatever it is meanwhile */
     x->guards[0] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = n->session};
     x->guards[1] =
@@ -388,6 +403,7 @@ static void commit(struct log_copying *x, struct gl_write *writes, size_t writes
 /* The sum of a damaged record is lost, and counted anew from 0. */
 static void subtract(struct log_copying *x, const struct gl_log_chunk *c, size_t n)
 {
+    GL_ASSERT(n == 0 || c != NULL);
     for (size_t i = 0; i < n; i++) {
         x->next_bytes -= c[i].bytes < x->next_bytes ? c[i].bytes : x->next_bytes;
     }
@@ -400,8 +416,7 @@ static void add_lines(struct log_copying *x, size_t *ret_drop)
     const struct gl_log_head *old = &x->copy->head;
     const struct gl_log_chunk *have = old->chunks.items;
     size_t kept = x->copy->is_foreign ? 0 : old->chunks.n, spare, place;
-    struct gl_log_chunk *c =
-        GL_NEW_ARRAY(&x->scratch, struct gl_log_chunk, old->chunks.n + 1);
+    struct gl_log_chunk *c = GL_NEW_ARRAY(&x->scratch, struct gl_log_chunk, old->chunks.n + 1);
 
     for (size_t i = 0; i < kept; i++) {
         c[i] = have[i];
@@ -416,10 +431,11 @@ static void add_lines(struct log_copying *x, size_t *ret_drop)
     spare = gl_log_head_spare(&x->next, x->keep);
     subtract(x, c, spare);
     x->next.chunks = (struct gl_items){.items = c + spare, .n = kept - spare};
+    GL_ASSERT(spare < kept);
+    GL_ASSERT(x->got_from < x->got_to);
     *ret_drop = x->copy->is_foreign ? old->chunks.n : spare;
     x->next.first = old->first + (uint32_t)*ret_drop;
 }
-
 
 static void write_chunk(struct log_copying *x, bool has_lines, bool is_last)
 {
@@ -429,6 +445,8 @@ static void write_chunk(struct log_copying *x, bool has_lines, bool is_last)
     struct gl_write *w;
     size_t drop = 0, n = 0;
 
+    GL_ASSERT(c->is_known && x->job->is_known);
+    GL_ASSERT(GL_IMPLIES(!has_lines, is_last));
     gl_arena_reset(a);
     x->next = c->head;
     x->next.size = x->size;
@@ -468,10 +486,10 @@ static void write_chunk(struct log_copying *x, bool has_lines, bool is_last)
                                    .value = gl_buf_view(&x->packed)};
     }
     for (size_t i = 0; i < drop; i++) {
-        w[n++] = (struct gl_write){.type = GL_WRITE_DELETE,
-                                   .kind = GL_LOG_CHUNK_KIND,
-                                   .id = gl_log_chunk_id(c->key.job, c->key.attempt,
-                                                         c->head.first + (uint32_t)i, a)};
+        w[n++] = (struct gl_write){
+            .type = GL_WRITE_DELETE,
+            .kind = GL_LOG_CHUNK_KIND,
+            .id = gl_log_chunk_id(c->key.job, c->key.attempt, c->head.first + (uint32_t)i, a)};
     }
     GL_ASSERT(n <= drop + OWN_WRITES);
     commit(x, w, n);
@@ -509,6 +527,8 @@ static void read_chunk(struct log_copying *x)
     }
     x->got_from = x->got_to - lines.n;
     n = gl_log_chunk_pack(lines, &x->packed);
+    GL_ASSERT(n <= lines.n);
+    GL_ASSERT(GL_IMPLIES(n == 0, x->packed.n == 0));
     x->got_to = x->got_from + n;
 }
 
@@ -519,8 +539,7 @@ static void run_read(void *chain)
     struct gl_logs *logs = x->chain.node->ports.logs;
     const struct log_copy *c = x->copy;
 
-    x->code =
-        logs->size(logs, c->key.context, c->key.job, c->step, c->number, &x->size, NULL);
+    x->code = logs->size(logs, c->key.context, c->key.job, c->step, c->number, &x->size, NULL);
     if (x->code != 0 || x->only_size || x->size <= x->end) {
         x->got_to = x->got_from = x->end;
         return;
@@ -544,6 +563,8 @@ static void on_read(void *chain)
     bool has_lines = x->got_to > x->end && x->packed.n > 0;
     bool is_last = !has_lines || x->got_to >= x->size;
 
+    GL_ASSERT(c->is_copying && x->job->is_busy);
+    GL_ASSERT(GL_IMPLIES(has_lines, !x->only_size));
     if (x->code != 0 || must_end(x)) {
         end_copy(x, LATER);
     } else if (x->only_size) {
@@ -566,6 +587,7 @@ static void read_lines(struct log_copying *x)
     const struct gl_log_chunk *chunks = c->head.chunks.items;
     size_t n = c->is_foreign ? 0 : c->head.chunks.n;
 
+    GL_ASSERT(c->is_copying);
     x->had_ended = c->is_ended;
     x->keep = x->chain.node->config.log_bytes;
     x->only_size = !c->is_known || !x->job->is_known;
@@ -593,6 +615,7 @@ static void begin(struct gl_node *n, struct log_copy *c)
         gl_list_push(&j->waiting, &c->link);
         return;
     }
+    GL_ASSERT(p->chains_n < CHAINS_MAX);
     x = gl_chain_new(n, &log_copyings, c->key.context);
     j->is_busy = c->is_copying = true;
     p->chains_n++;

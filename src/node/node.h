@@ -54,8 +54,8 @@ struct gl_node_config {
                               GL_SESSION_TTL_MS */
     uint32_t body_bytes;   /* bodies above this are stored apart from their message; 0:
                               GL_BODY_BYTES_MAX */
-    uint64_t log_bytes;    /* on a shared store: how much of the log of an attempt is copied into it;
-                              0: nothing */
+    uint64_t log_bytes; /* on a shared store: how much of the log of an attempt is copied into it;
+                           0: nothing */
     gl_ms orphan_grace_ms; /* on a shared store: how long a node may be silent before its keeper
                               ends its steps; 0: GL_ORPHAN_GRACE_MS */
     gl_str host;           /* published with the session, like the next two */

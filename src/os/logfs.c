@@ -194,8 +194,8 @@ static const char *log_path(const struct gl_logfs *l, struct gl_arena *a, gl_str
                             gl_str job, gl_str step, uint32_t attempt)
 {
     GL_ASSERT(is_step(step));
-    return gl_str_fmt(a, "%s/%.*s%s%u/log", job_folder(l, a, context, job), GL_STR_ARG(step),
-                      infix, attempt)
+    return gl_str_fmt(a, "%s/%.*s%s%u/log", job_folder(l, a, context, job), GL_STR_ARG(step), infix,
+                      attempt)
         .p;
 }
 
@@ -257,5 +257,6 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
 
 void gl_logfs_init(struct gl_logfs *l, const char *data)
 {
-    *l = (struct gl_logfs){.logs = {.list = list, .read = read_log, .size = size_of_log}, .data = data};
+    *l = (struct gl_logfs){.logs = {.list = list, .read = read_log, .size = size_of_log},
+                           .data = data};
 }

@@ -89,8 +89,10 @@ static void a_chunk_grows_until_it_is_half_full(void **state)
 static void what_is_not_needed_is_the_beginning(void **state)
 {
     (void)state;
-    struct gl_log_chunk c[] = {{.from = 0, .to = 100}, {.from = 100, .to = 200},
-                               {.from = 300, .to = 400}, {.from = 400, .to = 401}};
+    struct gl_log_chunk c[] = {{.from = 0, .to = 100},
+                               {.from = 100, .to = 200},
+                               {.from = 300, .to = 400},
+                               {.from = 400, .to = 401}};
     struct gl_log_head h = {.chunks = {.items = c, .n = 4}};
     assert_int_equal(gl_log_head_spare(&h, 1000), 0);
     assert_int_equal(gl_log_head_spare(&h, 301), 0);
@@ -110,8 +112,12 @@ static void a_record_comes_back_as_it_was(void **state)
 {
     (void)state;
     struct gl_log_chunk c[] = {{.from = 10, .to = 100, .bytes = 20}, {.from = 100, .to = 110}};
-    struct gl_log_head h = {.node = GL_S("n1"), .size = 120, .first = 7,
-                            .chunks = {.items = c, .n = 2}, .ended = true}, back;
+    struct gl_log_head h = {.node = GL_S("n1"),
+                            .size = 120,
+                            .first = 7,
+                            .chunks = {.items = c, .n = 2},
+                            .ended = true},
+                       back;
     struct gl_log_job j = {.bytes = 12}, j_back;
     const struct gl_log_chunk *read;
     assert_true(gl_log_head_read(gl_log_head_write(&h, &arena), &arena, &back));

@@ -38,7 +38,7 @@ struct paper {
     bool with_names; /* lines begin with the step's id */
     bool with_times;
     struct stored_source stored; /* of the page read last; in the command's arena */
-    struct gl_strs units;      /* of a bundle: what is wanted; none: all */
+    struct gl_strs units;        /* of a bundle: what is wanted; none: all */
     struct gl_map shown_turns; /* and of that what has been shown: struct seen by "UNIT:ATTEMPT" */
     struct gl_jw w;            /* --json */
     struct gl_buf json;
@@ -256,8 +256,9 @@ static int show_attempt(struct paper *p, gl_str step, uint32_t attempt, uint64_t
         int err = read_page(p, step, attempt, offset, &lines, reterr_why);
 
         if (err == 0 && is_first && lines.n > 0 && p->stored.node.n > 0) {
-            gl_cli_note(p->cli, "attempt %u of '%.*s' ran on node %.*s: this is its log as the "
-                                "store has it",
+            gl_cli_note(p->cli,
+                        "attempt %u of '%.*s' ran on node %.*s: this is its log as the "
+                        "store has it",
                         attempt, GL_STR_ARG(step), GL_STR_ARG(p->stored.node));
         }
         if (err != 0 || lines.n == 0) {
@@ -519,8 +520,8 @@ static int add_stored_turns(struct paper *p, struct gl_arena *a, struct turn **r
                        gl_str_eq(all[k].unit, stored.logs[i].step);
         }
         if (!is_known) {
-            all[n++] = (struct turn){.unit = stored.logs[i].step,
-                                     .attempt = stored.logs[i].attempt};
+            all[n++] =
+                (struct turn){.unit = stored.logs[i].step, .attempt = stored.logs[i].attempt};
         }
     }
     *ret = all;

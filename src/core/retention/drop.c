@@ -154,7 +154,8 @@ static void add_head(struct gl_core *c, struct pending_tx *b, const struct gl_tr
     if (g->retried_rev != 0) {
         (void)add_write(b, GL_WRITE_DELETE, GL_S("retried"), g->id);
     }
-    if (c->retention.has_logs && !GL_PLANT(93)) { /* planted: not checked; nothing has been written to its logs since they were listed */
+    /* Nothing has been written to its logs since they were listed. Planted: that is not checked. */
+    if (c->retention.has_logs && !GL_PLANT(93)) {
         add_guard(b, GL_S("log"), g->id, g->log_rev)->type =
             g->log_rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT;
     }

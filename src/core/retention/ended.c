@@ -170,9 +170,9 @@ static uint32_t kind_after(const struct gl_core *c, const struct gl_trim_job *g)
     bool has_logs = c->retention.has_logs && (g->log_rev != 0 || g->is_headless);
     uint32_t next = g->kind + 1;
 
-    while (next < GL_COUNT(kinds) && ((kinds[next].of_signals && g->r.signals_n == 0) ||
-                                      (kinds[next].of_agents && g->r.letters_n == 0) ||
-                                      (kinds[next].of_logs && !has_logs))) {
+    while (next < GL_COUNT(kinds) &&
+           ((kinds[next].of_signals && g->r.signals_n == 0) ||
+            (kinds[next].of_agents && g->r.letters_n == 0) || (kinds[next].of_logs && !has_logs))) {
         next++;
     }
     GL_ASSERT(next > g->kind && next <= GL_COUNT(kinds));
@@ -260,8 +260,7 @@ static void on_listed(struct gl_core *c, struct gl_trim_job *g, const struct gl_
     GL_ASSERT(!g->is_retried);
     GL_ASSERT(g->call == 0);
     GL_ASSERT(fits || g->is_adding); /* the caller has checked the size of one page */
-    if (fits && !has_next && next < GL_COUNT(kinds) &&
-        (g->ids.n == 0 || kinds[next].of_logs)) {
+    if (fits && !has_next && next < GL_COUNT(kinds) && (g->ids.n == 0 || kinds[next].of_logs)) {
         g->kind = next;
         g->is_adding = g->ids.n > 0;
         list_kind(c, g);

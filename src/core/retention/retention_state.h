@@ -114,7 +114,7 @@ struct gl_trim_job {
     /* The first of `ids` are of kind `ids_kind`. Heads and chunks of logs may follow; they begin at
      * these places. */
     uint32_t ids_kind, logs_at, chunks_at;
-    bool is_adding; /* the listing in flight adds to `ids` */
+    bool is_adding;   /* the listing in flight adds to `ids` */
     int64_t log_from; /* entries of its log below this number are removed */
 };
 
@@ -193,7 +193,7 @@ struct gl_retention_state {
     struct gl_keep keep;
     bool has_files;
     bool has_logs; /* jobs may have records "log" and "logchunk" */
-    gl_ms due; /* the next pass, or the end of a pause; INT64_MAX while a call is in flight */
+    gl_ms due;     /* the next pass, or the end of a pause; INT64_MAX while a call is in flight */
     gl_ms flows_due, files_due, rest_due; /* chores: chores.c */
     bool is_ready;                        /* there was a session and an executor */
     bool is_counted;                      /* `ended_n` is known */
