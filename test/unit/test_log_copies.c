@@ -26,6 +26,7 @@ static struct {
     struct gl_logs port;
     struct gl_map by_attempt; /* struct grown */
     struct gl_arena arena;
+    bool is_down; /* its disk cannot be read */
 } fake;
 
 static gl_str name_of(gl_str job, gl_str step, uint32_t attempt)
@@ -68,7 +69,10 @@ static int fake_size(struct gl_logs *l, gl_str context, gl_str job, gl_str step,
                      uint64_t *ret, struct gl_why *reterr_why)
 {
     struct grown *g = grown_of(name_of(job, step, attempt));
-    (void)l, (void)context, (void)reterr_why;
+    (void)l, (void)context;
+    if (fake.is_down) {
+        return gl_why(reterr_why, GL_E_IO, "the disk is down");
+    }
     g->size += (g->most / 3 / LINE + 1) * LINE;
     g->size = g->size > g->most ? g->most : g->size;
     *ret = g->size;
@@ -177,12 +181,14 @@ static void check_store(void)
 
 static void begin(uint64_t seed)
 {
+    fake.is_down = false;
     fake.port = (struct gl_logs){.size = fake_size, .read = fake_read};
     gl_map_init(&fake.by_attempt);
     files_rig_init(r, seed, 0, &(struct gl_keep){0});
     r->logs = &fake.port;
     r->log_bytes = KEEP;
     r->lasts_ms = 12000;
+    r->trimmed = 0;
     for (size_t i = 0; i < FILES_MACHINES; i++) {
         files_rig_start(r, i);
     }
@@ -199,10 +205,39 @@ static int end(void **state)
     return 0;
 }
 
+static bool is_removing;
+
+static void on_removed(void *owner, struct sim_ask *ask, bool answered)
+{
+    (void)owner, (void)ask, (void)answered;
+    is_removing = false;
+}
+
+/* A job is removed as soon as it has ended, while the end of its log is copied. */
+static void remove_early(struct gl_rng *rng, size_t machine)
+{
+    struct files_job *job;
+    r->lasts_ms = 500; /* all of its log is copied at the end */
+    job = r->jobs_n < FILES_JOBS ? files_rig_submit(r, machine, "1", false) : NULL;
+    is_removing = false;
+    files_rig_run(r, 500);
+    r->lasts_ms = 12000;
+    for (int i = 0; i < 300 && job != NULL && r->machines[machine].node != NULL; i++) {
+        if (!is_removing) {
+            struct sim_ask *ask = sim_ask_new(GL_VERB_REMOVE);
+            ask->rq.job = gl_str_dup(&ask->arena, gl_str_of(job->id));
+            ask->done = on_removed;
+            is_removing = true;
+            sim_node_ask(r->machines[machine].node, ask);
+        }
+        files_rig_run(r, (gl_ms)gl_rng_below(rng, 10));
+    }
+}
+
 static void play_round(struct gl_rng *rng)
 {
     size_t machine = gl_rng_below(rng, FILES_MACHINES);
-    switch (gl_rng_below(rng, 6)) {
+    switch (gl_rng_below(rng, 8)) {
     case 0:
     case 1:
     case 2:
@@ -217,6 +252,10 @@ static void play_round(struct gl_rng *rng)
         files_rig_kill(r, machine);
         files_rig_run(r, (gl_ms)gl_rng_below(rng, 20000));
         files_rig_start(r, machine);
+        break;
+    case 5:
+    case 6:
+        remove_early(rng, machine);
         break;
     default:
         break;
@@ -240,7 +279,7 @@ static void play(uint64_t seed)
     gl_rng_init(&rng, seed);
     r->world.options.store_unavailable = seed % 2 == 0 ? 30000 : 0;
     r->world.options.store_unknown_yes = seed % 3 == 0 ? 30000 : 0;
-    r->world.options.store_delay_ms = 20;
+    r->world.options.store_delay_ms = seed % 5 == 0 ? 200 : 20;
     for (int i = 0; i < ROUNDS && !r->world.failed; i++) {
         play_round(&rng);
     }
@@ -307,11 +346,48 @@ static void without_a_limit_nothing_is_copied(void **state)
     assert_int_equal(files_rig_count(r, "log"), 0);
 }
 
+static void a_copy_that_comes_after_the_removal_writes_nothing(void **state)
+{
+    (void)state;
+    begin(1);
+    r->lasts_ms = 500;
+    fake.is_down = true;
+    for (int i = 0; i < 4; i++) { /* some of them print nothing */
+        (void)complete("1");
+    }
+    files_rig_trim(r, 0, 0);
+    files_rig_run(r, 3000);
+    assert_int_equal(files_rig_count(r, "job"), 0);
+    fake.is_down = false;
+    files_rig_run(r, 20000);
+    assert_int_equal(files_rig_count(r, "log"), 0);
+    assert_int_equal(files_rig_count(r, "logchunk"), 0);
+}
+
+static void a_log_that_can_be_read_again_is_copied(void **state)
+{
+    (void)state;
+    begin(1);
+    r->lasts_ms = 500;
+    fake.is_down = true;
+    for (int i = 0; i < 4; i++) {
+        (void)complete("1");
+    }
+    files_rig_run(r, 3000);
+    assert_int_equal(files_rig_count(r, "log"), 0);
+    fake.is_down = false;
+    files_rig_run(r, 20000);
+    assert_true(files_rig_count(r, "log") > 0);
+    check_store();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_running_attempt_is_copied_every_few_seconds, end),
         cmocka_unit_test_teardown(without_a_limit_nothing_is_copied, end),
+        cmocka_unit_test_teardown(a_copy_that_comes_after_the_removal_writes_nothing, end),
+        cmocka_unit_test_teardown(a_log_that_can_be_read_again_is_copied, end),
         cmocka_unit_test_teardown(no_history_leaves_a_wrong_log, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
