@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from bundlework import Bundle  # noqa: E402
 from clusterbox import serve, stop  # noqa: E402
 from glianode import Box, keepers, wait_for  # noqa: E402
 from records import open_records  # noqa: E402
@@ -274,3 +275,41 @@ def test_sqlite_has_no_logs(tmp_path):
         {"name": "quick", "steps": {"work": {"sh": "echo done"}}})))
     assert (ids(box, "log"), ids(box, "logchunk")) == ([], [])
     box.close()
+
+
+def test_logs_of_agents_are_read_on_another_node(boxes, tmp_path):
+    a, b = boxes("a"), boxes("b")
+    hear = "print('n', body['n'], file=sys.stderr)\n"
+    bundle = Bundle("one")
+    bundle.worker("ear", hear + "if body['n'] == 2: emit(('go', {'n': 3}))", step=False,
+                  output_message_type=None, safe_to_retry=True)
+    bundle.worker("mouth", hear + "say(complete_step=True)", step=False,
+                  output_message_type="done", safe_to_retry=True)
+    bundle.step("talk", agent_ids=["mouth"]).ends("mouth").edge("ear", "mouth", "go")
+    bundle.seed("ear", {"n": 1}, {"n": 2})
+    for box in (a, b):
+        box.env["MN_RUNS_ROOT"] = str(tmp_path / "runs")
+    a.glia("run", bundle.write(os.path.join(a.folder, "bundle")), "--run-id", "one")
+    here = [line for line in logs(a, "one")[0] if "\tn " in line]
+    assert [line.split()[-1] for line in here] == ["1", "2", "3"]
+    stored = [line for line in logs(b, "one")[0] if "\tn " in line]
+    assert stored == here  # without a node
+    serve(b)
+    lines, said = logs(b, "one")
+    assert [line for line in lines if "\tn " in line] == here and names_node(said, "a")
+    first = b.ask("GET", "/v1/contexts/default/jobs/one/logs?step=@ear&attempt=1")
+    assert b" n 1" in first.body
+
+
+def test_a_migration_to_sqlite_leaves_logs_out(boxes, tmp_path, server):
+    a = boxes("a")
+    a.glia("run", a.write("f.json", json.dumps(
+        {"name": "quick", "steps": {"work": {"sh": "echo done"}}})))
+    assert ids(a, "log") != []
+    target = tmp_path / "target"
+    a.glia("store", "migrate", server.url, f"sqlite:{target}")
+    copy = Box(tmp_path, data=str(target), GLIA_STORE="sqlite:")
+    copy.server = None
+    assert len(ids(copy, "job")) == 1
+    assert (ids(copy, "log"), ids(copy, "logchunk")) == ([], [])
+    copy.close()
