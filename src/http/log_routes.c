@@ -159,13 +159,24 @@ static void write_attempt(const struct gl_json *j, struct gl_jw *w, gl_str step,
     gl_jw_end(w);
 }
 
+/* They are in order of step and number. */
 static bool has_attempt(const struct gl_logs_attempt *attempts, size_t n,
                         const struct gl_stored_log *l)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (attempts[i].attempt == l->attempt && gl_str_eq(attempts[i].step, l->step)) {
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = gl_str_cmp(attempts[mid].step, l->step);
+
+        order = order != 0
+                    ? order
+                    : (attempts[mid].attempt > l->attempt) - (attempts[mid].attempt < l->attempt);
+        if (order == 0) {
             return true;
         }
+        low = order < 0 ? mid + 1 : low;
+        high = order < 0 ? high : mid;
     }
     return false;
 }

@@ -465,6 +465,15 @@ static int by_number(const void *a, const void *b)
     return (x->attempt > y->attempt) - (x->attempt < y->attempt);
 }
 
+/* The order in which the logs port lists them. */
+static int by_unit_and_number(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    int order = gl_str_cmp(x->unit, y->unit);
+
+    return order != 0 ? order : by_number(a, b);
+}
+
 static int turns_of_node(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
                          struct gl_why *reterr_why)
 {
@@ -513,15 +522,10 @@ static int add_stored_turns(struct paper *p, struct gl_arena *a, struct turn **r
         all[i] = (*ret)[i];
     }
     for (size_t i = 0; i < stored.n; i++) {
-        bool is_known = false;
+        struct turn t = {.unit = stored.logs[i].step, .attempt = stored.logs[i].attempt};
 
-        for (size_t k = 0; k < *ret_n && !is_known; k++) {
-            is_known = all[k].attempt == stored.logs[i].attempt &&
-                       gl_str_eq(all[k].unit, stored.logs[i].step);
-        }
-        if (!is_known) {
-            all[n++] =
-                (struct turn){.unit = stored.logs[i].step, .attempt = stored.logs[i].attempt};
+        if (bsearch(&t, *ret, *ret_n, sizeof(t), by_unit_and_number) == NULL) {
+            all[n++] = t;
         }
     }
     *ret = all;
