@@ -382,7 +382,7 @@ static void commit(struct log_copying *x, struct gl_write *writes, size_t writes
     GL_ASSERT(writes_n >= OWN_WRITES - 1);
     GL_ASSERT(n->session.n > 0);
     GL_ASSERT(x->job->is_known);
-    /* planted (92): a log is written whatever has become of its job */
+    /* planted (94): a log is written whatever has become of its job */
     x->guards[0] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = n->session};
     x->guards[1] =
         (struct gl_guard){.type = GL_GUARD_PRESENT, .kind = GL_S("job"), .id = x->job->id};
@@ -394,7 +394,7 @@ static void commit(struct log_copying *x, struct gl_write *writes, size_t writes
     x->chain.given.tx = (struct gl_tx){.context = x->chain.context,
                                        .session = n->session,
                                        .guards = x->guards,
-                                       .guards_n = GL_PLANT(92) ? 1 : GUARDS,
+                                       .guards_n = GL_PLANT(94) ? 1 : GUARDS,
                                        .writes = writes,
                                        .writes_n = writes_n};
     n->ports.store->ops->commit(n->ports.store, req, &x->chain.given.tx);
