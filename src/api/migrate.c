@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "model/log_state.h"
 
 enum {
     PAGE_WRITES = 200,
@@ -257,6 +258,14 @@ static void read_page(struct gl_migrate *m, struct gl_store *store, gl_str after
     store->ops->export(store, call(m, done), m->context, after, m->page);
 }
 
+/* Logs are in a store for other nodes to read. One that is not shared has no use for them, and its
+ * retention does not look for them. */
+static bool is_log(const struct gl_write *w)
+{
+    return w->type == GL_WRITE_PUT &&
+           (gl_str_eq(w->kind, GL_LOG_KIND) || gl_str_eq(w->kind, GL_LOG_CHUNK_KIND));
+}
+
 /* Copies a page of writes in the form in which they are to arrive. */
 static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
 {
@@ -268,7 +277,7 @@ static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
     for (size_t i = 0; i < req->writes_n; i++) {
         struct gl_write w = req->writes[i];
 
-        if (is_excluded(&w)) {
+        if (is_excluded(&w) || (!m->to->ops->shared && is_log(&w))) {
             continue;
         }
         w.kind = gl_str_dup(a, w.kind);

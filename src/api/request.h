@@ -114,6 +114,7 @@ struct gl_request {
         struct gl_claims_request claims;
         struct gl_claim_request claim;
         struct gl_logs_request logs;
+        struct gl_stored_logs_request stored_logs;
         struct gl_artifacts_request artifacts;
         struct gl_blob_request blob;
     };

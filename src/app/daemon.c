@@ -463,6 +463,9 @@ static void on_tidy_closed(void *owner)
     if (d->work != NULL) {
         gl_workthread_stop(d->work);
     }
+    if (d->log_work != NULL) {
+        gl_workthread_stop(d->log_work);
+    }
     d->store->ops->close(d->store, on_store_closed, d);
 }
 
@@ -540,6 +543,7 @@ static void close_all(struct gl_daemon *d)
     gl_recorder_close(d->recorder);
     gl_loop_free(d->loop);
     gl_workthread_free(d->work);
+    gl_workthread_free(d->log_work);
 #ifdef GL_WITH_FAILPOINTS
     if (d->cut != NULL) {
         vfs_cut_free(d->cut);

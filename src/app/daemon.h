@@ -38,6 +38,7 @@ struct gl_daemon_config { /* borrowed during the call */
     int64_t keep_bytes;
     gl_ms keep_workspaces_ms;
     uint32_t body_bytes;  /* see node/node.h */
+    int64_t log_bytes;    /* see node/node.h */
     int64_t record_bytes; /* size of the flight recorder; 0: off */
 };
 

@@ -370,6 +370,7 @@ static void make_node(struct gl_daemon *d)
         .session_ttl_ms = d->config.session_ttl_ms,
         .orphan_grace_ms = d->config.orphan_grace_ms,
         .body_bytes = d->config.body_bytes,
+        .log_bytes = (uint64_t)d->config.log_bytes,
         .host = host_name(&d->arena),
         .version = GL_S(GL_VERSION),
         .pid = getpid(),
@@ -398,6 +399,10 @@ static void make_node(struct gl_daemon *d)
         .owner = d,
     };
 
+    if (d->log_work != NULL) {
+        ports.logs = &d->logs.logs;
+        ports.log_work = gl_workthread_port(d->log_work);
+    }
     config.worker.node_name = d->name;
     GL_ASSERT(d->pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < d->pools_n; i++) {
@@ -412,6 +417,9 @@ int gl_daemon_make_node(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     int err = d->work != NULL ? 0 : gl_workthread_open(&d->work, d->loop, reterr_why);
 
+    if (err == 0 && d->store->ops->shared && d->log_work == NULL) {
+        err = gl_workthread_open(&d->log_work, d->loop, reterr_why);
+    }
     err = err != 0 ? err : gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
 
     if (err == 0) {
@@ -469,6 +477,9 @@ static void on_old_closed(void *owner)
     gl_workthread_clear(d->work);
     gl_daemon_human_forget_node(d);
     gl_daemon_capacity_reset(d);
+    if (d->log_work != NULL) {
+        gl_workthread_clear(d->log_work);
+    }
     gl_node_free(d->node);
     d->node = NULL;
     d->life = GL_LIFE_BETWEEN;

@@ -77,6 +77,7 @@ struct gl_daemon {
     struct gl_blobfs blobs;
     struct gl_blob_thread *serve; /* serves blobs on a shared store */
     struct gl_workthread *work;
+    struct gl_workthread *log_work; /* NULL: the store is not shared */
     struct gl_tidyfs *tidy;
     struct gl_recorder *recorder; /* NULL: nothing is recorded */
     struct gl_logfs logs;

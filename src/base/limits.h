@@ -107,9 +107,18 @@ enum {
 
     /* Execution. */
     GL_LOG_BYTES_MAX = 10 << 20, /* output kept per attempt: head and tail */
-    GL_GRACE_MS = 10000,         /* SIGTERM to SIGKILL */
-    GL_SECRETS_MAX = 256,        /* secrets of one step */
-    GL_SECRET_BYTES_MIN = 4,     /* shorter values cannot be redacted from a log */
+    /* The logs in a shared store (model/log_state.h). A setting may choose another limit for an
+     * attempt, up to GL_LOG_BYTES_MAX. */
+    GL_LOG_STORE_BYTES = 1 << 20,      /* of an attempt: its last lines */
+    GL_LOG_STORE_JOB_BYTES = 16 << 20, /* of all attempts of a job, compressed */
+    GL_LOG_CHUNK_BYTES_MAX = 64 << 10, /* one chunk, compressed (a single line may exceed it) */
+    GL_LOG_PAGE_BYTES = 128 << 10,     /* ... and before; a line of the keeper fits */
+    GL_LOG_CHUNKS_MAX = 4096,          /* of one attempt: far more than its limit allows */
+    GL_LOG_COPY_MS = 5000,             /* how often the log of a running attempt is copied */
+    GL_LOG_COPIES_MAX = 10000,         /* attempts whose logs wait to be copied, on one node */
+    GL_GRACE_MS = 10000,               /* SIGTERM to SIGKILL */
+    GL_SECRETS_MAX = 256,              /* secrets of one step */
+    GL_SECRET_BYTES_MIN = 4,           /* shorter values cannot be redacted from a log */
     GL_SECRET_BYTES_MAX = 64 << 10,
     GL_SECRETS_BYTES_MAX = 256 << 10, /* of one step, all together */
     GL_INPUT_BYTES_MAX = 2 << 20,     /* the input document of one attempt: its parents' outputs */

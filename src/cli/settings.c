@@ -182,6 +182,14 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                            .most = GL_MESSAGE_BYTES_MAX,
                            .doc = "store larger bodies of messages between agents apart from the "
                                   "message"},
+    [GL_SET_LOG_STORE_BYTES] = {.name = "log_store_bytes",
+                                .flag = "",
+                                .env = "GLIA_LOG_STORE_BYTES",
+                                .initial = "1M",
+                                .kind = GL_KIND_BYTES,
+                                .most = GL_LOG_BYTES_MAX,
+                                .doc = "on a shared store, how much of the end of each log is "
+                                       "copied into the store; 0: nothing"},
     [GL_SET_RECORD_BYTES] = {.name = "record_bytes",
                              .flag = "",
                              .env = "GLIA_RECORD_BYTES",

@@ -53,6 +53,7 @@ struct gl_core_config {
     size_t quarantined_n;
     struct gl_keep keep;
     bool has_files;   /* the node can remove files that jobs leave outside the store */
+    bool has_logs;    /* on a shared store: nodes copy logs into it (model/log_state.h) */
     bool may_be_half; /* the store may contain half removed jobs: finish removing them first */
     struct gl_trace *trace; /* borrowed */
 };

@@ -102,8 +102,13 @@ struct gl_http_call {
      * body is the answer. */
     void (*then)(struct gl_http_call *c);
     void (*work)(struct gl_http_call *c); /* runs on a worker thread: gl_http_run_worker() */
-    struct gl_logs_request log; /* the requested log; `rq` asks for the state of its job */
-    gl_str path, run;           /* the same for artifacts */
+    struct gl_logs_request log;       /* the requested log; `rq` asks for the state of its job */
+    const struct gl_json *log_status; /* ... and that state */
+    gl_str log_job;
+    int log_absent;              /* the error if the store does not have the log either, ... */
+    const char *log_absent_why;  /* ... its sentence, ... */
+    const char *log_absent_hint; /* ... and what to do; or NULL */
+    gl_str path, run;            /* the same for artifacts */
     struct gl_submit_batch *batch;
     struct gl_redrive *redrive;
 
@@ -121,6 +126,9 @@ struct gl_http_call {
     bool has_log_headers;
     uint64_t log_next;
     bool log_ended;
+    gl_str log_node; /* the log is from the store, and this node ran the attempt; "": it is ours */
+    gl_str log_missing; /* ... this is missing, "": nothing, ... */
+    bool log_copied;    /* ... and nothing more will come */
 };
 
 /* ---- http.c ---- */
@@ -184,8 +192,9 @@ struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str
 /* ---- event_stream.c: events as a stream; log_stream.c: logs as a stream ---- */
 void gl_event_stream_start(struct gl_http_call *c);
 /* Start at c->log.offset; for attempt 0, wait for the first attempt. `from_seq` is the job's next
- * event. */
-void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq);
+ * event. `is_stored`: read it from the store, not from our folder. */
+void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq,
+                         bool is_stored);
 
 /* ---- reply.c: answers ---- */
 void gl_reply_json(struct gl_http_call *c, unsigned status, gl_str body); /* copied */

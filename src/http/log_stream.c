@@ -2,7 +2,12 @@
  *
  * The stream sends what is there. It then sleeps until the job has an event or POLL_MS have passed,
  * and reads again. It asks the node whether the attempt still writes only after an event of its
- * step. */
+ * step.
+ *
+ * A log of another node is read from the store, by a request to our node, once a second. The copy
+ * in the store is a little late, so after the end of the attempt it is read a few times more, until
+ * it is said to be finished. */
+#include "api/stored_log.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "http/event_polls.h"
@@ -12,6 +17,8 @@ enum {
     PAGE_BYTES = 128 << 10, /* minimum: a page holds whole lines */
     POLL_MS_MIN = 100,      /* doubled while there is no output, up to: */
     POLL_MS_MAX = 800,
+    POLL_MS_STORED = 1000,
+    LATE_MAX = 30, /* reads from the store after the end, without the copy being finished */
     STATE_BYTES_MAX = 1 << 30,
 };
 
@@ -33,6 +40,12 @@ struct log_stream {
     struct gl_loop_task task;
     struct gl_buf state;
     bool is_asking;
+
+    /* A log in the store. */
+    bool is_stored;
+    bool is_reading; /* the node reads a chunk: the answer comes to `state` */
+    bool is_copied;  /* nothing more will come */
+    unsigned late_n;
 };
 
 /* ---- asking whether the attempt still writes ---- */
@@ -65,6 +78,36 @@ static bool request_status(struct log_stream *t)
     t->task = (struct gl_loop_task){.run = submit_request, .owner = t, .is_urgent = true};
     t->is_asking = true;
     return gl_http_post_task(t->http, t->waiter.connection, &t->task);
+}
+
+static bool request_stored(struct log_stream *t)
+{
+    t->rq = (struct gl_request){
+        .verb = GL_VERB_STORED_LOGS,
+        .context = t->context,
+        .job = t->job,
+        .stored_logs = {.step = t->step, .attempt = t->attempt, .offset = (int64_t)t->offset},
+        .done = on_status,
+        .owner = t};
+    t->task = (struct gl_loop_task){.run = submit_request, .owner = t, .is_urgent = true};
+    t->is_reading = true;
+    return gl_http_post_task(t->http, t->waiter.connection, &t->task);
+}
+
+/* False: the log cannot be read. */
+static bool apply_stored(struct log_stream *t)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_stored_logs stored;
+    bool is_fine = t->rq.code == 0 && gl_stored_log_read(gl_buf_view(&t->state), &a, &stored);
+
+    t->is_reading = false;
+    gl_buf_reset(&t->text);
+    t->sent = 0;
+    is_fine = is_fine && gl_stored_log_text(&stored, t->offset, &t->text, &t->offset, NULL) == 0;
+    t->is_copied = is_fine && stored.n > 0 && stored.logs[0].ended;
+    gl_buf_done(&t->state);
+    return is_fine;
 }
 
 static void apply_status(struct log_stream *t)
@@ -138,6 +181,25 @@ static ssize_t send_some(struct log_stream *t, char *buf, size_t max)
     return (ssize_t)n;
 }
 
+/* The node has read the next chunk from the store. */
+static ssize_t send_stored(struct log_stream *t, char *buf, size_t max)
+{
+    bool is_over;
+
+    if (gl_connections_is_closed(t->waiter.connection) || !apply_stored(t)) {
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    if (t->text.n > 0) {
+        t->late_n = 0;
+        return send_some(t, buf, max);
+    }
+    is_over = t->is_copied || (t->is_last && ++t->late_n > LATE_MAX);
+    return !is_over && gl_event_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq,
+                                           POLL_MS_STORED)
+               ? 0
+               : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
 {
     struct log_stream *t = owner;
@@ -147,11 +209,17 @@ static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
     if (t->sent < t->text.n) {
         return send_some(t, buf, max);
     }
+    if (t->is_reading) {
+        return send_stored(t, buf, max);
+    }
     if (t->is_asking) {
         apply_status(t);
     } else if (t->waiter.page != NULL && consume_page(t)) {
         /* Ask before reading the log: a log reported as complete is then complete. */
         return request_status(t) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    if (t->is_stored) {
+        return request_stored(t) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
     }
     was_last = t->is_last;
     if (gl_connections_is_closed(t->waiter.connection) || !read_log(t)) {
@@ -180,7 +248,8 @@ static void log_stream_free(void *owner)
     gl_mem_free(t);
 }
 
-void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq)
+void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq,
+                         bool is_stored)
 {
     struct log_stream *t = gl_mem_alloc(sizeof(*t));
 
@@ -195,6 +264,7 @@ void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64
     t->next_seq = from_seq;
     t->poll_ms = POLL_MS_MIN;
     t->is_last = is_last;
+    t->is_stored = is_stored;
     (void)gl_reply_stream(c, "text/plain; charset=utf-8", BLOCK_BYTES, on_room, t,
                           log_stream_free); /* on failure the call has been answered */
 }

@@ -154,6 +154,13 @@ static void add_log_headers(const struct gl_http_call *c, struct MHD_Response *r
                                   gl_str_fmt(&a, "%llu", (unsigned long long)c->log_next).p);
     (void)MHD_add_response_header(r, "Glia-Ended", c->log_ended ? "true" : "false");
     (void)MHD_add_response_header(r, "Glia-Attempt", gl_str_fmt(&a, "%u", c->log.attempt).p);
+    if (c->log_node.n > 0) {
+        (void)MHD_add_response_header(r, "Glia-Log-Node", gl_str_c(&a, c->log_node));
+        (void)MHD_add_response_header(r, "Glia-Log-Copied", c->log_copied ? "true" : "false");
+    }
+    if (c->log_missing.n > 0) {
+        (void)MHD_add_response_header(r, "Glia-Log-Missing", gl_str_c(&a, c->log_missing));
+    }
 }
 
 static struct MHD_Response *make_response(struct gl_http_call *c)

@@ -103,6 +103,37 @@ struct gl_exec_req *gl_chain_call_exec(struct gl_chain_call *c, struct gl_node *
     return &c->req.exec;
 }
 
+static struct gl_chain *chain_of(struct gl_work_task *t)
+{
+    return GL_CONTAINER(t, struct gl_chain, call.req.work.task);
+}
+
+static void run_work(struct gl_work_task *t)
+{
+    struct gl_chain *c = chain_of(t);
+
+    c->call.req.work.run(c);
+}
+
+static void on_worked(struct gl_work_task *t)
+{
+    struct gl_chain *c = chain_of(t);
+
+    if (take_answer(&c->call, c, 0, "")) {
+        c->call.next.work(c);
+    }
+}
+
+void gl_chain_work(struct gl_chain *c, struct gl_work *w, void (*run)(void *chain),
+                   void (*next)(void *chain))
+{
+    begin(&c->call, c->node);
+    c->call.next.work = next;
+    c->call.req.work =
+        (struct gl_chain_work){.task = {.run = run_work, .done = on_worked}, .run = run};
+    gl_work_post(w, &c->call.req.work.task);
+}
+
 /* ---- chains ---- */
 
 void *gl_chain_new(struct gl_node *n, const struct gl_chain_kind *kind, gl_str context)

@@ -33,6 +33,7 @@
 #include "port/blob.h"
 #include "port/exec.h"
 #include "port/store.h"
+#include "port/work.h"
 
 struct gl_node;
 
@@ -43,12 +44,17 @@ struct gl_chain_call {
         gl_store_done *store;
         gl_blob_done *blob;
         gl_exec_done *exec;
+        void (*work)(void *chain);
     } next;
     bool is_under_way;
     union {
         struct gl_store_req store;
         struct gl_blob_req blob;
         struct gl_exec_req exec;
+        struct gl_chain_work {
+            struct gl_work_task task;
+            void (*run)(void *chain);
+        } work;
     } req;
 };
 
@@ -104,6 +110,11 @@ void gl_chain_commit(struct gl_chain *c, const struct gl_guard *guard, const str
 /* The request for any other call. */
 struct gl_store_req *gl_chain_store(struct gl_chain *c, gl_store_done *next);
 struct gl_exec_req *gl_chain_exec(struct gl_chain *c, gl_exec_done *next);
+
+/* Runs `run` on the thread of `w`, then `next` on the control thread. `run` uses only memory of the
+ * chain. */
+void gl_chain_work(struct gl_chain *c, struct gl_work *w, void (*run)(void *chain),
+                   void (*next)(void *chain));
 
 /* Calls on the folder's blobs (port/blob.h). */
 void gl_chain_look(struct gl_chain *c, gl_str hash, bool check, gl_blob_done *next);

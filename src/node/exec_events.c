@@ -6,6 +6,7 @@
 #include "node/node_state.h"
 
 #include "node/blobs.h"
+#include "node/log_copies.h"
 
 struct exec_calls {
     struct gl_chain_call listing; /* the list of the executor's attempts */
@@ -63,6 +64,11 @@ static void on_attached(struct gl_exec_req *req)
     if (req->status == 0 && req->state == GL_EXEC_ENDED) {
         ev.attached.result = result_of(&req->result);
     }
+    if (req->status == 0 && req->state == GL_EXEC_RUNNING) {
+        gl_log_copies_on_running(c->chain.node, &c->key);
+    } else if (req->status == 0 && req->state != GL_EXEC_NEVER) {
+        gl_log_copies_on_ended(c->chain.node, &c->key);
+    }
     gl_node_feed(c->chain.node, &ev);
     gl_chain_end(&c->chain);
 }
@@ -106,6 +112,7 @@ void gl_exec_events_ack(struct gl_node *n, const struct gl_effect *e)
     GL_ASSERT(e->attempt.n > 0);
     GL_ASSERT(e->type == GL_FX_ACK);
     gl_starts_cancel(n, e);
+    gl_log_copies_on_acked(n, &key);
     n->ports.exec->ops->ack(n->ports.exec, &key, e->token);
 }
 
@@ -171,6 +178,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
         .ended = {.attempt = key->attempt, .token = token, .result = result_of(result)}};
 
     gl_blobs_on_ended(n->blobs, &ev);
+    gl_log_copies_on_ended(n, key);
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }

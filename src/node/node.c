@@ -20,6 +20,7 @@ const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
     [GL_PART_BLOBS] = &gl_blobs_part,
     [GL_PART_EXEC_EVENTS] = &gl_exec_events_part,
     [GL_PART_REFUSALS] = &gl_refusals_part,
+    [GL_PART_LOG_COPIES] = &gl_log_copies_part,
     [GL_PART_LIVE] = &gl_live_part,
     [GL_PART_AGENT_INPUT] = &gl_agent_input_part,
     [GL_PART_FEED] = &gl_feed_part,
@@ -186,6 +187,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .quarantined_n = n->config.quarantined_n,
                                     .keep = n->config.keep,
                                     .has_files = n->ports.tidy != NULL,
+                                    .has_logs = n->ports.logs != NULL,
                                     .may_be_half = n->config.may_be_half,
                                     .trace = gl_feed_trace(n)};
 

@@ -29,6 +29,7 @@
 #include "port/clock.h"
 #include "port/entropy.h"
 #include "port/exec.h"
+#include "port/logs.h"
 #include "port/recording.h"
 #include "port/store.h"
 #include "port/tidy.h"
@@ -55,6 +56,8 @@ struct gl_node_config {
                               GL_SESSION_TTL_MS */
     uint32_t body_bytes;   /* bodies above this are stored apart from their message; 0:
                               GL_BODY_BYTES_MAX */
+    uint64_t log_bytes; /* on a shared store: how much of the log of an attempt is copied into it;
+                           0: nothing */
     gl_ms orphan_grace_ms; /* on a shared store: how long a node may be silent before its keeper
                               ends its steps; 0: GL_ORPHAN_GRACE_MS */
     gl_str host;           /* published with the session, like the next two */
@@ -107,6 +110,8 @@ struct gl_node_ports { /* borrowed until the node is freed */
     const struct gl_questions *asks;  /* NULL: questions of workers cannot be read */
     struct gl_ask_writer *ask_writer; /* NULL: default decisions are not written */
     struct gl_work *work;             /* NULL: answers are rendered on the control thread */
+    struct gl_logs *logs;             /* NULL: logs are not copied into the store */
+    struct gl_work *log_work;         /* reads and compresses logs; NULL: on the control thread */
 };
 
 /* Strings in `config` are copied. */

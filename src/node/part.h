@@ -35,6 +35,7 @@ enum gl_node_part_number {
     GL_PART_BLOBS,
     GL_PART_EXEC_EVENTS,
     GL_PART_REFUSALS,
+    GL_PART_LOG_COPIES,
     GL_PART_LIVE,
     GL_PART_AGENT_INPUT,
     GL_PART_FEED,
@@ -56,6 +57,6 @@ extern const struct gl_node_part *const gl_node_parts[GL_PARTS];
 
 extern const struct gl_node_part gl_sessions_part, gl_commits_part, gl_requests_part,
     gl_starts_part, gl_submit_wait_part, gl_blobs_part, gl_exec_events_part, gl_refusals_part,
-    gl_live_part, gl_agent_input_part, gl_feed_part;
+    gl_log_copies_part, gl_live_part, gl_agent_input_part, gl_feed_part;
 
 #endif

@@ -15,6 +15,7 @@
 #include "model/text/ref.h"
 #include "node/agent_input.h"
 #include "node/blobs.h"
+#include "node/log_copies.h"
 #include "node/refusals.h"
 #include "node/worker_files.h"
 
@@ -229,6 +230,9 @@ static void on_started(struct gl_exec_req *req)
     struct start *s = req->owner;
 
     GL_ASSERT(s->key.n == 0);
+    if (req->status == 0 && !gl_str_is(s->x.driver, "noop")) {
+        gl_log_copies_on_running(s->chain.node, &s->x.key);
+    }
     feed_started(s, req->status, req->status != 0 ? req->why.text : "");
     gl_chain_end(&s->chain);
 }

@@ -190,17 +190,45 @@ static size_t first_line(const char *p, size_t n)
     return newline == NULL ? n : (size_t)(newline + 1 - p);
 }
 
+static const char *log_path(const struct gl_logfs *l, struct gl_arena *a, gl_str context,
+                            gl_str job, gl_str step, uint32_t attempt)
+{
+    GL_ASSERT(is_step(step));
+    return gl_str_fmt(a, "%s/%.*s%s%u/log", job_folder(l, a, context, job), GL_STR_ARG(step), infix,
+                      attempt)
+        .p;
+}
+
+static int size_of_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str step,
+                       uint32_t attempt, uint64_t *ret, struct gl_why *reterr_why)
+{
+    const struct gl_logfs *l = GL_CONTAINER(logs, struct gl_logfs, logs);
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *path = log_path(l, &a, context, job, step, attempt);
+    GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct log_layout layout;
+    struct stat st;
+
+    if (fd < 0 && errno == ENOENT) {
+        *ret = 0;
+        return 0;
+    }
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return gl_fs_why(reterr_why, errno, fd < 0 ? "open" : "access", path);
+    }
+    layout = find_layout(fd, (uint64_t)st.st_size);
+    *ret = (uint64_t)st.st_size - layout.mark + layout.dropped;
+    return 0;
+}
+
 static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str step, uint32_t attempt,
                     uint64_t offset, size_t bytes_max, struct gl_buf *out, uint64_t *ret_next,
                     struct gl_why *reterr_why)
 {
     const struct gl_logfs *l = GL_CONTAINER(logs, struct gl_logfs, logs);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    GL_ASSERT(is_step(step));
     GL_ASSERT(bytes_max >= 128 << 10); /* a line of the keeper fits */
-    const char *path = gl_str_fmt(&a, "%s/%.*s%s%u/log", job_folder(l, &a, context, job),
-                                  GL_STR_ARG(step), infix, attempt)
-                           .p;
+    const char *path = log_path(l, &a, context, job, step, attempt);
     GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         *ret_next = offset;
@@ -229,5 +257,6 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
 
 void gl_logfs_init(struct gl_logfs *l, const char *data)
 {
-    *l = (struct gl_logfs){.logs = {.list = list, .read = read_log}, .data = data};
+    *l = (struct gl_logfs){.logs = {.list = list, .read = read_log, .size = size_of_log},
+                           .data = data};
 }

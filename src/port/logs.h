@@ -26,6 +26,9 @@ struct gl_logs {
     int (*read)(struct gl_logs *l, gl_str context, gl_str job, gl_str step, uint32_t attempt,
                 uint64_t offset, size_t bytes_max, struct gl_buf *out, uint64_t *ret_next,
                 struct gl_why *reterr_why);
+    /* The offset at which the log ends now. A log that does not exist is empty. */
+    int (*size)(struct gl_logs *l, gl_str context, gl_str job, gl_str step, uint32_t attempt,
+                uint64_t *ret, struct gl_why *reterr_why);
 };
 
 #endif

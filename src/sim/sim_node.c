@@ -146,6 +146,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                     .hot_jobs_max = options->hot_jobs_max,
                                     .body_bytes = w->bundles.body_bytes,
                                     .keep = options->keep,
+                                    .log_bytes = options->log_bytes,
                                     .trace = &n->tracer.trace,
                                     .round_trip_events = options->round_trip,
                                     .on_event = on_event,
@@ -158,6 +159,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                   .clock = &n->clock,
                                   .entropy = &n->entropy,
                                   .blob = open_folder(n, options->blob),
+                                  .logs = options->logs,
                                   .record = options->record ? &n->record.port : NULL};
     n->node = gl_node_new(&config, &ports);
     if (disk->shared) {

@@ -57,6 +57,8 @@ struct sim_node_options {
     uint32_t renew; /* its core is saved and restored before an event, per million */
     struct gl_keep keep;
     struct gl_blob *blob; /* NULL: the machine's folder, or none */
+    struct gl_logs *logs; /* NULL: logs are not copied into the store; else up to ... */
+    uint64_t log_bytes;   /* ... so much of each */
     bool record;          /* events are recorded and replayed */
     bool round_trip;      /* every event is converted to text and back before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);

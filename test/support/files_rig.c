@@ -145,6 +145,8 @@ void files_rig_start(struct files_rig *r, size_t machine)
                                        .pools = {.default_slots = 4, .gpu_slots = 1},
                                        .keep = r->keep,
                                        .blob = &m->blobs.port,
+                                       .logs = r->logs,
+                                       .log_bytes = r->log_bytes,
                                        .round_trip = true};
     assert_null(m->node);
     m->node = sim_node_new(&r->world, &r->disk, &m->keeper, &options);

@@ -38,8 +38,10 @@ struct files_rig {
     struct gl_arena arena;
     struct files_job jobs[FILES_JOBS];
     size_t jobs_n, runs_n;
-    gl_ms lasts_ms; /* a process */
-    int trimmed;    /* code of the last trim; 1: no answer yet */
+    gl_ms lasts_ms;       /* a process */
+    struct gl_logs *logs; /* of machines started from now on; NULL: they copy none */
+    uint64_t log_bytes;   /* ... how much of each log */
+    int trimmed;          /* code of the last trim; 1: no answer yet */
     struct gl_buf body;
     uint64_t checked_at;   /* commits of the disk */
     uint64_t checked_what; /* which flows and blobs there were */

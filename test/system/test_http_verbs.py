@@ -16,8 +16,9 @@ from httpnode import JOBS, assert_error, serve, submit, wait_end  # noqa: E402
 
 CONTEXT = "/v1/contexts/default"
 
-# Queries that share a function with another one, or may wait: that function tells them apart.
-SHARED_QUERIES = {"STATUS", "WHY", "EVENTS", "DEAD_LETTERS"}
+# Queries that share a function with another one, or may wait: that function tells them apart. The
+# route of logs asks for some itself.
+SHARED_QUERIES = {"STATUS", "WHY", "EVENTS", "DEAD_LETTERS", "STORED_LOGS"}
 
 
 @pytest.fixture(name="box", scope="module")

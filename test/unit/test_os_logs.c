@@ -132,6 +132,28 @@ static void what_was_dropped_before_it_was_read_is_told_once(void **state)
     assert_int_equal(b->next, head + 900 + 9);
 }
 
+static uint64_t size_of(struct bench *b, const char *step)
+{
+    uint64_t size = 77;
+    assert_int_equal(b->logs.logs.size(&b->logs.logs, GL_S("default"), GL_S(JOB), gl_str_of(step),
+                                       1, &size, &b->why),
+                     0);
+    return size;
+}
+
+static void the_size_of_a_log_counts_what_was_dropped(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(size_of(b, "a"), 0);
+    (void)put_log(b, "a:attempt:1", GL_S("1 o one\n2 o two\n"));
+    assert_int_equal(size_of(b, "a"), 16);
+    assert_int_equal(size_of(b, "b"), 0);
+    uint64_t head = put_long_log(b, "-- 900 bytes dropped --\n9 o nine\n");
+    assert_int_equal(size_of(b, "a"), head + 900 + 9);
+    (void)read_from(b, size_of(b, "a"));
+    assert_int_equal(b->next, size_of(b, "a"));
+}
+
 static void a_reader_hears_how_much_it_has_missed_itself(void **state)
 {
     struct bench *b = *state;
@@ -352,6 +374,7 @@ int main(void)
         TEST(a_job_that_has_said_nothing_has_no_attempts_and_an_empty_log),
         TEST(only_whole_lines_are_read),
         TEST(what_was_dropped_before_it_was_read_is_told_once),
+        TEST(the_size_of_a_log_counts_what_was_dropped),
         TEST(a_reader_hears_how_much_it_has_missed_itself),
         TEST(nothing_is_read_twice_when_the_middle_is_dropped),
         TEST(a_page_ends_where_the_first_part_ends),

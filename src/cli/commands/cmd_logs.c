@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "api/stored_log.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
@@ -15,6 +16,15 @@ enum {
     PAGE_BYTES = 1 << 20,
     PAUSE_MS = 20, /* after new output */
     PAUSE_MS_MAX = 300,
+    PAUSE_MS_STORED = 1000, /* of a log in the store, which is copied every few seconds */
+    LATE_MAX = 5,           /* such pauses after the end of the attempt, for the end of the copy */
+};
+
+/* A log that is read from the store, because it is not in this folder. */
+struct stored_source {
+    gl_str node;    /* ran the attempt; "": the log is here */
+    gl_str missing; /* "": nothing */
+    bool is_copied; /* nothing more will come */
 };
 
 struct paper {
@@ -27,9 +37,10 @@ struct paper {
     bool follow;
     bool with_names; /* lines begin with the step's id */
     bool with_times;
-    struct gl_strs units;      /* of a bundle: the selected agents; empty: all */
-    struct gl_map shown_turns; /* struct shown_turns by "UNIT:ATTEMPT" */
-    struct gl_jw w;            /* --json */
+    struct stored_source stored; /* of the page read last; in the command's arena */
+    struct gl_strs units;        /* of a bundle: the selected agents; empty: all */
+    struct gl_map shown_turns;   /* struct shown_turns by "UNIT:ATTEMPT" */
+    struct gl_jw w;              /* --json */
     struct gl_buf json;
 };
 
@@ -113,34 +124,82 @@ static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str lin
 #define ASK_THERE \
     "ask that node, with its --data-dir, or with --server http://HOST:PORT if it has --listen"
 
-/* Without a node, on a shared store: this folder lacks logs of attempts that ran on other nodes. */
-static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uint32_t attempt,
-                         struct gl_why *reterr_why)
+static bool is_shared(const struct paper *p)
+{
+    return gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text));
+}
+
+static bool is_here(struct paper *p, struct gl_logs *logs, gl_str step, uint32_t attempt)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_api_reply *page = &p->page;
-    gl_jnode state = gl_json_get(&page->j, page->root, "workflow_state");
-    gl_jnode record =
-        gl_json_get(&page->j, gl_json_get(&page->j, state, "steps"), gl_str_c(&a, step));
-    gl_str node = gl_api_reply_text(page, record, "node");
     struct gl_logs_attempt *attempts;
     size_t n;
 
-    if (node.n == 0 ||
-        !gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text)) ||
-        logs->list(logs, p->cli->context, p->job, &a, &attempts, &n, NULL) != 0) {
-        return false;
+    if (logs->list(logs, p->cli->context, p->job, &a, &attempts, &n, NULL) != 0) {
+        return true; /* reading it says what is wrong */
     }
     for (size_t i = 0; i < n; i++) {
         if (attempts[i].attempt == attempt && gl_str_eq(attempts[i].step, step)) {
-            return false;
+            return true;
         }
     }
-    (void)gl_why(reterr_why, GL_R_LOG_ELSEWHERE,
-                 "the log of attempt %u of step '%.*s' is not in %s; its last attempt ran on "
-                 "node %.*s: " ASK_THERE,
-                 attempt, GL_STR_ARG(step), p->cli->data, GL_STR_ARG(node));
-    return true;
+    return false;
+}
+
+/* The node that a step's last attempt ran on; "": not known. */
+static gl_str node_of(struct paper *p, gl_str step)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_api_reply *page = &p->page;
+    gl_jnode steps =
+        gl_json_get(&page->j, gl_json_get(&page->j, page->root, "workflow_state"), "steps");
+
+    return gl_api_reply_text(page, gl_json_get(&page->j, steps, gl_str_c(&a, step)), "node");
+}
+
+static void set_stored(struct paper *p, gl_str node, gl_str missing, bool is_copied)
+{
+    struct gl_arena *a = &p->cli->arena;
+
+    if (!gl_str_eq(p->stored.node, node)) {
+        p->stored.node = gl_str_dup(a, node);
+    }
+    if (!gl_str_eq(p->stored.missing, missing)) {
+        p->stored.missing = gl_str_dup(a, missing);
+    }
+    p->stored.is_copied = is_copied;
+}
+
+/* Without a node, on a shared store: what the store has of an attempt that ran on another node. */
+static int read_stored(struct paper *p, gl_str step, uint32_t attempt, uint64_t *offset,
+                       struct gl_buf *out, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_request rq = {
+        .verb = GL_VERB_STORED_LOGS,
+        .job = p->job,
+        .stored_logs = {.step = step, .attempt = attempt, .offset = (int64_t)*offset}};
+    gl_str node = node_of(p, step);
+    struct gl_stored_logs stored;
+    int err = gl_connect_ask(&p->connection, &rq, &body, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    if (!gl_stored_log_read(gl_buf_view(&body), &a, &stored)) {
+        return gl_why(reterr_why, GL_E_DAMAGED, "what the store has of this log cannot be read");
+    }
+    if (stored.n > 0) {
+        set_stored(p, stored.logs[0].node, gl_stored_log_missing(&stored.logs[0], &a),
+                   stored.logs[0].ended);
+        return gl_stored_log_text(&stored, *offset, out, offset, reterr_why);
+    }
+    return node.n == 0 ? 0
+                       : gl_why(reterr_why, GL_R_LOG_ELSEWHERE,
+                                "the log of attempt %u of step '%.*s' is neither in %s nor in the "
+                                "store; its last attempt ran on node %.*s: " ASK_THERE,
+                                attempt, GL_STR_ARG(step), p->cli->data, GL_STR_ARG(node));
 }
 
 /* Read from the node or, without one, from the file. */
@@ -159,6 +218,9 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
     }
     if (err == 0) {
         (void)gl_str_u64(gl_http_client_header(&reply, "Glia-Next-Offset"), offset);
+        set_stored(p, gl_http_client_header(&reply, "Glia-Log-Node"),
+                   gl_http_client_header(&reply, "Glia-Log-Missing"),
+                   gl_str_is(gl_http_client_header(&reply, "Glia-Log-Copied"), "true"));
         gl_buf_str(out, reply.body);
         return 0;
     }
@@ -166,11 +228,22 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
         return err;
     }
     gl_logfs_init(&files, p->cli->data);
-    if (*offset == 0 && is_elsewhere(p, &files.logs, step, attempt, reterr_why)) {
-        return GL_E_NOT_FOUND;
+    if (is_shared(p) && !is_here(p, &files.logs, step, attempt)) {
+        return read_stored(p, step, attempt, offset, out, reterr_why);
     }
+    set_stored(p, (gl_str){0}, (gl_str){0}, false);
     return files.logs.read(&files.logs, p->cli->context, p->job, step, attempt, *offset, PAGE_BYTES,
                            out, offset, reterr_why);
+}
+
+/* After the end of a log: what of it is not in the store? */
+static void report_missing(struct paper *p, gl_str step, uint32_t attempt)
+{
+    if (p->stored.node.n > 0 && p->stored.missing.n > 0) {
+        (void)fflush(p->cli->out.file);
+        gl_cli_note(p->cli, "the log of attempt %u of '%.*s' is not complete: %.*s", attempt,
+                    GL_STR_ARG(step), GL_STR_ARG(p->stored.missing));
+    }
 }
 
 /* Print the log from *offset on; *ret_any: something was printed. */
@@ -179,8 +252,15 @@ static int show_attempt(struct paper *p, gl_str step, uint32_t attempt, uint64_t
 {
     for (;;) {
         GL_CLEANUP(gl_buf_done) struct gl_buf lines = {0};
+        bool is_first = *offset == 0;
         int err = read_page(p, step, attempt, offset, &lines, reterr_why);
 
+        if (err == 0 && is_first && lines.n > 0 && p->stored.node.n > 0) {
+            gl_cli_note(p->cli,
+                        "attempt %u of '%.*s' ran on node %.*s: this is its log as the "
+                        "store has it",
+                        attempt, GL_STR_ARG(step), GL_STR_ARG(p->stored.node));
+        }
         if (err != 0 || lines.n == 0) {
             return err;
         }
@@ -222,13 +302,22 @@ static bool is_over(struct paper *p, gl_jnode step, uint32_t attempt)
     return is_settled(p) || gl_progress_is_end(status) || (p->attempt != 0 && is_past);
 }
 
+static int pause_after(const struct paper *p, bool any, int pause_ms)
+{
+    if (p->stored.node.n > 0) {
+        return PAUSE_MS_STORED;
+    }
+    pause_ms = any ? PAUSE_MS : pause_ms * 3 / 2;
+    return pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
+}
+
 /* Follow one attempt after the other until the step has ended. The state is read before the log, so
  * a log reported as complete is complete. */
 static int follow_step(struct paper *p, struct gl_why *reterr_why)
 {
     uint32_t attempt = p->attempt;
     uint64_t offset = 0;
-    int pause_ms = PAUSE_MS;
+    int pause_ms = PAUSE_MS, late_n = 0;
 
     for (;;) {
         gl_jnode state = gl_json_get(&p->page.j, p->page.root, "workflow_state");
@@ -249,11 +338,14 @@ static int follow_step(struct paper *p, struct gl_why *reterr_why)
             continue;
         }
         (void)fflush(p->cli->out.file);
+        if (over && p->stored.node.n > 0 && !p->stored.is_copied && !p->connection.has_no_node) {
+            over = ++late_n > LATE_MAX;
+        }
         if (err != 0 || over || ferror(p->cli->out.file)) {
+            report_missing(p, p->step, attempt);
             return err;
         }
-        pause_ms = any ? PAUSE_MS : pause_ms * 3 / 2;
-        pause_ms = pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
+        pause_ms = pause_after(p, any, pause_ms);
         (void)poll(NULL, 0, pause_ms);
         err = ask_state(p, p->job, reterr_why);
         if (err != 0) {
@@ -276,6 +368,9 @@ static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_wh
         bool any;
 
         err = show_attempt(p, id, n, &offset, &any, reterr_why);
+        if (err == 0) {
+            report_missing(p, id, n);
+        }
         if (err == GL_E_NOT_FOUND && (p->step.n == 0 || p->all)) { /* others may be here */
             (void)fflush(p->cli->out.file);
             gl_cli_note(p->cli, "%s", reterr_why->text);
@@ -370,6 +465,15 @@ static int by_number(const void *a, const void *b)
     return (x->attempt > y->attempt) - (x->attempt < y->attempt);
 }
 
+/* The order in which the logs port lists them. */
+static int by_unit_and_number(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    int order = gl_str_cmp(x->unit, y->unit);
+
+    return order != 0 ? order : by_number(a, b);
+}
+
 static int turns_of_node(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
                          struct gl_why *reterr_why)
 {
@@ -399,6 +503,36 @@ static int turns_of_node(struct paper *p, struct gl_arena *a, struct turn **ret,
     return 0;
 }
 
+/* Those that only the store has. */
+static int add_stored_turns(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
+                            struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_request rq = {.verb = GL_VERB_STORED_LOGS, .job = p->job};
+    struct gl_stored_logs stored;
+    struct turn *all;
+    size_t n = *ret_n;
+    int err = gl_connect_ask(&p->connection, &rq, &body, reterr_why);
+
+    if (err != 0 || !gl_stored_log_read(gl_buf_view(&body), a, &stored)) {
+        return err;
+    }
+    all = GL_NEW_ARRAY(a, struct turn, n + stored.n + 1);
+    for (size_t i = 0; i < n; i++) {
+        all[i] = (*ret)[i];
+    }
+    for (size_t i = 0; i < stored.n; i++) {
+        struct turn t = {.unit = stored.logs[i].step, .attempt = stored.logs[i].attempt};
+
+        if (bsearch(&t, *ret, *ret_n, sizeof(t), by_unit_and_number) == NULL) {
+            all[n++] = t;
+        }
+    }
+    *ret = all;
+    *ret_n = n;
+    return 0;
+}
+
 /* From the node, or without one from the folder. */
 static int list_turns(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
                       struct gl_why *reterr_why)
@@ -418,6 +552,7 @@ static int list_turns(struct paper *p, struct gl_arena *a, struct turn **ret, si
         for (size_t i = 0; err == 0 && i < *ret_n; i++) {
             (*ret)[i] = (struct turn){.unit = attempts[i].step, .attempt = attempts[i].attempt};
         }
+        err = err == 0 && is_shared(p) ? add_stored_turns(p, a, ret, ret_n, reterr_why) : err;
     }
     if (err == 0 && *ret_n > 0) {
         qsort(*ret, *ret_n, sizeof(**ret), by_number);
@@ -488,8 +623,7 @@ static int follow_turns(struct paper *p, struct gl_why *reterr_why)
         if (err != 0 || is_end || is_over || ferror(p->cli->out.file)) {
             return err;
         }
-        pause_ms = any ? PAUSE_MS : pause_ms * 3 / 2;
-        pause_ms = pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
+        pause_ms = pause_after(p, any, pause_ms);
         (void)poll(NULL, 0, pause_ms);
         err = ask_state(p, p->job, reterr_why);
         if (err != 0) {
@@ -541,7 +675,7 @@ static void report_other_node(struct paper *p)
     struct gl_api_reply *page = &p->page;
     gl_jnode all = gl_json_get(&page->j, page->root, "executions");
 
-    if (!gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text))) {
+    if (!is_shared(p)) {
         return;
     }
     for (gl_jnode k = gl_json_first(&page->j, all); k; k = gl_json_after(&page->j, all, k)) {

@@ -121,6 +121,7 @@ void gl_connect_node_config(const struct gl_cli *cli, struct gl_daemon_config *r
         .keep_jobs = values[GL_SET_KEEP_JOBS].number,
         .keep_bytes = values[GL_SET_KEEP_BYTES].number,
         .body_bytes = (uint32_t)values[GL_SET_BODY_BYTES].number,
+        .log_bytes = values[GL_SET_LOG_STORE_BYTES].number,
         .record_bytes = values[GL_SET_RECORD_BYTES].number,
         .keep_workspaces_ms = values[GL_SET_KEEP_WORKSPACES_FOR].number,
     };

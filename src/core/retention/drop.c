@@ -15,9 +15,9 @@
 #include "core/retention/parts.h"
 
 enum {
-    /* Besides the belongings: log, inputs, run, dedupe, request, ended, job, retried; and the four
-     * places in the index "wake" where a damaged job may be. */
-    OWN_WRITES = 12,
+    /* Besides the belongings: log, inputs, run, dedupe, request, ended, job, retried, logs; and the
+     * four places in the index "wake" where a damaged job may be. */
+    OWN_WRITES = 13,
     LOG_PAGE = 1000, /* log entries removed at once */
 };
 
@@ -104,7 +104,7 @@ static void add_ids(struct pending_tx *b, const struct gl_trim_job *g)
     GL_ASSERT(g->ids.n <= GL_TRIM_PAGE);
     GL_ASSERT(b->writes_n + g->ids.n <= GL_TRIM_WRITES);
     for (size_t i = 0; i < g->ids.n; i++) {
-        (void)add_write(b, GL_WRITE_DELETE, gl_str_of(gl_ended_kind(g)), g->ids.items[i]);
+        (void)add_write(b, GL_WRITE_DELETE, gl_str_of(gl_ended_kind(g, i)), g->ids.items[i]);
     }
 }
 
@@ -153,6 +153,14 @@ static void add_head(struct gl_core *c, struct pending_tx *b, const struct gl_tr
     }
     if (g->retried_rev != 0) {
         (void)add_write(b, GL_WRITE_DELETE, GL_S("retried"), g->id);
+    }
+    /* Nothing has been written to its logs since they were listed. Planted: that is not checked. */
+    if (c->retention.has_logs && !GL_PLANT(93)) {
+        add_guard(b, GL_S("log"), g->id, g->log_rev)->type =
+            g->log_rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT;
+    }
+    if (g->log_rev != 0) {
+        (void)add_write(b, GL_WRITE_DELETE, GL_S("log"), g->id);
     }
     (void)add_write(b, GL_WRITE_DELETE, GL_S("job"), g->id);
     if (g->is_damaged) {

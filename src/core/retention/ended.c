@@ -141,15 +141,22 @@ void gl_retention_on_submit(struct gl_core *c, const struct gl_event *ev)
 /* Listed page by page, in this order. */
 static const struct {
     const char *kind;
-    bool of_signals, of_agents; /* only jobs with signals, or with agents, have these */
-} kinds[] = {{"step", false, false},   {"signal", true, false}, {"letter", false, true},
-             {"message", false, true}, {"body", false, true},   {"deadletter", false, true},
-             {"patch", false, true}};
+    bool of_signals, of_agents, of_logs; /* only jobs with signals, agents or logs have these */
+} kinds[] = {{.kind = "step"},
+             {.kind = "signal", .of_signals = true},
+             {.kind = "letter", .of_agents = true},
+             {.kind = "message", .of_agents = true},
+             {.kind = "body", .of_agents = true},
+             {.kind = "deadletter", .of_agents = true},
+             {.kind = "patch", .of_agents = true},
+             {.kind = "log", .of_logs = true},
+             {.kind = "logchunk", .of_logs = true}};
 
-const char *gl_ended_kind(const struct gl_trim_job *g)
+const char *gl_ended_kind(const struct gl_trim_job *g, size_t place)
 {
-    GL_ASSERT(g->kind < GL_COUNT(kinds));
-    return kinds[g->kind].kind;
+    GL_ASSERT(g->ids_kind < GL_COUNT(kinds));
+    GL_ASSERT(g->logs_at <= g->chunks_at && g->chunks_at <= g->ids.n);
+    return place < g->logs_at ? kinds[g->ids_kind].kind : place < g->chunks_at ? "log" : "logchunk";
 }
 
 bool gl_ended_has_kind(uint32_t kind)
@@ -158,22 +165,24 @@ bool gl_ended_has_kind(uint32_t kind)
 }
 
 /* The next kind that the job may have; GL_COUNT(kinds): there is none. */
-static uint32_t kind_after(const struct gl_trim_job *g)
+static uint32_t kind_after(const struct gl_core *c, const struct gl_trim_job *g)
 {
+    bool has_logs = c->retention.has_logs && (g->log_rev != 0 || g->is_headless);
     uint32_t next = g->kind + 1;
 
-    while (next < GL_COUNT(kinds) && ((kinds[next].of_signals && g->r.signals_n == 0) ||
-                                      (kinds[next].of_agents && g->r.letters_n == 0))) {
+    while (next < GL_COUNT(kinds) &&
+           ((kinds[next].of_signals && g->r.signals_n == 0) ||
+            (kinds[next].of_agents && g->r.letters_n == 0) || (kinds[next].of_logs && !has_logs))) {
         next++;
     }
     GL_ASSERT(next > g->kind && next <= GL_COUNT(kinds));
     return next;
 }
 
-void gl_ended_list(struct gl_core *c, struct gl_trim_job *g)
+static void list_kind(struct gl_core *c, struct gl_trim_job *g)
 {
     struct gl_listing page = {
-        .kind = gl_str_of(gl_ended_kind(g)),
+        .kind = gl_str_of(kinds[g->kind].kind),
         .prefix = gl_str_fmt(c->out->arena, "%.*s/", GL_STR_ARG(g->id)),
         .limit = GL_TRIM_PAGE,
         .ids_only = true,
@@ -182,10 +191,18 @@ void gl_ended_list(struct gl_core *c, struct gl_trim_job *g)
     GL_ASSERT(gl_pass(c)->stage == GL_STAGE_BELONGINGS);
     GL_ASSERT(!g->is_over);
     GL_ASSERT(g->call == 0);
-    g->ids = (struct gl_strs){0};
     g->is_retried = false;
     g->call = gl_component_list(c, GL_COMPONENT_RETENTION, &page, &gl_view_ids);
     gl_pass(c)->calls_n++;
+}
+
+void gl_ended_list(struct gl_core *c, struct gl_trim_job *g)
+{
+    GL_ASSERT(!g->is_over);
+    g->ids = (struct gl_strs){0};
+    g->logs_at = g->chunks_at = 0;
+    g->is_adding = false;
+    list_kind(c, g);
 }
 
 static void on_retries(struct gl_core *c, struct gl_trim_job *g, const struct gl_event *ev)
@@ -205,26 +222,51 @@ static void on_retries(struct gl_core *c, struct gl_trim_job *g, const struct gl
     }
 }
 
-static void on_listed(struct gl_core *c, struct gl_trim_job *g, const struct gl_event *ev)
+/* Add a page to `ids`. False: it does not fit. */
+static bool add_page(struct gl_core *c, struct gl_trim_job *g, const struct gl_strs *names)
 {
     struct gl_arena *a = &gl_pass(c)->arena;
-    gl_str *copies = GL_NEW_ARRAY(a, gl_str, ev->answer.names.n + 1);
-    uint32_t next = kind_after(g);
+    size_t had = g->ids.n;
+    gl_str *all = GL_NEW_ARRAY(a, gl_str, had + names->n + 1);
+
+    GL_ASSERT(GL_IMPLIES(!g->is_adding, had == 0));
+    if (had + names->n > GL_TRIM_PAGE) {
+        return false;
+    }
+    for (size_t i = 0; i < had; i++) {
+        all[i] = g->ids.items[i];
+    }
+    for (size_t i = 0; i < names->n; i++) {
+        all[had + i] = gl_str_dup(a, names->items[i]);
+    }
+    g->ids = (struct gl_strs){.items = all, .n = had + names->n};
+    if (!g->is_adding) {
+        g->ids_kind = g->kind;
+        g->logs_at = (uint32_t)g->ids.n;
+    }
+    if (!g->is_adding || strcmp(kinds[g->kind].kind, "logchunk") != 0) {
+        g->chunks_at = (uint32_t)g->ids.n;
+    }
+    return true;
+}
+
+/* A job with a few steps and logs should take one transaction, so what belongs to its logs is added
+ * to the same page. Any other kind is listed when nothing of this one is left. */
+static void on_listed(struct gl_core *c, struct gl_trim_job *g, const struct gl_event *ev)
+{
+    uint32_t next = kind_after(c, g);
+    bool fits = add_page(c, g, &ev->answer.names), has_next = ev->answer.next.n > 0;
 
     GL_ASSERT(!g->is_retried);
     GL_ASSERT(g->call == 0);
-    GL_ASSERT(ev->answer.names.n <= GL_TRIM_PAGE); /* the caller has checked it */
-    for (size_t i = 0; i < ev->answer.names.n; i++) {
-        copies[i] = gl_str_dup(a, ev->answer.names.items[i]);
-    }
-    g->ids = (struct gl_strs){.items = copies, .n = ev->answer.names.n};
-    if (g->ids.n == 0 && next < GL_COUNT(kinds)) {
+    GL_ASSERT(fits || g->is_adding); /* the caller has checked the size of one page */
+    if (fits && !has_next && next < GL_COUNT(kinds) && (g->ids.n == 0 || kinds[next].of_logs)) {
         g->kind = next;
-        gl_ended_list(c, g);
+        g->is_adding = g->ids.n > 0;
+        list_kind(c, g);
         return;
     }
-    /* The next kind is listed when nothing of this one is left. */
-    g->has_more = ev->answer.next.n > 0 || next < GL_COUNT(kinds);
+    g->has_more = !fits || has_next || next < GL_COUNT(kinds);
 }
 
 /* If something of a job cannot be read, the job is kept; the others are removed. */
@@ -287,7 +329,7 @@ static void find_belongings(struct gl_core *c)
 
 /* ---- names ---- */
 
-enum { NAMES = 4 };
+enum { NAMES = 5 };
 
 /* The records of the names that a job has: their keys, and where to put the revision of a record
  * that names this job. Asked twice, before the call and after the answer, with the same result. */
@@ -303,6 +345,7 @@ static size_t names_of(const struct gl_core *c, struct gl_trim_job *g,
         {GL_S("dedupe"), g->r.dedupe_key, true, &g->dedupe_rev},
         {GL_S("request"), g->r.request_key, true, &g->request_rev},
         {GL_S("retried"), g->id, c->shared, NULL},
+        {GL_S("log"), g->id, c->retention.has_logs, &g->log_rev},
     };
     size_t n = 0;
 
@@ -345,7 +388,9 @@ void gl_ended_on_names(struct gl_core *c, const struct gl_event *ev)
         size_t n = names_of(c, g, keys, revs);
 
         for (size_t k = 0; k < n; k++, r++) {
-            if (revs[k] != NULL) {
+            if (revs[k] == &g->log_rev) {
+                g->log_rev = r->rev;
+            } else if (revs[k] != NULL) {
                 *revs[k] = names_job(c, r, g->id) ? r->rev : 0;
             } else {
                 g->retried_rev = r->rev;

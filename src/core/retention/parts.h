@@ -98,7 +98,8 @@ extern const struct gl_core_view gl_view_stamps, gl_view_ids;
 void gl_ended_begin(struct gl_core *c); /* p->jobs[..].id and .r.ended_at have been set */
 /* The next page of what belongs to it, and then gl_drop_next(). */
 void gl_ended_list(struct gl_core *c, struct gl_trim_job *g);
-const char *gl_ended_kind(const struct gl_trim_job *g);
+/* The kind of g->ids.items[place]. */
+const char *gl_ended_kind(const struct gl_trim_job *g, size_t place);
 bool gl_ended_has_kind(uint32_t kind);
 /* Keep the job, for this reason. For a client's removal of one job this is the answer. */
 void gl_ended_keep(struct gl_core *c, struct gl_trim_job *g, int reason, const char *fmt, ...)

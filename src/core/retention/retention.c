@@ -49,6 +49,7 @@ void gl_retention_init(struct gl_core *c, const struct gl_core_config *config)
     GL_ASSERT(config->keep.work_ms >= 0);
     r->keep = config->keep;
     r->has_files = config->has_files;
+    r->has_logs = config->has_logs && config->shared;
     r->due = INT64_MAX;
     r->seek_begun = config->may_be_half;
     r->seek_orphans = true;

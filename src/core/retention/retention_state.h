@@ -96,6 +96,7 @@ struct gl_trim_job {
     struct gl_job_record r; /* the fields that gl_trim_job_schema has */
     /* Revisions of its record and of the records of its names; 0: not there, or not its own. */
     uint64_t rev, run_rev, dedupe_rev, request_rev;
+    uint64_t log_rev;     /* of the record of its logs; every write of a log raises it */
     uint64_t retried_rev; /* shared store: the record of its last retry */
     gl_str retried_by;
     uint64_t retried_token;
@@ -108,8 +109,12 @@ struct gl_trim_job {
     bool is_retried;  /* the call in flight asks for jobs that retry it */
     bool has_more;    /* more belongs to it than `ids` */
     gl_str owner;     /* damaged or doubtful: the session that owned it, if not ours */
-    uint32_t kind;    /* which kind of belongings `ids` lists: ended.c */
+    uint32_t kind;    /* which kind of belongings was listed last: ended.c */
     struct gl_strs ids;
+    /* The first of `ids` are of kind `ids_kind`. Heads and chunks of logs may follow; they begin at
+     * these places. */
+    uint32_t ids_kind, logs_at, chunks_at;
+    bool is_adding;   /* the listing in flight adds to `ids` */
     int64_t log_from; /* entries of its log below this number are removed */
 };
 
@@ -188,7 +193,8 @@ struct gl_retention_pass {
 struct gl_retention_state {
     struct gl_keep keep;
     bool has_files;
-    gl_ms due; /* the next pass, or the end of a pause; INT64_MAX while a call is in flight */
+    bool has_logs; /* jobs may have records "log" and "logchunk" */
+    gl_ms due;     /* the next pass, or the end of a pause; INT64_MAX while a call is in flight */
     gl_ms flows_due, files_due, rest_due; /* chores: chores.c */
     bool is_ready;                        /* there was a session and an executor */
     bool is_counted;                      /* `ended_n` is known */

@@ -25,6 +25,7 @@ static const struct gl_field fields[] = {
     F(keep.bytes, I64),
     F(keep.work_ms, I64),
     F(has_files, BOOL),
+    F(has_logs, BOOL),
     F(due, I64),
     F(flows_due, I64),
     F(files_due, I64),
@@ -112,27 +113,19 @@ static const struct gl_field suspect_fields[] = {F(job, STR), F(flow, STR)};
 
 #define F(member, type) GL_FIELD(gl_trim_job, member, type, 0, "")
 static const struct gl_field leaving_fields[] = {
-    F(id, STR),
-    GL_FIELD_SUB(gl_trim_job, r, OBJECT, &gl_trim_job_schema, 0, ""),
-    F(rev, U64),
-    F(run_rev, U64),
-    F(dedupe_rev, U64),
-    F(request_rev, U64),
-    F(retried_rev, U64),
-    F(retried_by, STR),
-    F(retried_token, U64),
-    F(call, U64),
-    F(is_over, BOOL),
-    F(is_removed, BOOL),
-    F(is_headless, BOOL),
-    F(is_doubtful, BOOL),
-    F(is_damaged, BOOL),
-    F(is_retried, BOOL),
-    F(has_more, BOOL),
-    F(owner, STR),
-    F(kind, U32),
-    F(ids, STRS),
-    F(log_from, I64),
+    F(id, STR),           GL_FIELD_SUB(gl_trim_job, r, OBJECT, &gl_trim_job_schema, 0, ""),
+    F(rev, U64),          F(run_rev, U64),
+    F(dedupe_rev, U64),   F(request_rev, U64),
+    F(log_rev, U64),      F(retried_rev, U64),
+    F(retried_by, STR),   F(retried_token, U64),
+    F(call, U64),         F(is_over, BOOL),
+    F(is_removed, BOOL),  F(is_headless, BOOL),
+    F(is_doubtful, BOOL), F(is_damaged, BOOL),
+    F(is_retried, BOOL),  F(has_more, BOOL),
+    F(owner, STR),        F(kind, U32),
+    F(ids, STRS),         F(ids_kind, U32),
+    F(logs_at, U32),      F(chunks_at, U32),
+    F(is_adding, BOOL),   F(log_from, I64),
 };
 #undef F
 
@@ -292,8 +285,9 @@ static bool are_jobs_sound(const struct gl_retention_pass *p, const struct saved
         const struct gl_trim_job *g = &jobs[i];
         bool is_read = p->stage > GL_STAGE_JOBS, is_listed = p->stage >= GL_STAGE_NAMES;
 
-        is_good = is_good && gl_ended_has_kind(g->kind) && g->ids.n <= GL_TRIM_PAGE &&
-                  (!g->is_removed || g->is_over) &&
+        is_good = is_good && gl_ended_has_kind(g->kind) && gl_ended_has_kind(g->ids_kind) &&
+                  g->ids.n <= GL_TRIM_PAGE && g->logs_at <= g->chunks_at &&
+                  g->chunks_at <= g->ids.n && (!g->is_removed || g->is_over) &&
                   (g->call == 0 || (is_of_calls && !g->is_over)) &&
                   (is_read ? g->is_headless || g->rev != 0 : !g->is_damaged && !g->is_doubtful) &&
                   (is_listed || !g->is_over);
