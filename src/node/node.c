@@ -12,18 +12,12 @@
 
 /* on_time and due run in this order. */
 const struct gl_node_part *const gl_node_parts[GL_PARTS] = {
-    [GL_PART_SESSIONS] = &gl_sessions_part,
-    [GL_PART_COMMITS] = &gl_commits_part,
-    [GL_PART_REQUESTS] = &gl_requests_part,
-    [GL_PART_STARTS] = &gl_starts_part,
-    [GL_PART_SUBMIT_WAIT] = &gl_submit_wait_part,
-    [GL_PART_BLOBS] = &gl_blobs_part,
-    [GL_PART_EXEC_EVENTS] = &gl_exec_events_part,
-    [GL_PART_REFUSALS] = &gl_refusals_part,
-    [GL_PART_LOG_COPIES] = &gl_log_copies_part,
-    [GL_PART_LIVE] = &gl_live_part,
-    [GL_PART_AGENT_INPUT] = &gl_agent_input_part,
-    [GL_PART_FEED] = &gl_feed_part,
+    [GL_PART_SESSIONS] = &gl_sessions_part,       [GL_PART_COMMITS] = &gl_commits_part,
+    [GL_PART_REQUESTS] = &gl_requests_part,       [GL_PART_STARTS] = &gl_starts_part,
+    [GL_PART_SUBMIT_WAIT] = &gl_submit_wait_part, [GL_PART_BLOBS] = &gl_blobs_part,
+    [GL_PART_EXEC_EVENTS] = &gl_exec_events_part, [GL_PART_REFUSALS] = &gl_refusals_part,
+    [GL_PART_LOG_COPIES] = &gl_log_copies_part,   [GL_PART_LIVE] = &gl_live_part,
+    [GL_PART_AGENT_INPUT] = &gl_agent_input_part, [GL_PART_FEED] = &gl_feed_part,
 };
 
 static void init_parts(struct gl_node *n)
