@@ -1,5 +1,6 @@
 """Every recipe of docs/cookbook.md works as it is printed: its files, commands and outputs."""
 
+import glob
 import os
 import re
 import sys
@@ -24,13 +25,13 @@ pytestmark = pytest.mark.sqlite_only("the recipes choose their stores themselves
 @pytest.fixture(name="home")
 def make_home():
     """A user's home with the data folders of the recipes, which end with the test."""
+    env = {"GLIA_STORE": "", "PATH": f"{BUILD}:{os.environ['PATH']}"}
     with tempfile.TemporaryDirectory(prefix="glia-cook-") as home:
-        boxes = [Box(home, data=f"{home}/glia-cookbook/{name}", HOME=home, GLIA_STORE="",
-                     PATH=f"{BUILD}:{os.environ['PATH']}")
-                 for name in ("data", "restored", "one", "two")]
-        yield boxes[0]
-        for box in boxes:
-            box.close()
+        box = Box(home, data=f"{home}/glia-cookbook/data", HOME=home, **env)
+        yield box
+        box.close()
+        for lock in glob.glob(f"{home}/glia-cookbook/**/lock", recursive=True):
+            Box(home, data=os.path.dirname(lock), HOME=home, **env).close()
 
 
 @pytest.fixture(name="port")
