@@ -168,7 +168,11 @@ int gl_job_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl
     struct gl_jw w;
     int code = 0;
 
-    if (file == NULL && sets == NULL) {
+    if (flow->bundle != NULL && file != NULL) {
+        return gl_cli_usage(cli, "--input-file is for flows only; configure a bundle in "
+                                 "config/overwrite.json or with --set");
+    }
+    if (flow->bundle != NULL || (file == NULL && sets == NULL)) {
         return 0;
     }
     if (file != NULL) {
@@ -180,6 +184,24 @@ int gl_job_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl
     if (code == 0) {
         gl_jw_init(&w, out);
         write_member(&root, &w);
+    }
+    return code;
+}
+
+int gl_job_inputs_check(struct gl_cli *cli, const struct gl_flow *flow)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf given = {0};
+    struct gl_why why;
+    gl_str filled;
+    int err, code = gl_job_inputs_read(cli, flow, &given);
+
+    if (code != 0 || given.n == 0) {
+        return code;
+    }
+    err = gl_flow_inputs(flow, gl_buf_view(&given), &cli->arena, &filled, &why);
+    if (err != 0) {
+        code = gl_cli_fail_why(cli, err, &why);
+        gl_job_inputs_report_missing(cli, why.text);
     }
     return code;
 }

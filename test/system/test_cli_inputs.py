@@ -113,6 +113,30 @@ def test_wrong_inputs_make_no_job(box, args, says):
     assert box.jobs() == []
 
 
+@pytest.mark.parametrize("args", [
+    ["--set", "who=x"], ["--set", "n=x"], ["--set", "n=1", "--set", "whom=x"],
+    ["--set", "n=1", "--set", "qqq=x"], ["--set", "n"], ["--input-file", "nowhere.yaml"],
+    ["--input-file", "list.yaml"],
+])
+def test_validate_refuses_inputs_as_run_does(box, args):
+    flow = box.write("given.yaml", GIVEN)
+    box.write("list.yaml", "[1]\n")
+    checked, run = (box.glia(command, flow, *args, code=2) for command in ("validate", "run"))
+    wanted, told = ([line for line in done.stderr.splitlines()
+                     if not line.startswith(("usage: ", "Try "))] for done in (run, checked))
+    assert told == wanted and told and checked.stdout == ""
+    errors = [box.error(command, flow, *args, code=2) for command in ("validate", "run")]
+    assert errors[0]["code"] == errors[1]["code"]
+    assert errors[0]["message"] == errors[1]["message"]
+
+
+def test_validate_accepts_inputs_and_needs_none(box):
+    flow = box.write("given.yaml", GIVEN)
+    path = box.write("in.yaml", "n: 5\n")
+    for args in ([], ["--set", "n=3"], ["--input-file", path, "--set", "db.host=there"]):
+        assert "is valid" in box.glia("validate", flow, *args).stderr
+
+
 def test_how_a_missing_input_is_given_is_said(box):
     flow = box.write("f.yaml", """
 inputs: {who: {type: string, required: true}, n: {type: integer, required: true}}

@@ -266,15 +266,6 @@ static int submit_and_follow(struct job_run *r, const struct gl_flowfile *f)
     return gl_job_result_show(&r->follow, gl_follow_job(&r->follow), !is_command);
 }
 
-/* 0, or an exit code. */
-static int check_bundle(struct gl_cli *cli)
-{
-    return gl_cli_option(cli, "--input-file") == NULL
-               ? 0
-               : gl_cli_usage(cli, "--input-file is for flows only; configure a bundle in "
-                                   "config/overwrite.json or with --set");
-}
-
 static int run_file(struct job_run *r, gl_str run_id)
 {
     struct gl_flowfile f;
@@ -288,7 +279,7 @@ static int run_file(struct job_run *r, gl_str run_id)
         (void)gl_cli_fail_why(r->cli, err, &why);
         code = GL_EXIT_USAGE;
     } else {
-        code = f.is_bundle ? check_bundle(r->cli) : gl_job_inputs_read(r->cli, f.flow, &r->inputs);
+        code = gl_job_inputs_read(r->cli, f.flow, &r->inputs);
         if (code == 0) {
             gl_flowfile_write(&f, &r->submission, run_id, gl_buf_view(&r->inputs), &r->body);
             code = (r->is_detached ? detach : submit_and_follow)(r, &f);

@@ -1,6 +1,7 @@
 /* cmd_validate.c - glia validate: checks a flow or a bundle; shows which steps can run twice. */
 #include "base/check.h"
 #include "cli/flowfile.h"
+#include "cli/job_inputs.h"
 #include "cli/output/rows.h"
 #include "model/bundle/agent.h"
 
@@ -221,7 +222,8 @@ int gl_cmd_validate(struct gl_cli *cli)
     } else if (err != 0) {
         gl_flowfile_print_errors(&f);
     } else {
-        code = show_flow(cli, f.flow);
+        code = gl_job_inputs_check(cli, f.flow);
+        code = code != 0 ? code : show_flow(cli, f.flow);
     }
     gl_flowfile_done(&f);
     return code;

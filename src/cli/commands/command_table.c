@@ -12,7 +12,8 @@
 const struct gl_command gl_cli_commands[] = {
     {
         .name = "run",
-        .arguments = "FILE|DIR|- [--set KEY=VALUE]... | -- COMMAND [ARGUMENT...]",
+        .arguments = "FILE|DIR|- [--set KEY=VALUE]... [--run-id RUN] [--detach] | [--run-id RUN] "
+                     "[--detach] -- COMMAND [ARGUMENT...]",
         .summary = "run a flow, a bundle or one command, and wait for it",
         .help =
             "DIR is a bundle if it has a manifest.json; otherwise its flow.yaml, flow.yml or\n"
@@ -47,14 +48,17 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "validate",
-        .arguments = "FILE|DIR",
+        .arguments = "FILE|DIR [--set KEY=VALUE]... [--input-file FILE]",
         .summary = "check a flow or a bundle, and show which steps can run twice",
-        .help = "Reports every error at once, with its place and how to fix it. Runs nothing.\n",
+        .help = "Reports every error at once, with its place and how to fix it. Runs nothing. If\n"
+                "inputs of a flow are given, they are checked as for run.\n",
         .words_min = 1,
         .words_max = 1,
         .needs_no_data = true,
         .run = gl_cmd_validate,
-        .options = {{"--set", "KEY=VALUE...", "a bundle's configuration, as for run"}},
+        .options = {{"--set", "KEY=VALUE...",
+                     "an input of the flow, or a bundle setting; dots name nested members"},
+                    {"--input-file", "FILE", "inputs of the flow, as JSON or YAML; --set wins"}},
     },
     {
         .name = "schema",
@@ -220,7 +224,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "job retry",
         .arguments = "ID [--from STEP] [--run-id RUN] [--detach]",
-        .summary = "rerun a finished job as a new job, and wait for it",
+        .summary = "rerun an ended job as a new job, and wait for it",
         .help =
             "The new job reuses the outputs of completed steps and runs the others. --from also\n"
             "reruns that step and every step after it.\n",
@@ -234,7 +238,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "job rm",
         .arguments = "ID... [--yes]",
-        .summary = "remove finished jobs with their events, outputs and logs",
+        .summary = "remove ended jobs with their events, outputs and logs",
         .help = "Refuses a job that has not ended: cancel it first. On a terminal, asks for\n"
                 "confirmation.\n",
         .words_min = 1,
@@ -274,7 +278,7 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_agents_send,
         .options = {{"--type", "TYPE", "the type of the message (input)"},
                     {"--priority", "N", "0 to 1000: higher is handled sooner (100)"},
-                    {"--body", "JSON", "the body of the message"},
+                    {"--body", "JSON", "the body of the message (null)"},
                     {"--body-file", "FILE", "the same, from a file; - is standard input"}},
     },
     {
@@ -348,9 +352,9 @@ const struct gl_command gl_cli_commands[] = {
                     {"--runs-root", "DIR", "the folder of bundles' run folders (~/.mn/runs)"},
                     {"--finish", NULL, "wait for running steps before exiting"},
                     {"--grace", "TIME", "wait at most this long (30s)"},
-                    {"--keep-for", "TIME", "remove finished jobs after this time (30d)"},
-                    {"--keep-jobs", "N", "keep at most N finished jobs (100000)"},
-                    {"--keep-bytes", "SIZE", "remove the oldest finished jobs above this size"},
+                    {"--keep-for", "TIME", "remove ended jobs after this time (30d)"},
+                    {"--keep-jobs", "N", "keep at most N ended jobs (100000)"},
+                    {"--keep-bytes", "SIZE", "remove the oldest ended jobs above this size"},
                     {"--keep-workspaces-for", "TIME",
                      "keep folders of failed steps this long (3d)"},
                     {"--session-ttl", "TIME",
@@ -491,15 +495,14 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "store trim",
         .arguments = "[--keep-for TIME] [--keep-jobs N]",
-        .summary = "remove finished jobs and unused files now",
-        .help =
-            "Removes finished jobs with their events, outputs and logs, then flows that no job\n"
-            "uses, files that no flow uses, and old working folders of failed steps. The\n"
-            "default limits are the settings ('glia config show') that a node applies by\n"
-            "itself. Without a node, this command removes them and starts nothing.\n",
+        .summary = "remove ended jobs and unused files now",
+        .help = "Removes ended jobs with their events, outputs and logs, then flows that no job\n"
+                "uses, files that no flow uses, and old working folders of failed steps. The\n"
+                "default limits are the settings ('glia config show') that a node applies by\n"
+                "itself. Without a node, this command removes them and starts nothing.\n",
         .run = gl_cmd_store_trim,
         .options = {{"--keep-for", "TIME", "keep jobs that ended within this time, like 7d"},
-                    {"--keep-jobs", "N", "keep at most the N newest finished jobs"}},
+                    {"--keep-jobs", "N", "keep at most the N newest ended jobs"}},
     },
     {
         .name = "store status",
