@@ -376,7 +376,8 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
     int64_t item = -1;
 
     if (step.n > 0 && !find_step(v, step, &number, &item)) {
-        return gl_why(reterr_why, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
+        return gl_why(reterr_why, GL_R_NO_SUCH_STEP,
+                      "job %.*s has no step '%.*s'; 'glia job status' lists its steps",
                       GL_STR_ARG(v->job.job_id), GL_STR_ARG(step));
     }
     gl_jw_object(w);

@@ -122,7 +122,8 @@ static void what_is_given_wrongly_is_told_all_at_once(void **state)
     gl_str wrong = GL_S("{\"woh\":1,\"n\":1.5,\"zzz\":2,\"who\":3}");
     assert_int_equal(gl_flow_inputs(f, wrong, &arena, &ret, &why), GL_E_INVALID);
     assert_string_equal(why.text, "input `woh`: there is no such input; did you mean `who`?; "
-                                  "input `zzz`: there is no such input; "
+                                  "input `zzz`: there is no such input; the flow's inputs: who, n, "
+                                  "must; "
                                   "input `who`: expected string, not a number; "
                                   "input `n`: expected integer, not a number; "
                                   "input `must`: it is required and missing");

@@ -199,11 +199,14 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
 
     GL_ASSERT(ev->command.verb == GL_CMD_RESPOND);
     if (!exists) {
-        gl_txn_reply(c, j, ev->command.request, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
+        gl_txn_reply(c, j, ev->command.request, GL_R_NO_SUCH_STEP,
+                     "job %.*s has no step '%.*s'; 'glia job status' lists its steps",
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step));
     } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
         gl_txn_reply(c, j, ev->command.request, GL_R_STEP_DECIDED,
-                     "step '%.*s' is not waiting for a decision", GL_STR_ARG(ev->command.step));
+                     "step '%.*s' is not waiting for a decision: its status is %s",
+                     GL_STR_ARG(ev->command.step),
+                     gl_step_status_words[st == NULL ? GL_STEP_PENDING : st->r.status]);
     } else if (!is_decision(st, ev->command.decision)) {
         gl_txn_reply(
             c, j, ev->command.request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
@@ -261,7 +264,8 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     }
     if (gl_job_status_is_terminal(j->r.status)) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDED,
-                     "job %.*s has already ended: it is %s", GL_STR_ARG(j->id),
+                     "job %.*s has already ended: it %s%s", GL_STR_ARG(j->id),
+                     j->r.status == GL_JOB_CANCELLED ? "was " : "",
                      gl_job_status_words[j->r.status]);
         return;
     }

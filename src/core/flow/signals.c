@@ -8,6 +8,8 @@
 #include "core/flow/txn.h"
 #include "core/snapshot.h"
 
+enum { SIGNALS_LISTED_MAX = 5 };
+
 struct signal {
     struct gl_link link; /* in job->signals */
     gl_str id;           /* of its record, "job/number" */
@@ -123,18 +125,40 @@ static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_suggest 
     return false;
 }
 
+/* "; its signals: go, stop", the first few; "" if it has none. */
+static gl_str list_signals(struct gl_core *c, const struct gl_flow *flow)
+{
+    gl_str names[SIGNALS_LISTED_MAX] = {0}, list = {0};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < flow->steps.n && n < SIGNALS_LISTED_MAX; i++) {
+        gl_str signal = gl_flow_step(flow, i)->signal;
+        bool is_new = signal.n > 0;
+
+        for (uint32_t k = 0; k < n; k++) {
+            is_new = is_new && !gl_str_eq(names[k], signal);
+        }
+        if (is_new) {
+            names[n++] = signal;
+            list = gl_str_fmt(c->out->arena, "%.*s%s%.*s", GL_STR_ARG(list),
+                              list.n > 0 ? ", " : "; its signals: ", GL_STR_ARG(signal));
+        }
+    }
+    return list;
+}
+
 static void refuse_unknown(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                            const struct gl_suggest *near)
 {
     GL_ASSERT(ev->command.verb == GL_CMD_SIGNAL);
     if (near->best.n > 0) {
         gl_txn_reply(c, j, ev->command.request, GL_R_SIGNAL_UNWANTED,
-                     "no step of job %.*s waits for a signal '%.*s'; did you mean '%.*s'?",
+                     "no step of job %.*s has `signal: %.*s`; did you mean '%.*s'?",
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step), GL_STR_ARG(near->best));
     } else {
         gl_txn_reply(c, j, ev->command.request, GL_R_SIGNAL_UNWANTED,
-                     "no step of job %.*s waits for a signal '%.*s'", GL_STR_ARG(j->id),
-                     GL_STR_ARG(ev->command.step));
+                     "no step of job %.*s has `signal: %.*s`%.*s", GL_STR_ARG(j->id),
+                     GL_STR_ARG(ev->command.step), GL_STR_ARG(list_signals(c, j->spec->flow)));
     }
 }
 

@@ -182,15 +182,19 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
         setting = "MN_EXECUTOR_POOL_CAPACITIES";
     }
     if (pool < 0) {
-        (void)gl_why(why, GL_E_LIMIT,
-                     "%s '%.*s' needs pool '%.*s', which this node does not have: add it to %s",
-                     what, GL_STR_ARG(of), GL_STR_ARG(name), setting);
+        (void)gl_why(
+            why, GL_E_LIMIT,
+            "%s '%.*s' needs pool '%.*s', which this node does not have: add it to %s of the "
+            "node, and restart it",
+            what, GL_STR_ARG(of), GL_STR_ARG(name), setting);
         return false;
     }
     if (spec->slots > c->pools[pool].slots) {
-        (void)gl_why(why, GL_R_POOL_TOO_SMALL,
-                     "%s '%.*s' needs %u slots of pool '%.*s', which has only %u", what,
-                     GL_STR_ARG(of), spec->slots, GL_STR_ARG(name), c->pools[pool].slots);
+        (void)gl_why(
+            why, GL_R_POOL_TOO_SMALL,
+            "%s '%.*s' needs %u slots of pool '%.*s', which has only %u: lower the number, or "
+            "raise the pool's size in %s of the node, and restart it",
+            what, GL_STR_ARG(of), spec->slots, GL_STR_ARG(name), c->pools[pool].slots, setting);
         return false;
     }
     return true;

@@ -11,6 +11,8 @@ const char *const gl_input_type_words[] = {
         NULL,
 };
 
+enum { INPUTS_LISTED_MAX = 10 };
+
 static bool is_whole(gl_str number)
 {
     return !memchr(number.p, '.', number.n) && !memchr(number.p, 'e', number.n) &&
@@ -61,6 +63,18 @@ static void complain(struct giving *g, int reason, gl_str name, const char *what
     gl_buf_fmt(&g->errors, "%sinput `%.*s`: %s", g->errors.n ? "; " : "", GL_STR_ARG(name), what);
 }
 
+/* "there is no such input; the flow's inputs: a, b", at most the first few. */
+static gl_str list_inputs(const struct giving *g)
+{
+    gl_str text = GL_S("there is no such input; the flow's inputs: ");
+    for (size_t i = 0; i < g->f->inputs.n && i < INPUTS_LISTED_MAX; i++) {
+        text = gl_str_fmt(g->a, "%.*s%s%.*s", GL_STR_ARG(text), i > 0 ? ", " : "",
+                          GL_STR_ARG(input_of(g->f, i)->name));
+    }
+    return g->f->inputs.n > INPUTS_LISTED_MAX ? gl_str_fmt(g->a, "%.*s, ...", GL_STR_ARG(text))
+                                              : text;
+}
+
 static bool is_declared(struct giving *g, gl_str name)
 {
     struct gl_suggest near;
@@ -75,7 +89,7 @@ static bool is_declared(struct giving *g, gl_str name)
              near.best.n ? gl_str_fmt(g->a, "there is no such input; did you mean `%.*s`?",
                                       GL_STR_ARG(near.best))
                                .p
-             : g->f->inputs.n ? "there is no such input"
+             : g->f->inputs.n ? list_inputs(g).p
                               : "the flow has no inputs");
     return false;
 }
