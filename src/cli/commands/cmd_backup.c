@@ -157,9 +157,10 @@ static void print_summary(struct gl_cli *cli, const char *key, const char *folde
 
     if (!cli->json) {
         (void)fprintf(cli->out.file, "%s\n", folder);
-        gl_cli_note(cli, "%llu jobs, %llu of them not ended; %llu files with %llu bytes",
-                    (unsigned long long)jobs_n, (unsigned long long)unfinished_n,
-                    (unsigned long long)files_n, (unsigned long long)bytes);
+        gl_cli_note(cli, "%llu job%s, %llu of them not ended; %llu file%s, %llu bytes",
+                    (unsigned long long)jobs_n, jobs_n == 1 ? "" : "s",
+                    (unsigned long long)unfinished_n, (unsigned long long)files_n,
+                    files_n == 1 ? "" : "s", (unsigned long long)bytes);
         return;
     }
     gl_jw_init(&w, &text);
@@ -280,7 +281,8 @@ static void print_advice(struct gl_cli *cli, const struct restore *r, bool resum
     } else {
         gl_cli_note(cli,
                     "unfinished jobs are paused, because some of their steps may have run since "
-                    "the backup was made; 'job resume ID' resumes one");
+                    "the backup was made; '%s' resumes one",
+                    gl_cli_hint(cli, "job resume ID"));
     }
 }
 

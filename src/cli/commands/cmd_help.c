@@ -34,12 +34,13 @@ static void list_commands(struct gl_cli *cli)
             list_command(out, &gl_cli_commands[i]);
         }
     }
-    (void)fputs("\nAll commands accept --data-dir, --json and --help, before or after the command\n"
-                "name.\n"
-                "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or invalid input, 3 not found,\n"
-                "4 not allowed, 5 node, store or stdout unavailable, 6 paused or waiting for a\n"
-                "person, 75 claim held by someone else, 76 claim lost, 130 interrupted.\n",
-                out);
+    (void)fputs(
+        "\nAll commands accept --data-dir, --server, --store, --config, --json and --help,\n"
+        "before or after the command name.\n"
+        "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or invalid input, 3 not found,\n"
+        "4 not allowed, 5 node, store or stdout unavailable, 6 paused or waiting for a\n"
+        "person, 75 claim held by someone else, 76 claim lost, 130 interrupted.\n",
+        out);
 }
 
 static void list_option(FILE *out, const struct gl_command_option *o)

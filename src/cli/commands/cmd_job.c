@@ -36,7 +36,10 @@ static void print_head(struct gl_cli *cli, struct gl_api_reply *p)
 
     if (!cli->out.is_tty) { /* the steps are the data */
         if (why.n > 0) {
-            gl_cli_note(cli, "%.*s", GL_STR_ARG(why));
+            bool has_subject =
+                !gl_str_starts(why, GL_S("is ")) && !gl_str_starts(why, GL_S("completed "));
+
+            gl_cli_note(cli, "%s%.*s", has_subject ? "" : "the job ", GL_STR_ARG(why));
         }
         return;
     }
@@ -208,7 +211,9 @@ static int print_one(struct gl_connection *connection, struct gl_api_reply *p, c
 
     if (step == NULL) {
         return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
-                           gl_str_fmt(&p->arena, "the job has no step '%s'", id).p);
+                           gl_str_fmt(&p->arena, "the job has no step '%s'; '%s' lists its steps",
+                                      id, gl_cli_hint(cli, "job status %s", cli->words[0]))
+                               .p);
     }
     if (!gl_progress_is_end(status)) {
         return gl_cli_fail(cli, GL_R_NO_OUTPUT_YET,

@@ -428,8 +428,9 @@ static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
     uint32_t last = (uint32_t)gl_api_reply_number(&p->page, step, "attempt_count");
 
     if (step == NULL) {
-        return gl_why(reterr_why, GL_R_NO_SUCH_STEP, "the job has no step '%.*s'",
-                      GL_STR_ARG(p->step));
+        return gl_why(reterr_why, GL_R_NO_SUCH_STEP,
+                      "the job has no step '%.*s'; '%s' lists its steps", GL_STR_ARG(p->step),
+                      gl_cli_hint(p->cli, "job status %s", p->cli->words[0]));
     }
     if (gl_api_reply_number(&p->page, step, "items_made") > 0) {
         return p->follow ? gl_why(reterr_why, GL_E_INVALID,

@@ -153,7 +153,8 @@ static void put_command(struct man_page *p, const struct gl_command *c, bool has
         gl_buf_c(&p->out, "\n");
     }
     gl_buf_c(&p->out, ".PP\n");
-    put_c(p, c->summary);
+    gl_buf_char(&p->out, (char)(c->summary[0] - 'a' + 'A'));
+    put_c(p, c->summary + 1);
     gl_buf_c(&p->out, ".\n");
     put_paragraphs(p, c->help);
     for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && c->options[i].name != NULL; i++) {
@@ -222,7 +223,58 @@ static void put_environment(struct man_page *p)
             gl_buf_c(&p->out, ".\n");
         }
     }
-    gl_buf_c(&p->out, ".TP\n.B NO_COLOR\nNot empty: no colours.\n");
+    gl_buf_c(&p->out, ".TP\n.B GLIA_CONFIG\nthe settings file, as with \\-\\-config.\n"
+                      ".TP\n.B GLIA_TOKEN\nthe token for a server over HTTP; overrides "
+                      "GLIA_TOKEN_FILE.\n"
+                      ".TP\n.B NO_COLOR\nnot empty: no colours.\n");
+}
+
+static void put_files(struct man_page *p)
+{
+    section(p, "FILES");
+    gl_buf_c(&p->out,
+             ".TP\n.I \\(ti/.local/share/glia\n"
+             "The data folder, unless \\-\\-data\\-dir or GLIA_DATA_DIR names another; that of "
+             "root is\n.IR /var/lib/glia .\n"
+             ".TP\n.I \\(ti/.config/glia/config.yaml\n"
+             "The settings file; root without one uses\n"
+             ".IR /etc/glia/config.yaml .\n");
+}
+
+/* The pages of the commands. Commands of a group are adjacent, and share one. */
+static void put_see_also(struct man_page *p)
+{
+    gl_str last = {0};
+
+    section(p, "SEE ALSO");
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        const struct gl_command *c = &gl_cli_commands[i];
+        gl_str rest, word = gl_str_cut(gl_str_of(c->name), ' ', &rest);
+
+        if (!c->is_hidden && !gl_str_eq(word, last)) {
+            gl_buf_fmt(&p->out, "%s.BR glia\\-%.*s (1)", last.n > 0 ? ",\n" : "", GL_STR_ARG(word));
+            last = word;
+        }
+    }
+    gl_buf_char(&p->out, '\n');
+}
+
+/* What the commands of a group have in common: the summary of their page. */
+static const char *group_summary(struct gl_cli *cli, gl_str group)
+{
+    static const char *const summaries[][2] = {
+        {"job", "work with jobs"},       {"human", "list and answer what waits for a person"},
+        {"claim", "work with claims"},   {"node", "list nodes and show one"},
+        {"cluster", "show the cluster"}, {"store", "work with the store of the jobs"},
+        {"config", "show the settings"}, {"debug", "write what the node did recently to one file"},
+    };
+
+    for (size_t i = 0; i < GL_COUNT(summaries); i++) {
+        if (gl_str_is(group, summaries[i][0])) {
+            return summaries[i][1];
+        }
+    }
+    return gl_str_fmt(&cli->arena, "the commands of %.*s", GL_STR_ARG(group)).p;
 }
 
 static void make_first(struct man_page *p)
@@ -230,6 +282,9 @@ static void make_first(struct man_page *p)
     begin(p, "glia", "workflows of scripts and commands that survive crashes");
     section(p, "SYNOPSIS");
     gl_buf_c(&p->out, ".B glia\n.RI [ OPTION ...]\n.I COMMAND\n.RI [ ARGUMENT ...]\n");
+    section(p, "DESCRIPTION");
+    gl_buf_c(&p->out, "Glia runs workflows of scripts and commands, and finishes them despite "
+                      "crashes.\nEach command, or group of commands, has its own page.\n");
     section(p, "COMMANDS");
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         if (!gl_cli_commands[i].is_hidden) {
@@ -243,6 +298,8 @@ static void make_first(struct man_page *p)
     put_common(p);
     put_exit_codes(p);
     put_environment(p);
+    put_files(p);
+    put_see_also(p);
 }
 
 static int save(struct man_page *p, const char *name)
@@ -277,9 +334,7 @@ int gl_cmd_man(struct gl_cli *cli)
             continue;
         }
         last = word;
-        make_page(&p, word,
-                  rest.n == 0 ? c->summary
-                              : gl_str_fmt(&cli->arena, "commands about %.*s", GL_STR_ARG(word)).p);
+        make_page(&p, word, rest.n == 0 ? c->summary : group_summary(cli, word));
         code = save(&p, gl_str_fmt(&cli->arena, "glia-%.*s", GL_STR_ARG(word)).p);
     }
     gl_buf_done(&p.out);

@@ -127,8 +127,10 @@ int gl_cmd_node_list(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES,
                             .nodes.all = gl_cli_option(cli, "--all") != NULL};
-    struct gl_rows l = {
-        .cli = cli, GL_COLUMNS(nodes_columns), .list = "nodes", .none = "no node is running"};
+    struct gl_rows l = {.cli = cli,
+                        GL_COLUMNS(nodes_columns),
+                        .list = "nodes",
+                        .none = "no node is running; start one with 'glia serve'"};
 
     return gl_rows_run(&l, &rq);
 }

@@ -113,7 +113,9 @@ static const char *find_folder(struct gl_cli *cli, struct gl_api_reply *p, uint6
                                   .p);
     if (step == NULL) {
         code = GL_R_NO_SUCH_STEP;
-        text = gl_str_fmt(&cli->arena, "the job has no step '%s'", cli->words[1]).p;
+        text = gl_str_fmt(&cli->arena, "the job has no step '%s'; '%s' lists its steps",
+                          cli->words[1], gl_cli_hint(cli, "job status %s", cli->words[0]))
+                   .p;
     } else if (attempt == 0 || attempt > last) {
         code = GL_R_NO_SUCH_ATTEMPT;
         text = gl_str_fmt(&cli->arena, "step %s has had %llu attempt%s", cli->words[1],

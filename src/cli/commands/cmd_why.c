@@ -65,7 +65,10 @@ static int explain(struct gl_cli *cli, struct gl_api_reply *p)
 
     if (cli->words_n > 1 && only == NULL) {
         return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
-                           gl_str_fmt(&p->arena, "the job has no step '%s'", cli->words[1]).p);
+                           gl_str_fmt(&p->arena, "the job has no step '%s'; '%s' lists its steps",
+                                      cli->words[1],
+                                      gl_cli_hint(cli, "job status %s", cli->words[0]))
+                               .p);
     }
     write_all(p, steps, only, gl_rows_begin(&l));
     return gl_rows_end(&l);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "app/daemon.h"
 #include "app/offline.h"
@@ -498,6 +499,16 @@ static int query_waiting(struct gl_connection *r, const struct gl_request *rq, s
     return err != 0 ? gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text) : 0;
 }
 
+/* --data-dir names no folder: it may be mistyped, and the answer would just be empty. */
+static void note_missing_folder(struct gl_connection *r)
+{
+    if (r->cli->data_option != NULL && !r->has_noted_folder && access(r->cli->data, F_OK) != 0 &&
+        !gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text))) {
+        gl_cli_note(r->cli, "the data folder %s does not exist", r->cli->data);
+        r->has_noted_folder = true;
+    }
+}
+
 int gl_connect_ask(struct gl_connection *r, struct gl_request *rq, struct gl_buf *body,
                    struct gl_why *reterr_why)
 {
@@ -514,6 +525,9 @@ int gl_connect_ask(struct gl_connection *r, struct gl_request *rq, struct gl_buf
     }
     r->has_no_node =
         !r->is_remote && (is_left || (gl_connect_is_lost(r, err) && !is_shared_store_down(r, err)));
+    if (r->has_no_node) {
+        note_missing_folder(r);
+    }
     return r->has_no_node
                ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
                                   r->cli->settings->values[GL_SET_RUNS_ROOT].text, rq, body,

@@ -45,9 +45,10 @@ struct gl_connection {
     bool is_store_down; /* we could not become the node: the store cannot be opened for now */
     bool was_connected; /* a node has answered before: if it goes away, it may come back */
     int silence_ms; /* set by a command with a shorter timeout for a silent node; 0: the default */
-    bool waits_for_node; /* set by a command that follows: queries wait for a silent node, ... */
-    bool has_reported;   /* ... and this was reported */
-    int broken;          /* error code if the server's settings cannot be used */
+    bool waits_for_node;   /* set by a command that follows: queries wait for a silent node, ... */
+    bool has_reported;     /* ... and this was reported */
+    bool has_noted_folder; /* that the data folder does not exist */
+    int broken;            /* error code if the server's settings cannot be used */
     struct gl_why broken_why;
 };
 
