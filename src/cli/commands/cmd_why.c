@@ -17,9 +17,9 @@ static gl_str sentence(struct gl_api_reply *p, gl_jnode n)
     gl_str told = gl_api_reply_text(p, n, "why"),
            text = told.n > 0 ? told : gl_api_reply_reason(p, n);
 
-    return text.n > 0
-               ? text
-               : gl_str_fmt(&p->arena, "it is %.*s", GL_STR_ARG(gl_api_reply_text(p, n, "status")));
+    return text.n > 0 ? text
+                      : gl_str_fmt(&p->arena, "its status is %.*s",
+                                   GL_STR_ARG(gl_api_reply_text(p, n, "status")));
 }
 
 static void write_one(struct gl_api_reply *p, gl_jnode n, struct gl_jw *w)

@@ -204,9 +204,9 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step));
     } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
         gl_txn_reply(c, j, ev->command.request, GL_R_STEP_DECIDED,
-                     "step '%.*s' is not waiting for a decision: its status is %s",
-                     GL_STR_ARG(ev->command.step),
-                     gl_step_status_words[st == NULL ? GL_STEP_PENDING : st->r.status]);
+                     "step '%.*s' is not waiting for a decision%s%s", GL_STR_ARG(ev->command.step),
+                     st != NULL ? ": its status is " : "",
+                     st != NULL ? gl_step_status_words[st->r.status] : "");
     } else if (!is_decision(st, ev->command.decision)) {
         gl_txn_reply(
             c, j, ev->command.request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
