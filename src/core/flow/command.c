@@ -205,7 +205,7 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
     } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
         gl_txn_reply(c, j, ev->command.request, GL_R_STEP_DECIDED,
                      "step '%.*s' is not waiting for a decision%s%s", GL_STR_ARG(ev->command.step),
-                     st != NULL ? ": its status is " : "",
+                     st != NULL ? ": its status is " : "; 'glia job status' shows its status",
                      st != NULL ? gl_step_status_words[st->r.status] : "");
     } else if (!is_decision(st, ev->command.decision)) {
         gl_txn_reply(
