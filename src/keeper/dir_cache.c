@@ -191,6 +191,18 @@ static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
     job->has_folder = true;
 }
 
+/* What cannot be removed stays; it does no harm. */
+static void remove_folder(struct gl_keeper *k, const char *path)
+{
+    GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, path);
+    if (fd >= 0) {
+        (void)unlinkat(fd, "input.json", 0);
+        (void)unlinkat(fd, "env", 0);
+        (void)unlinkat(fd, "work", AT_REMOVEDIR);
+        (void)unlinkat(k->contexts_fd, path, AT_REMOVEDIR);
+    }
+}
+
 bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
                        struct gl_dir_cache_sizes *ret)
 {
@@ -208,6 +220,12 @@ bool gl_dir_cache_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
     struct gl_dir_cache_sizes sizes = s->sizes;
     drop(k, s);
     if (!gl_str_eq(from, path) && renameat(k->contexts_fd, from.p, k->contexts_fd, path.p) < 0) {
+        return false;
+    }
+    /* The node removes the working folders of attempts that ended long ago. */
+    if (faccessat(k->contexts_fd, gl_rundir_join(&k->scratch, path, GL_S("work")).p, F_OK,
+                  AT_SYMLINK_NOFOLLOW) < 0) {
+        remove_folder(k, path.p);
         return false;
     }
     *ret = sizes;
@@ -239,18 +257,6 @@ bool gl_dir_cache_put(struct gl_keeper *k, struct gl_attempt *a, gl_str path)
 }
 
 /* ---- removing ---- */
-
-/* What cannot be removed stays; it does no harm. */
-static void remove_folder(struct gl_keeper *k, const char *path)
-{
-    GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, path);
-    if (fd >= 0) {
-        (void)unlinkat(fd, "input.json", 0);
-        (void)unlinkat(fd, "env", 0);
-        (void)unlinkat(fd, "work", AT_REMOVEDIR);
-        (void)unlinkat(k->contexts_fd, path, AT_REMOVEDIR);
-    }
-}
 
 void gl_dir_cache_forget(struct gl_keeper *k, struct gl_floor *job)
 {

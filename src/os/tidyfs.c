@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -17,6 +18,8 @@
 #include "os/fs.h"
 #include "os/paths.h"
 #include "os/tree.h"
+
+#define GONE ".gone" /* after the name of a folder that is being removed */
 
 struct cleanup {
     struct gl_link link; /* in the queue */
@@ -59,25 +62,43 @@ static int open_runs(struct gl_tidyfs *t, struct cleanup *op)
     return fd;
 }
 
-static void remove_names(struct gl_tidyfs *t, struct cleanup *op, const char *below)
+static void remove_tree(struct gl_tidyfs *t, struct cleanup *op, int runs, const char *path)
 {
-    GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
-    for (size_t i = 0; runs >= 0 && i < op->n && !atomic_load(&t->closing); i++) {
-        struct gl_tree_sum sum = {.stop = &t->closing};
-        const char *path = gl_str_fmt(&op->results, "%.*s%s", GL_STR_ARG(op->names[i]), below).p;
-        op->req->removed_n += gl_tree_remove(runs, path, &sum) && sum.bytes + sum.files_n > 0;
-        op->req->bytes += sum.bytes;
+    struct gl_tree_sum sum = {.stop = &t->closing};
+
+    op->req->removed_n += gl_tree_remove(runs, path, &sum) && sum.bytes + sum.files_n > 0;
+    op->req->bytes += sum.bytes;
+}
+
+/* The keeper gives the folder of an idle job, or a folder in it, to another job by renaming it, and
+ * then it must not be emptied through a descriptor that was opened before. So it first gets a name
+ * that the keeper does not know. If the keeper was faster, there is nothing to remove. */
+static void remove_job(struct gl_tidyfs *t, struct cleanup *op, int runs, gl_str job)
+{
+    const char *from = gl_str_c(&op->results, job);
+    const char *gone = gl_str_fmt(&op->results, ".%.*s" GONE, GL_STR_ARG(job)).p;
+
+    if (renameat(runs, from, runs, gone) < 0 && (errno == EEXIST || errno == ENOTEMPTY)) {
+        remove_tree(t, op, runs, gone); /* left by a removal that was interrupted */
+        (void)renameat(runs, from, runs, gone);
     }
+    remove_tree(t, op, runs, gone);
 }
 
 static void run_remove_jobs(struct gl_tidyfs *t, struct cleanup *op)
 {
-    remove_names(t, op, "");
+    GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
+    for (size_t i = 0; runs >= 0 && i < op->n && !atomic_load(&t->closing); i++) {
+        remove_job(t, op, runs, op->names[i]);
+    }
 }
 
 static void run_remove_work(struct gl_tidyfs *t, struct cleanup *op)
 {
-    remove_names(t, op, "/work");
+    GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
+    for (size_t i = 0; runs >= 0 && i < op->n && !atomic_load(&t->closing); i++) {
+        remove_tree(t, op, runs, gl_str_fmt(&op->results, "%.*s/work", GL_STR_ARG(op->names[i])).p);
+    }
 }
 
 static void closedirp(DIR **d)
@@ -103,6 +124,18 @@ static bool is_job(const char *name)
     return strlen(name) == GL_ULID_BYTES && name[0] != '.';
 }
 
+/* The job whose folder this is, or was before its removal began; "" if it is none. */
+static gl_str job_of(const char *name)
+{
+    gl_str all = gl_str_of(name);
+
+    if (all.n == 1 + GL_ULID_BYTES + strlen(GONE) && name[0] == '.' &&
+        gl_str_ends(all, GL_S(GONE))) {
+        return (gl_str){.p = name + 1, .n = GL_ULID_BYTES};
+    }
+    return is_job(name) ? all : (gl_str){0};
+}
+
 static void keep_names(struct cleanup *op, struct gl_buf *found)
 {
     op->req->names_n = found->n / sizeof(gl_str);
@@ -116,8 +149,9 @@ static void run_list_jobs(struct gl_tidyfs *t, struct cleanup *op)
     GL_CLEANUP(closedirp) DIR *d = runs < 0 ? NULL : open_in(runs, ".");
     struct gl_buf found = {0};
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        if (is_job(e->d_name)) {
-            gl_str name = gl_str_dup(&op->results, gl_str_of(e->d_name));
+        gl_str name = job_of(e->d_name);
+        if (name.n > 0) {
+            name = gl_str_dup(&op->results, name);
             gl_buf_add(&found, &name, sizeof(name));
         }
     }

@@ -328,6 +328,29 @@ static void jobs_are_listed_and_removed(void **state)
     rig_close(&r);
 }
 
+/* The keeper may give the folder to another job at any moment: it is renamed before it is emptied.
+ * What a killed node had renamed and not emptied is found again, under the name of its job. */
+static void a_removal_that_was_interrupted_is_finished(void **state)
+{
+    struct rig r;
+    gl_str job = GL_S(JOB_1);
+
+    rig_open(&r, *state);
+    write_file(r.p, RUNS "." JOB_1 ".gone/a:attempt:1/log", "left");
+    write_file(r.p, RUNS JOB_1 "/b:attempt:1/log", "more");
+    write_file(r.p, RUNS ".other.gone/file", "not a job's");
+    r.port->list_jobs(r.port, ask(&r), GL_S("default"));
+    gl_loop_run(r.loop);
+    assert_int_equal(r.names_n, 2); /* twice the same job */
+    r.port->remove_jobs(r.port, ask(&r), GL_S("default"), &job, 1);
+    gl_loop_run(r.loop);
+    assert_int_equal(r.req.status, 0);
+    assert_false(is_there(r.p, RUNS JOB_1));
+    assert_false(is_there(r.p, RUNS "." JOB_1 ".gone"));
+    assert_true(is_there(r.p, RUNS ".other.gone/file"));
+    rig_close(&r);
+}
+
 static void old_working_folders_go_and_their_logs_stay(void **state)
 {
     struct rig r;
@@ -442,6 +465,7 @@ int main(void)
         TEST(a_list_cannot_lead_out_of_the_folder),
         TEST(a_backup_wants_an_empty_folder),
         TEST(jobs_are_listed_and_removed),
+        TEST(a_removal_that_was_interrupted_is_finished),
         TEST(old_working_folders_go_and_their_logs_stay),
         TEST(only_old_blobs_that_nobody_names_go),
         TEST(everything_is_measured),
