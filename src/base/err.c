@@ -110,6 +110,11 @@ static const struct error_info *info_find(int code)
     return NULL;
 }
 
+bool gl_err_is_plain(int64_t code)
+{
+    return code == GL_OK || (code < 0 && code > -GL_REASON_STEP && info_find((int)code) != NULL);
+}
+
 const char *gl_err_word(int code)
 {
     if (code == GL_OK) {

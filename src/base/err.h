@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define GL_ERRORS(X)                                                            \
     X(GL_E_CONFLICT, -1, "conflict", "someone else changed the record first")   \
@@ -76,6 +77,8 @@ struct gl_why {
 };
 
 /* The short stable word of a code ("conflict"), as used in JSON. "ok" for 0. */
+/* Is it 0 or the code of an error, without a reason? For codes from outside. */
+bool gl_err_is_plain(int64_t code);
 const char *gl_err_word(int code);
 
 /* The general meaning of a code, for people. */

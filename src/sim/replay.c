@@ -266,6 +266,9 @@ static bool is_claim_possible(const struct gl_event_claim *x)
  * on. A recording may have been edited. */
 static bool is_possible(const struct gl_event *ev)
 {
+    if (ev->now < 0 || ev->now > INT64_MAX / 2) {
+        return false;
+    }
     switch ((enum gl_event_type)ev->type) {
     case GL_EV_SUBMIT:
         return ev->job.n == GL_ULID_BYTES;

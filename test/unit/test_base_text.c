@@ -236,6 +236,9 @@ static void every_reason_has_a_word_of_its_own_and_one_code(void **state)
     assert_int_equal(gl_err_join(GL_E_IO, GL_REASON_NONE), GL_E_IO);
     assert_int_equal(gl_err_join(GL_E_NOT_FOUND, GL_REASON_NO_SUCH_JOB), GL_R_NO_SUCH_JOB);
     assert_int_equal(gl_err_join(0, GL_REASON_NO_SUCH_JOB), 0);
+    assert_true(gl_err_is_plain(0) && gl_err_is_plain(GL_E_IO));
+    assert_false(gl_err_is_plain(1) || gl_err_is_plain(INT64_MIN) || gl_err_is_plain(-999999));
+    assert_false(gl_err_is_plain(GL_R_NO_SUCH_JOB));
 }
 
 static void every_why_code_has_a_word_of_its_own(void **state)

@@ -9,7 +9,7 @@
 #include "core/effect.h"
 #include "model/gc_state.h"
 
-enum { CALLS_MAX = 64, STEPS_MAX = 2000 };
+enum { CALLS_MAX = 64, STEPS_MAX = 50000 };
 
 #define JOB "01J00000000000000000000001"
 #define HASH "000000000000000000000000000000000000000000000000000000000000000f"
@@ -151,6 +151,33 @@ static void a_removal_that_meets_damage_is_not_repeated_at_once(void **state)
     assert_int_equal(gl_err_code((int)r.reply_code), GL_E_DAMAGED);
 }
 
+/* ---- a record that says too much ---- */
+
+static void answer_long(struct rig *r, const struct call *x, struct gl_event_answer *a)
+{
+    static struct gl_event_record job = {
+        .kind = {.p = "job", .n = 3}, .id = {.p = JOB, .n = sizeof(JOB) - 1}, .rev = 3};
+
+    answer_drop(r, x, a);
+    a->code = 0;
+    job.value = GL_S("{\"status\":\"completed\",\"flow\":\"aa\",\"ended_at\":5,"
+                     "\"last_seq\":4611686018427387904}");
+    if (x->type == GL_CORE_CALL_GET && strcmp(x->what, "job") == 0) {
+        a->records = (struct gl_items){.items = &job, .n = 1};
+    }
+}
+
+/* Its events are removed page by page, but not for ever. */
+static void a_job_with_endless_events_is_removed(void **state)
+{
+    struct rig r = {0};
+
+    (void)state;
+    run(begin(&r, false), answer_long);
+    assert_int_equal(r.reply_code, 0);
+    assert_true(r.commits_n > 1);
+}
+
 /* ---- damaged garbage on a shared store ---- */
 
 static struct gl_event_record damaged_thing(const char *kind)
@@ -243,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_removal_that_meets_damage_is_not_repeated_at_once),
+        cmocka_unit_test(a_job_with_endless_events_is_removed),
         cmocka_unit_test(a_damaged_blob_that_nothing_names_is_removed),
         cmocka_unit_test(a_damaged_flow_that_no_job_names_is_removed),
         cmocka_unit_test(a_damaged_flow_is_never_made_whole_again),

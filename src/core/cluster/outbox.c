@@ -272,8 +272,11 @@ static void reply_from_answer(struct gl_core *c, const struct gl_sent_command *s
     struct gl_json j;
 
     GL_ASSERT(s->state == LOOKING);
-    if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, NULL) == 0 &&
-        gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "code"), &code)) {
+    if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, NULL) != 0 ||
+        !gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "code"), &code) ||
+        !gl_err_is_plain(code)) {
+        code = GL_E_DAMAGED;
+    } else {
         why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "why"), a);
         reason = gl_reason_from_word(
             gl_str_c(a, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), a)));

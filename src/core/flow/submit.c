@@ -130,7 +130,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     rc = gl_node_pools_may_submit(c, spec->flow, &why);
     if (rc == 0 &&
         gl_flow_inputs(spec->flow, ev->submit.inputs, c->out->arena, &inputs, &why) != 0) {
-        rc = GL_E_INVALID;
+        rc = gl_err_join(GL_E_INVALID, why.reason);
     }
     if (rc != 0) {
         gl_spec_unref(spec);

@@ -18,7 +18,8 @@ enum {
     /* Besides the belongings: log, inputs, run, dedupe, request, ended, job, retried, logs; and the
      * four places in the index "wake" where a damaged job may be. */
     OWN_WRITES = 13,
-    LOG_PAGE = 1000, /* log entries removed at once */
+    LOG_PAGE = 1000,       /* log entries removed at once */
+    LOG_PAGES_MAX = 10000, /* more than any job has */
 };
 
 static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
@@ -189,6 +190,13 @@ static void add_job(struct gl_core *c, struct pending_tx *b, const struct gl_tri
     add_write(b, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
 }
 
+/* The last event that is removed page by page; whatever is after it goes with the job. A record
+ * that was edited may say anything. */
+static int64_t last_seq_of(const struct gl_trim_job *g)
+{
+    return g->r.last_seq < LOG_PAGES_MAX * LOG_PAGE ? g->r.last_seq : LOG_PAGES_MAX * LOG_PAGE;
+}
+
 /* Of a job too large for one transaction: its record first, then page by page what belongs to it.
  */
 static void remove_part(struct gl_core *c, struct gl_trim_job *g)
@@ -205,7 +213,7 @@ static void remove_part(struct gl_core *c, struct gl_trim_job *g)
     } else {
         add_ids(b, g);
     }
-    if (g->is_headless && g->log_from + LOG_PAGE < g->r.last_seq) {
+    if (g->is_headless && g->log_from + LOG_PAGE < last_seq_of(g)) {
         g->log_from += LOG_PAGE;
         add_write(b, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
     }
@@ -247,7 +255,7 @@ static bool remove_next(struct gl_core *c)
 static bool is_large(const struct gl_trim_job *g)
 {
     GL_ASSERT(g->ids.n <= GL_TRIM_PAGE);
-    return g->has_more || g->log_from + LOG_PAGE < g->r.last_seq;
+    return g->has_more || g->log_from + LOG_PAGE < last_seq_of(g);
 }
 
 static void keep_changed(struct gl_core *c, struct gl_trim_job *g)
