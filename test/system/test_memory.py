@@ -104,3 +104,22 @@ def test_memory_and_folder_stay_as_they_are_while_jobs_come_and_go(tmp_path):
     early, late = early_and_late(folder)
     assert late < early * 1.5 + LOG_BYTES, folder
     assert wal[-1] <= WAL_BYTES, wal
+
+
+def test_retention_does_not_touch_folders_of_live_jobs(tmp_path):
+    """The keeper gives folders of ended jobs to new ones, and just these are removed meanwhile."""
+    box = Box(tmp_path)
+    serve(box, "--keep-jobs", "20", "--pools", "default=8")
+    flow = {"name": "short", "steps": {"a": {"run": ["true"]}}}
+    try:
+        for number in range(8):
+            jobs = [{"run_id": f"s-{number}-{i}"} for i in range(250)]
+            answer = box.ask("POST", f"{JOBS}:batch", {"flow": flow, "jobs": jobs})
+            assert answer.status == 200
+            done = (number + 1) * 250
+            wait_for("the jobs", lambda: metric(
+                box, 'glia_jobs_ended_total{status="completed"}') + metric(
+                box, 'glia_jobs_ended_total{status="failed"}') >= done)
+        assert metric(box, 'glia_jobs_ended_total{status="failed"}') == 0
+    finally:
+        box.close()
