@@ -353,7 +353,7 @@ def test_a_deadline_is_kept_by_the_keeper(link):
     begin = time.monotonic()
     e = link.run(["sleep", "100"], timeout_ms=100)
     assert e["end"] == "timeout"
-    assert 0.1 <= time.monotonic() - begin < 60
+    assert 0.099 <= time.monotonic() - begin < 60  # the keeper counts in whole milliseconds
 
 
 def test_a_step_that_ignores_sigterm_is_killed_after_its_grace(link):
