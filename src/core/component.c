@@ -9,8 +9,11 @@
 #include "core/cluster/inbox.h"
 #include "core/cluster/leader.h"
 #include "core/cluster/membership.h"
+#include "core/cluster/offers.h"
+#include "core/cluster/other_nodes.h"
 #include "core/cluster/outbox.h"
 #include "core/cluster/renewal.h"
+#include "core/cluster/taken.h"
 #include "core/retention/retention.h"
 
 static const struct gl_component *const components[] = {
@@ -18,7 +21,8 @@ static const struct gl_component *const components[] = {
     [GL_COMPONENT_PEERS] = &gl_membership,     [GL_COMPONENT_LEADER] = &gl_leader,
     [GL_COMPONENT_INBOX] = &gl_inbox,          [GL_COMPONENT_OUTBOX] = &gl_outbox,
     [GL_COMPONENT_CLAIMS] = &gl_claims,        [GL_COMPONENT_RETENTION] = &gl_retention,
-    [GL_COMPONENT_HUMAN] = &gl_human_requests,
+    [GL_COMPONENT_HUMAN] = &gl_human_requests, [GL_COMPONENT_OFFERS] = &gl_offers,
+    [GL_COMPONENT_TAKEN] = &gl_taken,
 };
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
@@ -34,6 +38,8 @@ void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
     gl_membership_init(c);
     gl_inbox_init(c);
     gl_outbox_init(c);
+    gl_offers_init(c);
+    gl_taken_init(c);
     gl_claims_init(c);
     gl_retention_init(c, config);
     gl_human_requests_init(c);
@@ -45,6 +51,9 @@ void gl_components_done(struct gl_core *c)
     gl_membership_done(c);
     gl_inbox_done(c);
     gl_outbox_done(c);
+    gl_offers_done(c);
+    gl_taken_done(c);
+    gl_other_nodes_done(c);
     gl_claims_done(c);
     gl_retention_done(c);
     gl_human_requests_done(c);
@@ -56,6 +65,8 @@ void gl_components_on_changed(struct gl_core *c)
     gl_renewal_on_changed(c);
     gl_membership_on_changed(c);
     gl_leader_on_changed(c);
+    gl_offers_on_changed(c);
+    gl_taken_on_changed(c);
 }
 
 bool gl_components_may_finish(const struct gl_core *c)

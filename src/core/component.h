@@ -28,7 +28,7 @@ struct gl_component {
 };
 
 extern const struct gl_component gl_renewal, gl_store_full, gl_membership, gl_leader, gl_inbox,
-    gl_outbox, gl_claims, gl_retention, gl_human_requests;
+    gl_outbox, gl_claims, gl_retention, gl_human_requests, gl_offers, gl_taken;
 
 void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
 void gl_components_done(struct gl_core *c);

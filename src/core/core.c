@@ -9,11 +9,13 @@
 #include "core/cluster/inbox.h"
 #include "core/cluster/membership.h"
 #include "core/cluster/node_pools.h"
+#include "core/cluster/offers.h"
 #include "core/cluster/outbox.h"
 #include "core/cluster/rebalance.h"
 #include "core/cluster/renewal.h"
 #include "core/cluster/session.h"
 #include "core/cluster/store_full.h"
+#include "core/cluster/taken.h"
 #include "core/component.h"
 #include "core/core_state.h"
 #include "core/flow/command.h"
@@ -132,6 +134,9 @@ static void on_woken(struct gl_core *c, const struct gl_event *ev)
 {
     if (gl_str_is(ev->woken.word, "inbox")) {
         gl_inbox_on_woken(c);
+    } else if (gl_str_starts(ev->woken.word, GL_S(GL_OFFERS_WORD))) {
+        gl_offers_on_woken(c);
+        gl_taken_on_woken(c);
     } else {
         gl_outbox_on_woken(c);
     }
@@ -290,7 +295,8 @@ gl_ms gl_core_next_due(const struct gl_core *c)
 bool gl_core_idle(const struct gl_core *c)
 {
     return c->inflight_n == 0 && c->jobs_loading == 0 && c->running_n == 0 && !c->sweep.under_way &&
-           gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy);
+           gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy) &&
+           gl_map_count(&c->taken.all) == 0 && gl_taken_is_known(c);
 }
 
 enum gl_why_code gl_core_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
@@ -395,12 +401,16 @@ void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
     ret->jobs_loading = c->jobs_loading;
     ret->ops_in_flight = c->inflight_n;
     ret->attempts_running = c->running_n;
+    ret->attempts_elsewhere = c->made.timers.n;
+    ret->attempts_taken = gl_map_count(&c->taken.all);
     ret->steps_waiting = gl_map_count(&c->waits);
-    ret->pools_n = c->pools_n;
     for (size_t i = 0; i < c->pools_n; i++) {
-        ret->pools[i].name = c->pools[i].name;
-        ret->pools[i].slots = c->pools[i].slots;
-        ret->pools[i].in_use = c->pools[i].in_use;
-        ret->pools[i].waiting = (uint32_t)c->pools[i].queue.n;
+        if (c->pools[i].slots == 0) {
+            continue; /* other nodes have it */
+        }
+        ret->pools[ret->pools_n].name = c->pools[i].name;
+        ret->pools[ret->pools_n].slots = c->pools[i].slots;
+        ret->pools[ret->pools_n].in_use = c->pools[i].in_use;
+        ret->pools[ret->pools_n++].waiting = (uint32_t)gl_slots_waiting(&c->pools[i]);
     }
 }

@@ -118,6 +118,8 @@ const struct gl_claim_counts *gl_core_claim_counts(const struct gl_core *c);
 struct gl_core_figures {
     size_t quarantined;
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;
+    size_t attempts_elsewhere; /* of our jobs, on other nodes */
+    size_t attempts_taken;     /* of other nodes' jobs, here */
     size_t pools_n;
     struct {
         gl_str name;
@@ -126,6 +128,10 @@ struct gl_core_figures {
 };
 
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret);
+
+/* The slots of a pool in use by attempts taken from each owner: calls `each` once per attempt. */
+void gl_core_taken(const struct gl_core *c,
+                   void (*each)(void *arg, gl_str pool, gl_str owner, uint32_t slots), void *arg);
 
 /* ---- compiled flows, shared by jobs and by starts in progress ---- */
 

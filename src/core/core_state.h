@@ -27,6 +27,7 @@
 #include "model/job.h"
 
 struct gl_letter;
+struct gl_offer;
 struct gl_wait;
 struct gl_slot_hold;
 struct gl_quotas;
@@ -52,6 +53,8 @@ struct gl_step {
     gl_ms probe_at;            /* when to ask the executor about it; 0: never */
     struct gl_wait *wait;      /* queued for slots */
     struct gl_slot_hold *hold; /* the slots it holds */
+    struct gl_offer *offer;    /* its attempt runs elsewhere: see cluster/offers.h */
+    bool is_orphaned;          /* ... on a node that is dead */
     bool is_listed;            /* in the index "human" */
     bool resolving;            /* its gate waits for facts from the store */
     bool was_skipped;          /* in the job that is retried; valid only while its gate is opened */
@@ -137,6 +140,7 @@ struct gl_job {
     bool lacks;             /* a queued step wants a pool that is not here: cluster/node_pools.h */
     bool confirms;          /* this transaction must reach a replica before it counts */
     bool is_adopted;        /* counted in core->adopting_n until it is hot */
+    gl_str wakes;           /* the word that this transaction sends, in its arena; "": none */
     struct gl_link holds;   /* slots, by attempt */
     struct gl_link lru;     /* in core->lru while hot */
     struct gl_link touched; /* in core->touched while a step of the core is under way */
@@ -152,11 +156,19 @@ struct gl_job {
     struct gl_effects pend; /* effects that wait for this transaction */
 };
 
+/* Where the steps of a queue may run. */
+enum gl_slots_where {
+    GL_WHERE_ANY,
+    GL_WHERE_HERE, /* on this node only */
+    GL_WHERE_AWAY, /* on another node only: this one cannot run it */
+    GL_WHERE_COUNT,
+};
+
 struct gl_core_pool_state {
     gl_str name;
-    uint32_t slots, in_use;
-    uint32_t others_free; /* jobs to return for the free slots that other nodes last reported */
-    struct gl_heap queue; /* struct gl_wait: see scheduling/slots.h */
+    uint32_t slots, in_use; /* slots 0: other nodes have the pool, this one has not */
+    uint32_t others_free;   /* jobs to return for the free slots that other nodes last reported */
+    struct gl_heap queues[GL_WHERE_COUNT]; /* struct gl_wait: see scheduling/slots.h */
 };
 
 struct gl_core {
@@ -244,6 +256,9 @@ struct gl_core {
     struct gl_leader_state leader;
     struct gl_inbox_state inbox;
     struct gl_outbox_state outbox;
+    struct gl_other_nodes_state others;
+    struct gl_offers_state made;
+    struct gl_taken_attempts taken;
     struct {
         struct gl_link under_way; /* struct gl_claim_op */
         struct gl_claim_counts counts;

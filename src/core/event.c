@@ -49,6 +49,7 @@ static const struct gl_field pool_fields[] = {
     PF(slots, U64),
     PF(in_use, U64),
     PF(waiting, U64),
+    PF(ours, U64),
 };
 
 static const struct gl_schema pool_schema = {
@@ -66,6 +67,8 @@ static const struct gl_field peer_fields[] = {
     NF(dead, BOOL),
     NF(is_told, BOOL),
     NF(has_pools, BOOL),
+    NF(takes, BOOL),
+    NF(grace_ms, I64),
     NF(state, STR),
     NF(stack, STR),
     NF(env_scope, STR),

@@ -80,7 +80,9 @@ enum gl_command {
     X(OUTBOX, "outbox")       \
     X(CLAIMS, "claims")       \
     X(RETENTION, "retention") \
-    X(HUMAN, "human")
+    X(HUMAN, "human")         \
+    X(OFFERS, "offers")       \
+    X(TAKEN, "taken")
 
 enum gl_component_id {
 #define X(name, word) GL_COMPONENT_##name,
@@ -115,6 +117,7 @@ struct gl_event_entry { /* of an index */
 struct gl_event_pool {
     gl_str name;
     uint64_t slots, in_use, waiting;
+    uint64_t ours; /* slots in use by attempts of this node's jobs */
 };
 
 #define GL_STATE_NO_ROOM "no room" /* state of a node for which the store is full */
@@ -125,6 +128,8 @@ struct gl_event_peer {
     bool dead;
     bool is_told;   /* the published state below could be decoded */
     bool has_pools; /* and so could its pools; an earlier release publishes none */
+    bool takes;     /* it understands offers (model/offer.h); an earlier release does not */
+    gl_ms grace_ms; /* orphan grace of its keeper; 0: not published */
     gl_str state, stack, env_scope;
     struct gl_items pools; /* struct gl_event_pool */
 };
@@ -224,7 +229,7 @@ struct gl_event_answer {
 };
 
 struct gl_event_woken {
-    gl_str word; /* what was written: "inbox" or "answer" */
+    gl_str word; /* what was written: "inbox", "answer", or "offers" (core/cluster/offers.h) */
 };
 
 struct gl_event_refused {

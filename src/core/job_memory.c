@@ -5,6 +5,7 @@
  * with what they count; gl_core_free() asserts that they all return to zero. */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/core_state.h"
 #include "core/flow/signals.h"
 #include "core/recovery/parked.h"
@@ -113,6 +114,7 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     gl_core_set(c, &j->owner, (gl_str){0});
     j->rev = j->token = 0;
     j->mail_at = 0;
+    j->wakes = (gl_str){0};
     j->changed = j->token_in_flight = j->is_damaged = j->is_deferred = j->lacks = false;
     gl_buf_done(&j->log);
     gl_heap_done(&j->timers);
@@ -341,6 +343,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     if (st->wait != NULL) {
         gl_slots_detach(st); /* it keeps its place in the queue */
     }
+    gl_offers_forget(c, st);
     if (gl_heap_has(&st->timer)) {
         gl_heap_remove(&j->timers, &st->timer);
     }

@@ -4,6 +4,9 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
+#include "core/cluster/other_nodes.h"
+#include "core/cluster/taken.h"
 #include "core/component.h"
 #include "core/flow/signals.h"
 #include "core/recovery/parked.h"
@@ -197,6 +200,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
     struct gl_core_pool pools[GL_POOLS_MAX];
     const struct saved_pool *saved;
     struct saved_core s;
+    size_t own_n = 0;
     int rc = gl_snapshot_get(l, &core_schema, &s);
 
     if (rc != 0) {
@@ -206,15 +210,18 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
     if (s.pools.n == 0 || s.pools.n > GL_POOLS_MAX) {
         return gl_snapshot_bad(l, "the core has no pools, or too many");
     }
+    while (own_n < s.pools.n && saved[own_n].slots > 0) { /* those of other nodes follow */
+        own_n++;
+    }
     for (size_t i = 0; i < s.pools.n; i++) {
-        if (saved[i].slots == 0 || saved[i].slots > GL_SLOTS_MAX) {
+        if ((i < own_n) != (saved[i].slots > 0) || own_n == 0 || saved[i].slots > GL_SLOTS_MAX) {
             return gl_snapshot_bad(l, "a pool has no slots, or too many");
         }
         pools[i] = (struct gl_core_pool){.name = saved[i].name, .slots = saved[i].slots};
     }
     *ret = gl_core_new(&(struct gl_core_config){.context = s.context,
                                                 .pools = pools,
-                                                .pools_n = s.pools.n,
+                                                .pools_n = own_n,
                                                 .hot_jobs_max = s.hot_max,
                                                 .passive = s.passive,
                                                 .shared = s.shared,
@@ -229,6 +236,9 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
                                                 .quarantined_n = s.quarantined.n,
                                                 .trace = trace});
     for (size_t i = 0; i < s.pools.n; i++) {
+        if (i >= own_n && gl_slots_add_pool(*ret, saved[i].name) != (int)i) {
+            return gl_snapshot_bad(l, "a pool appears twice");
+        }
         (*ret)->pools[i].others_free = saved[i].others_free;
     }
     GL_ASSERT((*ret)->pools_n == s.pools.n);
@@ -418,6 +428,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
     save_core(c, out);
     save_counts(c, out);
     gl_components_save(c, out);
+    gl_other_nodes_save(c, out);
     if (!save_flows(c, bytes_max, out)) {
         return false;
     }
@@ -430,7 +441,11 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
     }
     save_lists(c, out);
     gl_snapshot_agents_idle(c, out);
-    return gl_slots_save_waits(c, bytes_max, out) && out->n <= bytes_max;
+    if (!gl_slots_save_waits(c, bytes_max, out)) {
+        return false;
+    }
+    gl_taken_save_all(c, out);
+    return out->n <= bytes_max;
 }
 
 /* Which function reads which kind of line. `line->job` is the last job named before the line. */
@@ -460,6 +475,12 @@ static const struct {
     {"busy", restore_busy},
     {"wait", gl_slots_restore_wait},
     {"granted", gl_slots_restore_granted},
+    {"offer", gl_offers_restore},
+    {"others", gl_other_nodes_restore},
+    {"taken_job", gl_taken_restore_job},
+    {"taken_attempt", gl_taken_restore_attempt},
+    {"taken_list", gl_taken_restore_list},
+    {"taken_entry", gl_taken_restore_entry},
 };
 
 static int read_line(struct gl_snapshot_line *l, gl_str text, struct gl_json *json,

@@ -22,6 +22,7 @@
 #include "core/core.h"
 
 struct gl_job;
+struct gl_step;
 
 /* Append the text. False: it would be longer than `bytes_max`, and is incomplete. */
 bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out);
@@ -46,7 +47,8 @@ struct gl_snapshot_line {
     const struct gl_json *json;
     gl_jnode value; /* of the kind */
     struct gl_arena *arena;
-    struct gl_job *job; /* the job of the lines before this one; NULL: none yet */
+    struct gl_job *job;   /* the job of the lines before this one; NULL: none yet */
+    struct gl_step *step; /* the step of the line before; NULL: none yet */
     const struct gl_core *lender;
     struct gl_why *why;
 };

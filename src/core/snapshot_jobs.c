@@ -1,6 +1,7 @@
 /* snapshot_jobs.c - the jobs of a snapshot, their steps, and the lists of steps with work to do. */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/flow/signals.h"
 #include "core/recovery/parked.h"
 #include "core/scheduling/slots.h"
@@ -145,6 +146,7 @@ static void save_step(const struct gl_step *st, struct gl_buf *out)
     GL_ASSERT(st->of < st->job->spec->flow->steps.n);
     GL_ASSERT(GL_IMPLIES(st->starting != 0, st->r.status == GL_STEP_RUNNING));
     gl_snapshot_put(out, "step", &step_schema, &s);
+    gl_offers_save(st, out);
 }
 
 static bool is_step(const struct saved_step *s, struct gl_job *j)
@@ -194,6 +196,7 @@ int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
     GL_ASSERT(st->of == s.of);
     GL_ASSERT(st->number == s.number);
     count_step(c, st);
+    l->step = st;
     st->heartbeat_at = s.heartbeat_at;
     st->probe_at = s.probe_at;
     st->is_listed = s.is_listed;

@@ -17,7 +17,7 @@ const char *const gl_step_status_words[] = WORDS(GL_STEP_STATUSES);
 #define X(name, word) word,
 const char *const gl_outcome_words[] = WORDS(GL_OUTCOMES);
 const char *const gl_block_words[] = WORDS(GL_BLOCKS);
-static const char *const stop_words[] = WORDS(GL_STOPS);
+const char *const gl_stop_words[] = WORDS(GL_STOPS);
 static const char *const verdict_words[] = WORDS(GL_VERDICTS);
 static const char *const hold_words[] = WORDS(GL_HOLDS);
 #undef X
@@ -181,7 +181,7 @@ static const struct gl_field step_fields[] = {
     SE(status, gl_step_status_words, GL_FF_REQUIRED | GL_FF_ALWAYS, "The status of the step."),
     SE(terminal_outcome, gl_outcome_words, 0, "How it ended; a handled failure is `failed` here."),
     SE(blocked_on, gl_block_words, 0, "What a blocked step waits for."),
-    SE(stopping, stop_words, 0, "Why the running attempt has been asked to stop."),
+    SE(stopping, gl_stop_words, 0, "Why the running attempt has been asked to stop."),
     SF(attempt_count, U32, GL_FF_ALWAYS, "Attempts so far, also those that did not count."),
     SF(counted, U32, 0, "Attempts that `retry` counts."),
     SF(up_ended, U32, GL_FF_STORE_ONLY, "Parents that have ended."),
@@ -194,6 +194,7 @@ static const struct gl_field step_fields[] = {
     SF(node, STR, 0, "The node whose executor has the attempt."),
     SF(orphan_grace_ms, I64, GL_FF_STORE_ONLY,
        "How long that executor keeps the attempt without contact to its node."),
+    SF(is_elsewhere, BOOL, GL_FF_STORE_ONLY, "Its attempt was offered to that node."),
     SF(is_given_up, BOOL, GL_FF_STORE_ONLY, "It fails when its lost attempt has ended."),
     SF(started_at, TIME, 0, "When its first attempt was decided."),
     SF(attempt_at, TIME, 0, "When its current or last attempt was decided."),

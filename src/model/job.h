@@ -199,6 +199,7 @@ struct gl_step_record {
     gl_str epoch;          /* the executor's, when the current attempt was decided */
     gl_str node;           /* whose executor that is; "" : of an earlier release, ours */
     gl_ms orphan_grace_ms; /* that executor's, on a shared store; 0: of an earlier release */
+    bool is_elsewhere;     /* running: the attempt was offered to that node (model/offer.h) */
     bool is_given_up;      /* it waits for the end of its last attempt, and then fails */
     gl_ms started_at, attempt_at, deadline_at, retry_at, ended_at;
     gl_ms lost_at_1, lost_at_2, lost_at_3; /* the latest losses, newest first */
@@ -250,7 +251,8 @@ gl_str gl_job_index(struct gl_arena *a, const char *name, gl_str stack, gl_str e
 
 extern const struct gl_schema gl_job_schema, gl_step_schema;
 extern const char *const gl_job_status_words[],
-    *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[];
+    *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[],
+    *const gl_stop_words[];
 
 /* Steps that have ended, with any outcome. */
 static inline uint64_t gl_job_ended_steps(const struct gl_job_record *r)

@@ -31,7 +31,24 @@ static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key
     return gl_json_u64(j, gl_json_get(j, object, key), &value) ? value : 0;
 }
 
-static void read_pools(const struct gl_json *j, gl_jnode pools, struct gl_arena *a,
+/* The slots that attempts of this node's jobs use there. */
+static uint64_t read_ours(const struct gl_json *j, gl_jnode taken, gl_str node,
+                          struct gl_arena *a)
+{
+    uint64_t ours = 0;
+
+    if (!gl_json_is(taken, GL_JSON_ARRAY)) {
+        return 0;
+    }
+    for (gl_jnode e = gl_json_first(j, taken); e != NULL; e = gl_json_after(j, taken, e)) {
+        if (gl_str_eq(gl_json_str(j, gl_json_get(j, e, "owner"), a), node)) {
+            ours += number(j, e, "slots");
+        }
+    }
+    return ours;
+}
+
+static void read_pools(const struct gl_json *j, gl_jnode pools, gl_str node, struct gl_arena *a,
                        struct gl_event_peer *ret)
 {
     struct gl_event_pool *all;
@@ -46,12 +63,22 @@ static void read_pools(const struct gl_json *j, gl_jnode pools, struct gl_arena 
             (struct gl_event_pool){.name = gl_json_str(j, gl_json_get(j, e, "name"), a),
                                    .slots = number(j, e, "slots"),
                                    .in_use = number(j, e, "in_use"),
-                                   .waiting = number(j, e, "waiting")};
+                                   .waiting = number(j, e, "waiting"),
+                                   .ours = read_ours(j, gl_json_get(j, e, "taken"), node, a)};
     }
     ret->pools.items = all;
 }
 
-static struct gl_event_peer read_session(const struct gl_session_info *s, struct gl_arena *a)
+/* A number that makes no sense counts as a long one, which is the safe side. */
+static gl_ms grace_of(uint64_t ms)
+{
+    enum { DAY_MS = 86400000 };
+
+    return ms < DAY_MS ? (gl_ms)ms : DAY_MS;
+}
+
+static struct gl_event_peer read_session(const struct gl_session_info *s, gl_str node,
+                                         struct gl_arena *a)
 {
     struct gl_event_peer ret = {.id = s->id, .left_ms = s->left_ms, .dead = s->dead};
     struct gl_json j;
@@ -65,16 +92,19 @@ static struct gl_event_peer read_session(const struct gl_session_info *s, struct
     ret.state = gl_json_str(&j, gl_json_get(&j, root, "state"), a);
     ret.stack = gl_json_str(&j, gl_json_get(&j, root, "stack"), a);
     ret.env_scope = gl_json_str(&j, gl_json_get(&j, root, "env_scope"), a);
-    read_pools(&j, gl_json_get(&j, root, "pools"), a, &ret);
+    ret.takes = number(&j, root, "offers") > 0;
+    ret.grace_ms = grace_of(number(&j, root, "orphan_grace_ms"));
+    read_pools(&j, gl_json_get(&j, root, "pools"), node, a, &ret);
     return ret;
 }
 
-static struct gl_items read_sessions(const struct gl_store_req *req, struct gl_arena *a)
+static struct gl_items read_sessions(const struct gl_store_req *req, gl_str node,
+                                     struct gl_arena *a)
 {
     struct gl_event_peer *all = GL_NEW_ARRAY(a, struct gl_event_peer, req->sessions_n + 1);
 
     for (size_t i = 0; i < req->sessions_n; i++) {
-        all[i] = read_session(&req->sessions[i], a);
+        all[i] = read_session(&req->sessions[i], node, a);
     }
     return (struct gl_items){.items = all, .n = req->sessions_n};
 }
@@ -102,7 +132,7 @@ static struct gl_items last_of(struct gl_items entries)
 
 /* Copies the result of a call into the fields of its type. */
 static void read_answer(const struct gl_core_call *call, const struct gl_store_req *req,
-                        struct gl_arena *a, struct gl_event_answer *ret)
+                        gl_str node, struct gl_arena *a, struct gl_event_answer *ret)
 {
     bool is_good = req->status == 0;
 
@@ -127,7 +157,7 @@ static void read_answer(const struct gl_core_call *call, const struct gl_store_r
         ret->time = is_good ? req->time : 0;
         break;
     case GL_CORE_CALL_SESSIONS:
-        ret->sessions = is_good ? read_sessions(req, a) : (struct gl_items){0};
+        ret->sessions = is_good ? read_sessions(req, node, a) : (struct gl_items){0};
         break;
     case GL_CORE_CALL_DECLARE:
         ret->session = call->session;
@@ -156,7 +186,7 @@ static void on_done(struct gl_store_req *req)
                                      .needs_help = gl_sessions_is_store_full(req)}};
 
     n->config.trace->now = n->now;
-    read_answer(x->asked, req, &a, &ev.answer);
+    read_answer(x->asked, req, n->config.name, &a, &ev.answer);
     if (x->asked->type == GL_CORE_CALL_RENEW) {
         gl_sessions_on_renewed(n, req);
     }

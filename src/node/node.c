@@ -228,6 +228,15 @@ void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
     n->ports.exec = exec;
 }
 
+/* "offers/<node>" (core/cluster/offers.h). */
+static bool is_for_another(const struct gl_node *n, gl_str word)
+{
+    gl_str node;
+
+    (void)gl_str_cut(word, '/', &node);
+    return node.n > 0 && !gl_str_eq(node, n->config.name);
+}
+
 static void on_woken(void *owner, gl_str context, gl_str word)
 {
     struct gl_node *n = owner;
@@ -235,7 +244,8 @@ static void on_woken(void *owner, gl_str context, gl_str word)
     struct gl_event woken = {
         .type = GL_EV_WOKEN, .context = n->config.context, .woken = {.word = word}};
 
-    if (n->session.n == 0 || n->stopping || n->lost || !gl_str_eq(context, n->config.context)) {
+    if (n->session.n == 0 || n->stopping || n->lost || !gl_str_eq(context, n->config.context) ||
+        is_for_another(n, word)) {
         return;
     }
     n->now = n->ports.clock->now(n->ports.clock);

@@ -9,6 +9,11 @@
 #include <stdio.h>
 
 enum {
+    OWNERS_MAX = 64,   /* nodes whose attempts are published one by one, for each pool */
+    OFFERS_FORMAT = 1, /* this node understands offers of attempts (model/offer.h) */
+};
+
+enum {
     RETRY_MS = 500,
     RATES_PAGE = 1000,
     MIGRATION_BYTES_MAX = 4096,
@@ -150,7 +155,55 @@ void gl_sessions_read_rate(struct gl_node *n, gl_str key)
 
 /* ---- what the node publishes about itself ---- */
 
-static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
+/* The slots of one pool that attempts of each other node's jobs use. */
+struct pool_use {
+    gl_str pool;
+    struct {
+        gl_str owner;
+        uint64_t slots;
+    } owners[OWNERS_MAX];
+    size_t n;
+};
+
+static void add_use(void *arg, gl_str pool, gl_str owner, uint32_t slots)
+{
+    struct pool_use *u = arg;
+    size_t i = 0;
+
+    if (!gl_str_eq(pool, u->pool)) {
+        return;
+    }
+    while (i < u->n && !gl_str_eq(u->owners[i].owner, owner)) {
+        i++;
+    }
+    if (i == OWNERS_MAX) {
+        return; /* the rest counts as this node's own */
+    }
+    u->owners[i].owner = owner;
+    u->owners[i].slots += slots;
+    u->n += i == u->n;
+    GL_ASSERT(u->n <= OWNERS_MAX);
+}
+
+static void write_use(const struct gl_node *n, gl_str pool, struct gl_jw *w)
+{
+    struct pool_use u = {.pool = pool};
+
+    gl_core_taken(n->core, add_use, &u);
+    if (u.n == 0) {
+        return;
+    }
+    gl_jw_put_array(w, "taken");
+    for (size_t i = 0; i < u.n; i++) {
+        gl_jw_object(w);
+        gl_jw_put_str(w, "owner", u.owners[i].owner);
+        gl_jw_put_u64(w, "slots", u.owners[i].slots);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+static void write_pools(const struct gl_node *n, const struct gl_core_figures *f, struct gl_jw *w)
 {
     GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_array(w, "pools");
@@ -160,6 +213,7 @@ static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
         gl_jw_put_u64(w, "slots", f->pools[i].slots);
         gl_jw_put_u64(w, "in_use", f->pools[i].in_use);
         gl_jw_put_u64(w, "waiting", f->pools[i].waiting);
+        write_use(n, f->pools[i].name, w);
         gl_jw_end(w);
     }
     gl_jw_end(w);
@@ -215,7 +269,10 @@ static gl_str describe(struct gl_node *n)
     }
     gl_jw_put_u64(&w, "jobs", f.jobs_hot);
     gl_jw_put_u64(&w, "running", f.attempts_running);
-    write_pools(&f, &w);
+    gl_jw_put_u64(&w, "elsewhere", f.attempts_elsewhere);
+    gl_jw_put_u64(&w, "taken", f.attempts_taken);
+    gl_jw_put_u64(&w, "offers", OFFERS_FORMAT);
+    write_pools(n, &f, &w);
     gl_jw_key(&w, "labels");
     gl_labels_write(&n->config.labels, &w);
     if (n->config.capacity != NULL) {

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "core/cluster/node_pools.h"
+#include "core/cluster/offers.h"
+#include "core/cluster/other_nodes.h"
 #include "core/cluster/rebalance.h"
 #include "core/cluster/renewal.h"
 #include "core/cluster/session.h"
@@ -167,6 +169,7 @@ static void note_dead(struct gl_core *c, gl_str session, uint64_t heard)
     }
     add(c, &p->dead, session)->heard = heard;
     GL_MARK(c->trace, "peers.dead");
+    gl_offers_on_death(c, session);
     request_orphan_scan(c, GL_ORPHAN_SCAN_RUNNING | GL_ORPHAN_SCAN_READY | GL_ORPHAN_SCAN_DUE);
     GL_ASSERT(gl_map_count(&p->dead) <= DEAD_KEPT);
     GL_ASSERT(gl_membership_is_dead(c, session));
@@ -308,6 +311,7 @@ static void on_listed(struct gl_core *c, const struct gl_event *ev)
     }
     gl_rebalance_on_listed(c, ev);
     gl_node_pools_on_listed(c, ev);
+    gl_other_nodes_on_listed(c, ev);
     p->due = next_listing(c, ev);
     if (p->unsure < p->listed_n) { /* now we know which nodes have a new session */
         request_orphan_scan(c, GL_ORPHAN_SCAN_RUNNING);

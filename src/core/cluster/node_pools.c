@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "core/cluster/membership.h"
+#include "core/cluster/other_nodes.h"
 #include "core/cluster/rebalance.h"
 #include "core/cluster/session.h"
 #include "core/flow/txn.h"
@@ -124,7 +125,7 @@ gl_str gl_node_pools_needs(struct gl_arena *a, const struct gl_flow *flow)
             k++;
         }
         /* More pools than one node can have: a missing one is noticed when its step is queued. */
-        if (!runs_something(spec) || k == GL_POOLS_MAX) {
+        if (!runs_something(spec) || gl_other_nodes_may_run_spec(spec) || k == GL_POOLS_MAX) {
             continue;
         }
         GL_ASSERT(k <= n);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "core/cluster/membership.h"
 #include "core/cluster/node_pools.h"
+#include "core/cluster/other_nodes.h"
 #include "core/cluster/session.h"
 #include "core/flow/txn.h"
 #include "core/scheduling/slots.h"
@@ -66,7 +67,7 @@ size_t gl_rebalance_room(const struct gl_core *c)
     for (size_t i = 0; i < c->pools_n; i++) {
         const struct gl_core_pool_state *p = &c->pools[i];
 
-        if (p->in_use < p->slots && p->queue.n == 0) {
+        if (p->in_use < p->slots && gl_slots_waiting(p) == 0) {
             /* Most jobs need the default pool. A bundle's executor pools have many slots that say
              * nothing about it, so each counts as one. */
             room += gl_str_starts(p->name, GL_S("executor.")) ? 1 : p->slots - p->in_use;
@@ -103,6 +104,13 @@ void gl_rebalance_give(struct gl_core *c, struct gl_job *j, gl_str why)
     GL_ASSERT(!gl_list_empty(&j->touched));
 }
 
+/* May the steps of the job run on other nodes, so that it need not move itself? The agents of a
+ * bundle may not. */
+static bool steps_may_go(const struct gl_core *c, const struct gl_job *j)
+{
+    return gl_other_nodes_are_placing(c) && j->spec->flow->bundle == NULL;
+}
+
 /* A job of one of the newest waits that may be returned. The order is that of the map of waits,
  * which a snapshot preserves; it does not preserve the layout of a heap. */
 static struct gl_job *find_newest_waiting(struct gl_core *c, size_t pool)
@@ -112,7 +120,8 @@ static struct gl_job *find_newest_waiting(struct gl_core *c, size_t pool)
 
     GL_ASSERT(pool < c->pools_n);
     for (unsigned i = 0; i < LOOKED_AT_MAX && (w = gl_map_prev(&c->waits, &at)) != NULL; i++) {
-        if (w->pool == pool && w->step != NULL && gl_rebalance_may_give(c, w->step->job) &&
+        if (w->pool == pool && w->step != NULL && !steps_may_go(c, w->step->job) &&
+            gl_rebalance_may_give(c, w->step->job) &&
             gl_node_pools_elsewhere(c, w->step->job->r.pools)) {
             return w->step->job;
         }
@@ -128,7 +137,7 @@ void gl_rebalance_return_jobs(struct gl_core *c)
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_core_pool_state *p = &c->pools[i];
 
-        for (unsigned given = 0; given < RELEASES_MAX && p->others_free > 0 && p->queue.n > 0 &&
+        for (unsigned given = 0; given < RELEASES_MAX && p->others_free > 0 && gl_slots_waiting(p) > 0 &&
                                  (p->in_use >= p->slots || !c->exec_up);
              given++) {
             struct gl_job *j = find_newest_waiting(c, i);

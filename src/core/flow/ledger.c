@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/cluster/node_pools.h"
+#include "core/cluster/offers.h"
+#include "core/cluster/other_nodes.h"
 #include "core/flow/backoff.h"
 #include "core/flow/gate.h"
 #include "core/flow/items.h"
@@ -37,6 +39,9 @@ static void leave_running(struct gl_core *c, struct gl_step *st)
     if (!gl_step_is_bound(st)) {
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
+    }
+    if (st->r.is_elsewhere) {
+        gl_offers_end(c, st);
     }
     st->heartbeat_at = st->probe_at = 0;
     st->r.deadline_at = 0;
@@ -451,6 +456,8 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
         gl_ledger_move(c, st, GL_STEP_QUEUED);
         is_possible = gl_slots_possible(c, gl_step_spec_of(st), &why);
         if (is_possible && (!gl_step_is_unit(st) || gl_agent_unit_may_queue(c, st, &why))) {
+            gl_slots_queue(c, st);
+        } else if (!is_possible && gl_slots_may_queue_away(c, st)) {
             gl_slots_queue(c, st);
         } else if (!is_possible && c->shared && !GL_PLANT(72)) { /* planted: as if it were alone */
             gl_node_pools_lack(c, st); /* another node may offer the pool */

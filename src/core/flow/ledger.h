@@ -18,6 +18,7 @@
 #define GL_CORE_FLOW_LEDGER_H
 
 #include "core/core_state.h"
+#include "core/scheduling/placement.h"
 
 /* The only writer of a step's status. */
 void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next);
@@ -29,8 +30,9 @@ void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status 
 void gl_ledger_reconcile_all(struct gl_core *c);
 void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j);
 
-/* The step has its slots: decides its next attempt and emits the START. */
-void gl_ledger_start(struct gl_core *c, struct gl_step *st);
+/* The step has its slots: decides its next attempt and emits the START; or offers it to `node`,
+ * which is NULL if it runs here. */
+void gl_ledger_start(struct gl_core *c, struct gl_step *st, const struct gl_place_node *node);
 /* Emits the START of its current attempt. Again only if the attempt is known never to have
  * started. */
 void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st);

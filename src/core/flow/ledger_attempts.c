@@ -1,6 +1,7 @@
 /* ledger_attempts.c - begins and stops attempts: the START and STOP effects of the ledger. */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/recovery/safety.h"
@@ -39,7 +40,19 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
              .number = st->r.attempt_count, .what = "start");
 }
 
-void gl_ledger_start(struct gl_core *c, struct gl_step *st)
+/* The attempt runs on another node, whose executor keeps its deadline and heartbeat. */
+static void offer(struct gl_core *c, struct gl_step *st, const struct gl_place_node *node)
+{
+    gl_core_set(c, &st->r.epoch, (gl_str){0});
+    gl_core_set(c, &st->r.node, node->id);
+    st->r.orphan_grace_ms = node->grace_ms > 0 ? node->grace_ms : GL_ORPHAN_GRACE_MS_OLD;
+    st->r.is_elsewhere = true;
+    gl_txn_log(c, st->job, st, "workflow_step_attempt_started", (gl_str){0},
+               gl_str_fmt(c->out->arena, "\"node\":\"%.*s\"", GL_STR_ARG(node->id)));
+    gl_offers_make(c, st);
+}
+
+void gl_ledger_start(struct gl_core *c, struct gl_step *st, const struct gl_place_node *node)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_job *j = st->job;
@@ -56,11 +69,16 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     st->r.attempt_at = c->now;
     st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
     j->r.started_at = j->r.started_at == 0 ? c->now : j->r.started_at;
+    j->confirms |= c->shared && spec->safety == GL_SAFETY_UNSAFE;
+    if (node != NULL) {
+        offer(c, st, node);
+        gl_step_set_due(c, st);
+        return;
+    }
     gl_core_set(c, &st->r.epoch, c->epoch);
     if (c->shared) { /* another node must know how long to wait should this one die */
         gl_core_set(c, &st->r.node, c->node);
         st->r.orphan_grace_ms = c->orphan_grace_ms;
-        j->confirms |= spec->safety == GL_SAFETY_UNSAFE;
     }
     st->heartbeat_at = spec->heartbeat_ms > 0 ? c->now + spec->heartbeat_ms : 0;
     if (spec->timeout_ms > 0) {
@@ -87,6 +105,11 @@ void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why)
     }
     st->r.stopping = (uint8_t)why;
     st->heartbeat_at = 0;
+    if (st->r.is_elsewhere) {
+        gl_txn_dirty(c, st);
+        gl_offers_stop(c, st);
+        return;
+    }
     st->probe_at = c->now + gl_step_spec_of(st)->grace_ms + OVERDUE_MS;
     gl_step_set_due(c, st);
     gl_txn_dirty(c, st);

@@ -268,7 +268,7 @@ static struct gl_guard *add_guard(struct builder *b, enum gl_guard_type type, gl
     return g;
 }
 
-static gl_str encode(struct gl_arena *a, const struct gl_schema *schema, const void *object)
+gl_str gl_txn_encode(struct gl_arena *a, const struct gl_schema *schema, const void *object)
 {
     struct gl_buf buf = {0};
     struct gl_jw w;
@@ -307,7 +307,11 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
         write_human_index(st, b, id);
         w->rev = j->rev;
         w->live = !gl_txn_may_drop(st);
-        w->value = encode(b->arena, &gl_step_schema, &st->r);
+        w->value = gl_txn_encode(b->arena, &gl_step_schema, &st->r);
+        if (st->r.is_elsewhere) { /* what its node needs to know of the owner */
+            w->owner = gl_str_dup(b->arena, j->owner);
+            w->token = j->token;
+        }
         gl_list_remove(&st->dirty);
         if (!w->live && !gl_step_is_unit(st)) {
             gl_step_free(c, st);
@@ -623,7 +627,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     w->owner = gl_str_dup(b.arena, j->owner);
     w->token = j->token;
     w->live = !ends;
-    w->value = encode(b.arena, &gl_job_schema, &j->r);
+    w->value = gl_txn_encode(b.arena, &gl_job_schema, &j->r);
     *tx = (struct gl_tx){.context = gl_str_dup(c->out->arena, c->context),
                          .session = gl_str_dup(b.arena, c->session),
                          .id = ++c->last_op,
@@ -632,8 +636,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
                          .writes = b.writes,
                          .writes_n = b.writes_n,
                          .confirm = j->confirms && !GL_PLANT(29), /* planted: never */
-                         .wake = j->releases ? GL_S("ready") : (gl_str){0}};
+                         .wake = j->releases ? GL_S("ready") : j->wakes};
     j->releases = j->confirms = false;
+    j->wakes = (gl_str){0};
     return tx;
 }
 

@@ -53,6 +53,9 @@ void gl_txn_reply(struct gl_core *c, struct gl_job *j, uint64_t request, int cod
 void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* A record's value. */
+gl_str gl_txn_encode(struct gl_arena *a, const struct gl_schema *schema, const void *object);
+
 /* Has the step ended, with nothing left to propagate? Then the next flush frees it. */
 bool gl_txn_may_drop(const struct gl_step *st);
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/taken.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/recovery/load.h"
@@ -47,9 +48,22 @@ static bool split_attempt_id(gl_str attempt, gl_str *ret_step, uint32_t *ret_num
     return false;
 }
 
-/* The running step whose current attempt this is; NULL if the attempt is an old one, or not ours.
- */
-static struct gl_step *current_step(struct gl_job *j, gl_str attempt)
+gl_str gl_attempts_step_of(gl_str attempt)
+{
+    gl_str step = {0};
+    uint32_t number;
+
+    return split_attempt_id(attempt, &step, &number) ? step : (gl_str){0};
+}
+
+bool gl_attempts_number_of(gl_str attempt, uint32_t *ret)
+{
+    gl_str step;
+
+    return split_attempt_id(attempt, &step, ret);
+}
+
+struct gl_step *gl_attempts_find(struct gl_job *j, gl_str attempt)
 {
     gl_str id;
     uint32_t n;
@@ -66,9 +80,19 @@ static struct gl_step *current_step(struct gl_job *j, gl_str attempt)
     return st->r.attempt_count == n || GL_PLANT(8) ? st : NULL;
 }
 
+/* The running step whose current attempt this is; NULL if the attempt is an old one, not ours, or
+ * with the executor of another node. */
+static struct gl_step *current_step(struct gl_job *j, gl_str attempt)
+{
+    struct gl_step *st = gl_attempts_find(j, attempt);
+
+    return st != NULL && !st->r.is_elsewhere ? st : NULL;
+}
+
 static void attach(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(!st->r.is_elsewhere);
     if (c->exec_up) {
         (void)gl_txn_attempt(c, st, GL_FX_ATTACH);
     }
@@ -243,20 +267,12 @@ static void count_unit(struct gl_core *c, const struct gl_event_result *how)
     c->counts.attempts_failed += !is_good && has_run;
 }
 
-static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
-                      const struct gl_event_result *how)
+/* The attempt of this running step has ended. */
+static void accept_result(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
-    struct gl_step *st = current_step(j, attempt);
+    struct gl_job *j = st->job;
 
-    GL_ASSERT(j->memory == GL_MEM_HOT);
-    if (st == NULL) {
-        GL_MARK(c->trace, "attempts.stale_result");
-        if (may_discard(c, j)) {
-            acknowledge(c, j, attempt);
-        }
-        return;
-    }
-    acknowledge(c, j, attempt);
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     /* Once the executor has forgotten it, only the store knows that it ran. */
     j->confirms |= c->shared && gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE;
     st->r.exit_code = how->end == GL_EXEC_SIGNALED       ? 128 + how->signal
@@ -280,11 +296,31 @@ static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
     }
 }
 
+static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
+                      const struct gl_event_result *how)
+{
+    struct gl_step *st = current_step(j, attempt);
+
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (st == NULL) {
+        GL_MARK(c->trace, "attempts.stale_result");
+        if (may_discard(c, j)) {
+            acknowledge(c, j, attempt);
+        }
+        return;
+    }
+    acknowledge(c, j, attempt);
+    accept_result(c, st, how);
+}
+
 void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j;
 
     GL_ASSERT(ev->type == GL_EV_ENDED);
+    if (gl_taken_on_event(c, ev)) {
+        return;
+    }
     if (c->session.n > 0 && gl_load_ready(c, ev, &j)) {
         if (ev->ended.token > j->token) {
             gl_load_outbid(c, j, ev->ended.token);
@@ -298,7 +334,7 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 
 /* The longer a start has been refused, the longer the pause before the next one: each may have to
  * fetch the step's files from another machine. */
-static gl_ms start_retry_pause(gl_ms waited)
+gl_ms gl_attempts_start_pause(gl_ms waited)
 {
     gl_ms pause = waited / 4;
 
@@ -312,6 +348,9 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
         j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->started.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_STARTED);
+    if (gl_taken_on_event(c, ev)) {
+        return;
+    }
     GL_ASSERT(GL_IMPLIES(st != NULL, st->starting <= c->last_start));
     if (st == NULL || st->starting != ev->started.number) {
         return; /* answers an earlier START; the answer that counts is still to come */
@@ -328,7 +367,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->started.code == GL_E_UNAVAILABLE && c->exec_up) {
         /* For example a full disk, which stays full for a while: do not retry in a busy loop. */
         GL_MARK(c->trace, "attempts.start_refused");
-        st->probe_at = c->now + start_retry_pause(c->now - st->r.attempt_at);
+        st->probe_at = c->now + gl_attempts_start_pause(c->now - st->r.attempt_at);
         gl_step_set_due(c, st);
     } else if (ev->started.code != 0) {
         GL_MARK(c->trace, "attempts.start_unsure");
@@ -355,6 +394,10 @@ static void on_never_started(struct gl_core *c, struct gl_step *st)
     case GL_STOP_NONE:
         break;
     }
+    if (st->r.is_elsewhere) {
+        gl_ledger_rerun(c, st, GL_S("its node did not start it"));
+        return;
+    }
     if (gl_slots_are_exceeded(c, st)) { /* from a previous owner: it must queue for slots here */
         GL_MARK(c->trace, "attempts.never_started_and_no_slot");
         gl_ledger_rerun(c, st, GL_S("it was never started"));
@@ -378,6 +421,9 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
         j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->attached.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_ATTACHED);
+    if (gl_taken_on_event(c, ev)) {
+        return;
+    }
     if (st == NULL || j->token != ev->attached.token || st->starting != 0) {
         return;
     }
@@ -418,6 +464,9 @@ void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
         j != NULL && j->memory == GL_MEM_HOT ? current_step(j, ev->beacon.attempt) : NULL;
 
     GL_ASSERT(ev->type == GL_EV_BEACON);
+    if (gl_taken_on_event(c, ev)) {
+        return;
+    }
     if (st != NULL && gl_step_is_unit(st)) {
         gl_agent_unit_on_beacon(c, st);
     } else if (st != NULL && st->heartbeat_at != 0) {
@@ -462,6 +511,65 @@ void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->probe_at == 0 || st->probe_at > c->now);
 }
 
+/* ---- on other nodes ---- */
+
+static enum gl_exec_end end_from(gl_str word)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        GL_EXEC_ENDS(X)
+#undef X
+            NULL};
+    int end = gl_schema_word(words, word);
+
+    return end >= 0 ? (enum gl_exec_end)end : GL_EXEC_STOPPED; /* of another release: unknown */
+}
+
+static void accept_elsewhere(struct gl_core *c, struct gl_step *st, const struct gl_taken_record *r)
+{
+    struct gl_event_result how = {.output = r->output,
+                                  .end = (uint8_t)end_from(r->end),
+                                  .exit_code = r->exit_code,
+                                  .signal = r->signal,
+                                  .started_at = r->started_at,
+                                  .ended_at = r->ended_at,
+                                  .error = r->error};
+
+    if (r->stopped != GL_STOP_NONE && st->r.stopping == GL_STOP_NONE) {
+        st->r.stopping = r->stopped; /* it was silent: its node has stopped it for us */
+    }
+    if (r->is_final) { /* it would be refused on every node, every time */
+        st->r.exit_code = 0;
+        gl_ledger_fail(c, st, describe_end(c, &how), false);
+        return;
+    }
+    accept_result(c, st, &how);
+}
+
+void gl_attempts_on_elsewhere(struct gl_core *c, struct gl_step *st,
+                              const struct gl_taken_record *r)
+{
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(st->r.is_elsewhere);
+    GL_ASSERT(r->state != GL_TAKEN_RUNNING);
+    switch ((enum gl_taken_state)r->state) {
+    case GL_TAKEN_ENDED:
+        GL_MARK(c->trace, "attempts.ended_elsewhere");
+        accept_elsewhere(c, st, r);
+        break;
+    case GL_TAKEN_NEVER:
+    case GL_TAKEN_WITHDRAWN:
+        on_never_started(c, st);
+        break;
+    case GL_TAKEN_LOST:
+        gl_safety_lost(c, st);
+        break;
+    case GL_TAKEN_RUNNING:
+    case GL_TAKEN_STATE_COUNT:
+        GL_UNREACHABLE();
+    }
+}
+
 /* ---- after a restart of either side ---- */
 
 void gl_attempts_adopt(struct gl_core *c, struct gl_step *st)
@@ -487,11 +595,13 @@ void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
         for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
             struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
-            if (st->r.status == GL_STEP_RUNNING && st->starting == 0 && !gl_step_is_bound(st)) {
+            if (st->r.status == GL_STEP_RUNNING && st->starting == 0 && !gl_step_is_bound(st) &&
+                !st->r.is_elsewhere) {
                 attach(c, st);
             }
         }
     }
+    gl_taken_on_up(c);
     gl_attempts_list(c);
     gl_retention_on_ready(c);
 }
@@ -603,6 +713,8 @@ void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
         }
     }
     for (size_t i = 0; i < ev->listed.infos.n && ev->listed.code == 0; i++) {
-        check_or_park(c, ev, &infos[i]);
+        if (!gl_taken_on_listed(c, &infos[i])) {
+            check_or_park(c, ev, &infos[i]);
+        }
     }
 }

@@ -14,6 +14,7 @@
 #define GL_CORE_RECOVERY_ATTEMPTS_H
 
 #include "core/core_state.h"
+#include "model/offer.h"
 
 void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_down(struct gl_core *c);
@@ -22,6 +23,17 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev);
+/* The record of a running step's attempt on another node: what has become of it. */
+void gl_attempts_on_elsewhere(struct gl_core *c, struct gl_step *st,
+                              const struct gl_taken_record *r);
+/* The running step whose current attempt this is; NULL if the attempt is an old one, or not ours.
+ */
+struct gl_step *gl_attempts_find(struct gl_job *j, gl_str attempt);
+/* The parts of "step:attempt:n"; "" or false if it is something else. */
+gl_str gl_attempts_step_of(gl_str attempt);
+bool gl_attempts_number_of(gl_str attempt, uint32_t *ret);
+/* How long to wait before a START is repeated that has been refused for this long. */
+gl_ms gl_attempts_start_pause(gl_ms waited);
 /* A worker has printed a line addressed to the runtime. */
 void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev);
 /* A timer of a running attempt is due: its heartbeat deadline, or the time to ask about it. */

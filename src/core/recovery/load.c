@@ -16,6 +16,7 @@
 #include "core/cluster/inbox.h"
 #include "core/cluster/membership.h"
 #include "core/cluster/node_pools.h"
+#include "core/cluster/offers.h"
 #include "core/cluster/outbox.h"
 #include "core/cluster/session.h"
 #include "core/flow/items.h"
@@ -347,6 +348,10 @@ static void revive_attempt(struct gl_core *c, struct gl_step *st)
     if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
         gl_slots_adopt(c, st);
     }
+    if (st->r.is_elsewhere) { /* its record says what has become of it */
+        gl_offers_add(c, st);
+        return;
+    }
     if (gl_safety_is_foreign(c, st)) {
         return; /* decide_orphaned() decides about it, and ends an agent's lease */
     }
@@ -386,7 +391,7 @@ static void revive_step(struct gl_core *c, struct gl_step *st)
         if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
             break;
         }
-        if (gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+        if (gl_slots_possible(c, gl_step_spec_of(st), NULL) || gl_slots_may_queue_away(c, st)) {
             gl_slots_queue(c, st);
         } else if (c->shared) {
             gl_node_pools_lack(c, st);

@@ -88,7 +88,10 @@ static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_s
         return r->up_ended <= (uint64_t)spec->needs_n + r->more_needs &&
                r->items_made <= r->items_n && r->items_n <= job->items_n &&
                r->items_at <= job->items_n - r->items_n && r->spread <= spec->children_n &&
-               times_are_sound(&gl_step_schema, r);
+               !r->is_elsewhere && times_are_sound(&gl_step_schema, r);
+    }
+    if (r->is_elsewhere && (r->status != GL_STEP_RUNNING || r->node.n == 0)) {
+        return false;
     }
     return are_sound_items(r, spec, job, item) && r->up_ended <= spec->needs_n &&
            r->up_success <= r->up_ended && r->up_failed <= r->up_ended &&

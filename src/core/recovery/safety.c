@@ -24,6 +24,9 @@ static bool record_loss(struct gl_core *c, struct gl_step *st)
 
 bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st)
 {
+    if (st->r.is_elsewhere) {
+        return st->is_orphaned;
+    }
     return c->shared && st->r.node.n > 0 &&
            (st->job->r.is_strayed || !gl_str_eq(st->r.node, c->node));
 }
@@ -73,13 +76,18 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
     }
 }
 
+bool gl_safety_spec_needs_session(const struct gl_core *c, const struct gl_step_spec *spec,
+                                  bool has_seat)
+{
+    has_seat = has_seat && !GL_PLANT(66); /* planted: seats do not matter */
+    return c->shared && (spec->safety == GL_SAFETY_UNMARKED ||
+                         (spec->safety == GL_SAFETY_IDEMPOTENT && has_seat));
+}
+
 bool gl_safety_needs_session(const struct gl_core *c, const struct gl_step *st)
 {
-    uint8_t safety = gl_step_spec_of(st)->safety;
-    bool has_seat = st->r.limit_key.n > 0 && !GL_PLANT(66); /* planted: seats do not matter */
-
-    return c->shared && !is_manual(st) &&
-           (safety == GL_SAFETY_UNMARKED || (safety == GL_SAFETY_IDEMPOTENT && has_seat));
+    return !is_manual(st) &&
+           gl_safety_spec_needs_session(c, gl_step_spec_of(st), st->r.limit_key.n > 0);
 }
 
 /* How long the attempt's keeper may still run it. The grace period may be configured differently on

@@ -34,6 +34,9 @@ void gl_safety_node_died(struct gl_core *c, struct gl_step *st);
  * others have taken over its jobs, so its keeper ends the attempts that others assume to be dead.
  */
 bool gl_safety_needs_session(const struct gl_core *c, const struct gl_step *st);
+/* The same for a step of a flow file, of which only the flow is known. */
+bool gl_safety_spec_needs_session(const struct gl_core *c, const struct gl_step_spec *spec,
+                                  bool has_seat);
 /* When the step moves to `next`, does it keep its seat, because its attempt may still run on a
  * machine that cannot be asked? */
 bool gl_safety_keeps_seat(const struct gl_core *c, const struct gl_step *st,

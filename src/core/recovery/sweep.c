@@ -13,7 +13,9 @@
 #include "core/agents/agents.h"
 #include "core/cluster/membership.h"
 #include "core/cluster/node_pools.h"
+#include "core/cluster/other_nodes.h"
 #include "core/cluster/rebalance.h"
+#include "core/cluster/taken.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -226,7 +228,7 @@ void gl_sweep_continue(struct gl_core *c)
         gl_map_count(&c->waits) < GL_WAITING_MAX) {
         request_page(c);
     }
-    if (!c->adoption_over && c->session.n > 0 && c->adopting_n == 0 &&
+    if (!c->adoption_over && c->session.n > 0 && c->adopting_n == 0 && gl_taken_is_known(c) &&
         (!c->sweep.first || c->sweep.after_score > GL_WAKE_RUNNING)) {
         c->adoption_over = true;
         GL_TRACE(c->trace, NODE, .what = "adopted");
@@ -325,6 +327,9 @@ static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
 {
     if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
         return true;
+    }
+    if (e->needs.n == 0 && gl_other_nodes_are_placing(c)) {
+        return c->jobs_loading < SHARED_LOADS_MAX; /* its steps can run on any node */
     }
     if (!c->exec_up) {
         return false; /* leave it to a node that can run it */

@@ -303,7 +303,7 @@ static void call_first(struct gl_core *c, struct gl_quota_group *g)
     GL_ASSERT(g->held.n > 0);
     GL_ASSERT(w->state == GL_WAIT_HELD);
     gl_heap_remove(&g->held, &w->place);
-    gl_heap_push(&c->pools[g->pool].queue, &w->place);
+    gl_heap_push(gl_slots_queue_of(c, w), &w->place);
     w->state = GL_WAIT_CALLED;
     g->called_n++;
     c->quotas->calls_n++;
@@ -474,7 +474,7 @@ bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
         return true;
     }
     GL_MARK(c->trace, called ? "quotas.called_in_vain" : "quotas.held_back");
-    gl_heap_remove(&c->pools[w->pool].queue, &w->place);
+    gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
     gl_heap_push(&g->held, &w->place);
     w->state = GL_WAIT_HELD;
     g->called_n -= called;

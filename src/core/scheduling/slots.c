@@ -2,14 +2,15 @@
  *
  * A pool's `in_use` is the slots of its granted waits and of its holds. Slots pass from the wait to
  * the hold when the attempt starts, so they are never counted twice and never uncounted between. */
-#include "core/scheduling/slots.h"
+#include "core/scheduling/slots_parts.h"
 
 #include "base/check.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
+#include "core/cluster/other_nodes.h"
+#include "core/cluster/taken.h"
 #include "core/recovery/load.h"
 #include "core/scheduling/quotas.h"
-#include "core/snapshot.h"
 
 #define RANK_FIRST (INT64_MIN / 2) /* before every entry that wants slots */
 
@@ -32,18 +33,37 @@ void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t p
         GL_ASSERT(pools[i].slots > 0 && pools[i].slots <= GL_SLOTS_MAX);
         gl_core_set(c, &c->pools[i].name, pools[i].name);
         c->pools[i].slots = pools[i].slots;
-        gl_heap_init(&c->pools[i].queue, gl_slots_before);
+        for (size_t k = 0; k < GL_WHERE_COUNT; k++) {
+            gl_heap_init(&c->pools[i].queues[k], gl_slots_before);
+        }
     }
     gl_quotas_init(c);
 }
 
-static gl_str wait_key(const struct gl_wait *w)
+struct gl_heap *gl_slots_queue_of(struct gl_core *c, const struct gl_wait *w)
+{
+    GL_ASSERT(w->pool < c->pools_n);
+    GL_ASSERT(w->where < GL_WHERE_COUNT);
+    return &c->pools[w->pool].queues[w->where];
+}
+
+size_t gl_slots_waiting(const struct gl_core_pool_state *p)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < GL_WHERE_COUNT; k++) {
+        n += p->queues[k].n;
+    }
+    return n;
+}
+
+gl_str gl_slots_key_of(const struct gl_wait *w)
 {
     return (gl_str){.p = w->key, .n = GL_WAIT_KEY_BYTES};
 }
 
 /* A step is known by job and number, whether its job is in memory or not. */
-static void make_key(char key[static GL_WAIT_KEY_BYTES], gl_str job, uint32_t number)
+void gl_slots_make_key(char key[static GL_WAIT_KEY_BYTES], gl_str job, uint32_t number)
 {
     GL_ASSERT(job.n == GL_ULID_BYTES);
     memcpy(key, job.p, GL_ULID_BYTES);
@@ -54,8 +74,17 @@ struct gl_wait *gl_slots_find(const struct gl_core *c, gl_str job, uint32_t numb
 {
     char key[GL_WAIT_KEY_BYTES];
 
-    make_key(key, job, number);
+    gl_slots_make_key(key, job, number);
     return gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
+}
+
+struct gl_offered_wait *gl_slots_offered_new(struct gl_core *c)
+{
+    struct gl_offered_wait *o = gl_pool_alloc(&c->mem, sizeof(*o));
+
+    o->wait.offered = true;
+    GL_ASSERT(o->taken == NULL);
+    return o;
 }
 
 static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
@@ -66,7 +95,7 @@ static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
 }
 
 /* An entry in no queue and no map yet. */
-static struct gl_wait *wait_new(struct gl_core *c, struct gl_quota_group *group)
+struct gl_wait *gl_slots_wait_new(struct gl_core *c, struct gl_quota_group *group)
 {
     struct gl_limited *l;
     struct gl_wait *w;
@@ -83,26 +112,29 @@ static struct gl_wait *wait_new(struct gl_core *c, struct gl_quota_group *group)
 
 /* Takes the entry out of its queue, its group and the map. The slots of a grant are the caller's.
  */
-static void wait_free(struct gl_core *c, struct gl_wait *w)
+void gl_slots_wait_free(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(w->pool < c->pools_n);
     if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
-        gl_heap_remove(&c->pools[w->pool].queue, &w->place);
+        gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
     }
     if (w->step != NULL) {
         w->step->wait = NULL;
     }
-    (void)gl_map_remove(&c->waits, wait_key(w)); /* every entry is in the map */
+    (void)gl_map_remove(&c->waits, gl_slots_key_of(w)); /* every entry is in the map */
     if (w->limited) {
         gl_quotas_leave(c, w);
         gl_pool_free(&c->mem, GL_CONTAINER(w, struct gl_limited, wait), sizeof(struct gl_limited));
+    } else if (w->offered) {
+        gl_pool_free(&c->mem, GL_CONTAINER(w, struct gl_offered_wait, wait),
+                     sizeof(struct gl_offered_wait));
     } else {
         gl_pool_free(&c->mem, w, sizeof(*w));
     }
 }
 
 /* Is it the entry of an agent that waits for an immediate retry and keeps its lease? */
-static bool has_slots_already(const struct gl_wait *w)
+bool gl_slots_has_already(const struct gl_wait *w)
 {
     return w->slots == 0;
 }
@@ -116,7 +148,7 @@ static void wait_ungrant(struct gl_core *c, struct gl_wait *w)
     if (w->limited) {
         gl_quotas_unreserve(c, w);
     }
-    wait_free(c, w);
+    gl_slots_wait_free(c, w);
 }
 
 /* Frees an entry that is left over, in whatever state it is. */
@@ -124,7 +156,7 @@ static void wait_discard(struct gl_core *c, struct gl_wait *w)
 {
     GL_ASSERT(w->pool < c->pools_n);
     if (w->state != GL_WAIT_GRANTED) {
-        wait_free(c, w);
+        gl_slots_wait_free(c, w);
         return;
     }
     for (struct gl_link *l = c->granted.next; l != &c->granted; l = l->next) {
@@ -146,18 +178,20 @@ void gl_slots_done(struct gl_core *c)
         grant_free(c, GL_CONTAINER(l, struct gl_slot_grant, link));
     }
     for (size_t i = 0; (w = gl_map_next(&c->waits, &i)) != NULL;) {
-        wait_free(c, w);
+        gl_slots_wait_free(c, w);
     }
     GL_ASSERT(gl_map_count(&c->waits) == 0);
     GL_ASSERT(gl_list_empty(&c->granted));
     gl_map_done(&c->waits);
     gl_quotas_done(c);
     for (size_t i = 0; i < c->pools_n; i++) {
-        gl_heap_done(&c->pools[i].queue);
+        for (size_t k = 0; k < GL_WHERE_COUNT; k++) {
+            gl_heap_done(&c->pools[i].queues[k]);
+        }
     }
 }
 
-static int find_pool(const struct gl_core *c, gl_str name)
+int gl_slots_find_pool(const struct gl_core *c, gl_str name)
 {
     GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < c->pools_n; i++) {
@@ -168,11 +202,28 @@ static int find_pool(const struct gl_core *c, gl_str name)
     return -1;
 }
 
+int gl_slots_add_pool(struct gl_core *c, gl_str name)
+{
+    int found = gl_slots_find_pool(c, name);
+    struct gl_core_pool_state *p;
+
+    if (found >= 0 || !c->shared || c->pools_n == GL_POOLS_MAX) {
+        return found;
+    }
+    p = &c->pools[c->pools_n];
+    gl_core_set(c, &p->name, name);
+    for (size_t k = 0; k < GL_WHERE_COUNT; k++) {
+        gl_heap_init(&p->queues[k], gl_slots_before);
+    }
+    GL_ASSERT(p->slots == 0);
+    return (int)c->pools_n++;
+}
+
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec, struct gl_why *why)
 {
     gl_str prefix = GL_S("executor."), name = spec->pool, of = spec->id;
     const char *what = "step", *setting = "GLIA_POOLS";
-    int pool = find_pool(c, spec->pool);
+    int pool = gl_slots_find_pool(c, spec->pool);
 
     GL_ASSERT(spec->id.n > 0);
     if (gl_str_starts(name, prefix)) { /* a bundle's pool: use the manifest's words */
@@ -181,7 +232,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
         name = (gl_str){.p = name.p + prefix.n, .n = name.n - prefix.n};
         setting = "MN_EXECUTOR_POOL_CAPACITIES";
     }
-    if (pool < 0) {
+    if (pool < 0 || c->pools[pool].slots == 0) {
         (void)gl_why(
             why, GL_E_LIMIT,
             "%s '%.*s' needs pool '%.*s', which this node does not have: add it to %s of the "
@@ -202,9 +253,9 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
 
 size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st)
 {
-    int pool = find_pool(c, gl_step_spec_of(st)->pool);
+    int pool = gl_slots_find_pool(c, gl_step_spec_of(st)->pool);
 
-    return pool >= 0 ? c->pools[pool].queue.n : 0;
+    return pool >= 0 ? gl_slots_waiting(&c->pools[pool]) : 0;
 }
 
 /* A step that waited before a restart or a pause keeps its place: queued_at is in its record. */
@@ -217,10 +268,19 @@ static gl_ms rank_of(struct gl_core *c, struct gl_step *st)
     return st->r.queued_at - gl_step_spec_of(st)->priority * GL_AGEING_MS;
 }
 
+/* Where may the step run? A step that keeps its slots runs where they are. */
+static uint8_t where_of(const struct gl_core *c, const struct gl_step *st)
+{
+    if (st->hold != NULL || !gl_other_nodes_may_run(c, st)) {
+        return GL_WHERE_HERE;
+    }
+    return gl_slots_possible(c, gl_step_spec_of(st), NULL) ? GL_WHERE_ANY : GL_WHERE_AWAY;
+}
+
 void gl_slots_queue(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
-    int pool = find_pool(c, spec->pool);
+    int pool = gl_slots_add_pool(c, spec->pool);
     char key[GL_WAIT_KEY_BYTES];
     struct gl_wait *w;
 
@@ -228,23 +288,24 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->job->memory == GL_MEM_HOT);
     GL_ASSERT(pool >= 0);
     GL_ASSERT(st->wait == NULL);
-    make_key(key, st->job->id, gl_step_place(st));
+    gl_slots_make_key(key, st->job->id, gl_step_place(st));
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
     /* The entry may be there already, if the job left memory while the step waited. */
-    if (w != NULL && has_slots_already(w) != (st->hold != NULL)) {
+    if (w != NULL && gl_slots_has_already(w) != (st->hold != NULL)) {
         GL_MARK(c->trace, "slots.entry_of_another_lease");
         wait_discard(c, w);
         w = NULL;
     }
     if (w == NULL) {
-        w = wait_new(c, gl_quotas_join(c, st, (uint8_t)pool));
+        w = gl_slots_wait_new(c, gl_quotas_join(c, st, (uint8_t)pool));
         memcpy(w->key, key, sizeof(key));
         w->pool = (uint8_t)pool;
         w->slots = st->hold != NULL ? 0 : spec->slots;
         w->rank = st->hold != NULL ? RANK_FIRST : rank_of(c, st);
         w->seq = ++c->wait_seq;
-        gl_map_add(&c->waits, wait_key(w), w);
-        gl_heap_push(&c->pools[pool].queue, &w->place);
+        w->where = where_of(c, st) & 0x3u;
+        gl_map_add(&c->waits, gl_slots_key_of(w), w);
+        gl_heap_push(gl_slots_queue_of(c, w), &w->place);
     }
     w->step = st;
     st->wait = w;
@@ -261,7 +322,7 @@ void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
     }
     /* A granted entry starts its step as soon as it has one. */
     GL_ASSERT(w->state != GL_WAIT_GRANTED);
-    wait_free(c, w);
+    gl_slots_wait_free(c, w);
 }
 
 void gl_slots_detach(struct gl_step *st)
@@ -272,7 +333,7 @@ void gl_slots_detach(struct gl_step *st)
 }
 
 /* Connects a hold with the step; does not count its slots as in use. */
-static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, int pool)
+struct gl_slot_hold *gl_slots_hold_new(struct gl_core *c, struct gl_step *st, int pool)
 {
     struct gl_slot_hold *h = gl_pool_alloc(&c->mem, sizeof(*h));
 
@@ -308,10 +369,10 @@ static void continue_lease(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->wait->slots == 0);
     GL_ASSERT(st->hold != NULL);
-    wait_free(c, st->wait);
+    gl_slots_wait_free(c, st->wait);
     if (!gl_slots_are_exceeded(c, st)) {
         GL_MARK(c->trace, "slots.lease_goes_on");
-        gl_ledger_start(c, st);
+        gl_ledger_start(c, st, NULL);
         return;
     }
     GL_MARK(c->trace, "slots.lease_lost");
@@ -329,16 +390,16 @@ static void start_granted(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
-    if (has_slots_already(w)) {
+    if (gl_slots_has_already(w)) {
         continue_lease(c, st);
         return;
     }
-    h = hold_new(c, st, w->pool);
+    h = gl_slots_hold_new(c, st, w->pool);
     if (w->limited) {
         gl_quotas_on_start(c, w, h);
     }
-    wait_free(c, w);
-    gl_ledger_start(c, st);
+    gl_slots_wait_free(c, w);
+    gl_ledger_start(c, st, NULL);
 }
 
 /* The job is not in memory: loads it, and keeps the slots until then. If it is in memory after all,
@@ -359,6 +420,16 @@ static void grant_unloaded(struct gl_core *c, struct gl_wait *w)
     gl_list_push(&c->granted, &g->link);
 }
 
+/* The attempt of another node's job has its slots: its entry goes, the slots stay in use. */
+static void grant_offered(struct gl_core *c, struct gl_wait *w)
+{
+    struct gl_taken *t = GL_CONTAINER(w, struct gl_offered_wait, wait)->taken;
+
+    GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    gl_slots_wait_free(c, w);
+    gl_taken_on_granted(c, t);
+}
+
 /* Takes the head of a queue and gives it its slots. They count as in use from here on, so that two
  * grants in one step of the core cannot use the same slot. */
 static void grant_wait(struct gl_core *c, struct gl_wait *w)
@@ -367,35 +438,51 @@ static void grant_wait(struct gl_core *c, struct gl_wait *w)
 
     GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
     GL_ASSERT(p->slots >= w->slots);
-    gl_heap_remove(&p->queue, &w->place);
+    gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
     p->in_use += w->slots;
     if (w->limited) {
         gl_quotas_reserve(c, w);
     }
     w->state = GL_WAIT_GRANTED;
-    if (w->step != NULL) {
+    if (w->offered) {
+        grant_offered(c, w);
+    } else if (w->step != NULL) {
         start_granted(c, w->step);
     } else {
         grant_unloaded(c, w);
     }
 }
 
-/* The head of a pool's queue, if there are slots for it. Heads that a limit holds back are moved
- * out of the way first. */
-static struct gl_wait *next_in_pool(struct gl_core *c, struct gl_core_pool_state *p)
+/* The head of a queue. Heads that a limit holds back are moved out of the way first. */
+struct gl_wait *gl_slots_head_of(struct gl_core *c, struct gl_heap *queue)
 {
-    GL_ASSERT(p->slots > 0);
-    for (struct gl_heap_item *top; (top = gl_heap_top(&p->queue)) != NULL;) {
+    for (struct gl_heap_item *top; (top = gl_heap_top(queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
-        if (has_slots_already(w)) {
+        if (gl_slots_has_already(w) || !w->limited || gl_quotas_allow(c, w)) {
             return w;
-        }
-        if (!w->limited || gl_quotas_allow(c, w)) {
-            return p->in_use <= p->slots && w->slots <= p->slots - p->in_use ? w : NULL;
         }
     }
     return NULL;
+}
+
+/* The first of the steps that may run here, if there are slots for it. */
+static struct gl_wait *next_in_pool(struct gl_core *c, struct gl_core_pool_state *p)
+{
+    struct gl_wait *here, *any;
+
+    if (p->slots == 0) {
+        return NULL;
+    }
+    here = gl_slots_head_of(c, &p->queues[GL_WHERE_HERE]);
+    any = gl_slots_head_of(c, &p->queues[GL_WHERE_ANY]);
+    if (here == NULL || (any != NULL && gl_slots_before(&any->place, &here->place))) {
+        here = any;
+    }
+    if (here == NULL || gl_slots_has_already(here)) {
+        return here;
+    }
+    return p->in_use <= p->slots && here->slots <= p->slots - p->in_use ? here : NULL;
 }
 
 /* The first of all pools' heads. Granting one at a time gives a key that several pools share to the
@@ -425,14 +512,15 @@ void gl_slots_grant(struct gl_core *c)
     struct gl_wait *w;
 
     gl_quotas_on_timer(c); /* even if nothing may start, or they would stay due */
-    if (!c->exec_up || c->stopping || c->passive || !c->adoption_over) {
+    if (c->stopping || c->passive || !c->adoption_over) {
         return;
     }
     do { /* holding a step back in one pool may call a step in another */
         calls = c->quotas->calls_n;
-        while ((w = next_wait(c)) != NULL) {
+        while (c->exec_up && (w = next_wait(c)) != NULL) {
             grant_wait(c, w);
         }
+        gl_slots_place_elsewhere(c);
     } while (calls != c->quotas->calls_n);
 }
 
@@ -460,7 +548,7 @@ void gl_slots_adopt(struct gl_core *c, struct gl_step *st)
             st)) { /* the job was in memory before, and its slots are still counted */
         return;
     }
-    h = hold_new(c, st, find_pool(c, gl_step_spec_of(st)->pool));
+    h = gl_slots_hold_new(c, st, st->r.is_elsewhere ? -1 : gl_slots_find_pool(c, gl_step_spec_of(st)->pool));
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;
     }
@@ -526,195 +614,4 @@ void gl_slots_release_all(struct gl_core *c, struct gl_job *j)
         hold_free(c, GL_CONTAINER(l, struct gl_slot_hold, link));
     }
     GL_ASSERT(gl_list_empty(&j->holds));
-}
-
-/* ---- snapshots ---- */
-
-static const char *const state_words[] = {"queued", "held", "called", "granted", NULL};
-
-struct saved_wait {
-    gl_str job, group; /* group "": no limit */
-    uint32_t number, slots, pool;
-    int64_t rank;
-    uint64_t seq;
-    uint8_t state;
-    bool has_step;
-};
-
-#define F(member, type) GL_FIELD(saved_wait, member, type, 0, "")
-
-static const struct gl_field wait_fields[] = {
-    F(job, STR),       F(group, STR),
-    F(number, U32),    F(slots, U32),
-    F(pool, U32),      F(rank, I64),
-    F(seq, U64),       GL_FIELD_ENUM(saved_wait, state, state_words, 0, ""),
-    F(has_step, BOOL),
-};
-#undef F
-
-GL_SNAPSHOT_SCHEMA(wait);
-
-static struct saved_wait describe(const struct gl_wait *w)
-{
-    struct saved_wait s = {.job = {.p = w->key, .n = GL_ULID_BYTES},
-                           .group = w->limited ? gl_quotas_name(w) : (gl_str){0},
-                           .slots = w->slots,
-                           .pool = w->pool,
-                           .rank = w->rank,
-                           .seq = w->seq,
-                           .state = w->state,
-                           .has_step = w->step != NULL};
-
-    GL_ASSERT(w->state <= GL_WAIT_GRANTED);
-    memcpy(&s.number, w->key + GL_ULID_BYTES, sizeof(s.number));
-    return s;
-}
-
-bool gl_slots_save_waits(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
-{
-    const struct gl_wait *w;
-
-    for (size_t i = 0; (w = gl_map_next(&c->waits, &i)) != NULL && out->n <= bytes_max;) {
-        struct saved_wait s = describe(w);
-
-        gl_snapshot_put(out, "wait", &wait_schema, &s);
-    }
-    for (const struct gl_link *l = c->granted.next; l != &c->granted; l = l->next) {
-        struct saved_wait s = describe(GL_CONTAINER(l, struct gl_slot_grant, link)->wait);
-
-        gl_snapshot_put(out, "granted", &wait_schema, &s);
-    }
-    return out->n <= bytes_max;
-}
-
-/* Puts a restored entry into the queue its state names, and connects it with its step. */
-static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wait *s)
-{
-    struct gl_job *j = s->has_step ? gl_job_find(c, s->job) : NULL;
-    struct gl_step *st = j != NULL && j->spec != NULL ? gl_step_at(j, s->number) : NULL;
-
-    GL_ASSERT(w->pool < c->pools_n);
-    if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
-        gl_heap_push(&c->pools[w->pool].queue, &w->place);
-    } else if (w->state == GL_WAIT_GRANTED) {
-        c->pools[w->pool].in_use += w->slots;
-    }
-    if (st != NULL && st->wait == NULL && has_slots_already(w) == (st->hold != NULL)) {
-        w->step = st;
-        st->wait = w;
-    }
-    return (w->step != NULL) == s->has_step;
-}
-
-int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct gl_quota_group *group = NULL;
-    struct saved_wait s;
-    struct gl_wait *w;
-    int rc = gl_snapshot_get(l, &wait_schema, &s);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (s.job.n != GL_ULID_BYTES || s.pool >= c->pools_n ||
-        gl_slots_find(c, s.job, s.number) != NULL || (s.state == GL_WAIT_HELD && s.group.n == 0)) {
-        return gl_snapshot_bad(l, "a wait is for no step or no pool");
-    }
-    if (s.group.n > 0) {
-        group = gl_quotas_find(c, s.group);
-        if (group == NULL || group->pool != s.pool) {
-            return gl_snapshot_bad(l, "a wait is for an unknown limit");
-        }
-    }
-    w = wait_new(c, group);
-    GL_ASSERT(w->limited == (group != NULL));
-    make_key(w->key, s.job, s.number);
-    w->slots = s.slots;
-    w->pool = (uint8_t)s.pool;
-    w->rank = s.rank;
-    w->seq = s.seq;
-    w->state = s.state & 0x7fu;
-    gl_map_add(&c->waits, wait_key(w), w);
-    if (w->limited) {
-        gl_quotas_restore_wait(c, w);
-    }
-    return enqueue(c, w, &s) ? 0 : gl_snapshot_bad(l, "a wait is for an unknown step");
-}
-
-int gl_slots_restore_granted(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct gl_slot_grant *g;
-    struct saved_wait s;
-    struct gl_wait *w;
-    int rc = gl_snapshot_get(l, &wait_schema, &s);
-
-    if (rc != 0) {
-        return rc;
-    }
-    w = s.job.n == GL_ULID_BYTES ? gl_slots_find(c, s.job, s.number) : NULL;
-    if (w == NULL || w->state != GL_WAIT_GRANTED) {
-        return gl_snapshot_bad(l, "slots are granted to a step that does not wait for them");
-    }
-    g = gl_pool_alloc(&c->mem, sizeof(*g));
-    g->wait = w;
-    gl_list_push(&c->granted, &g->link);
-    return 0;
-}
-
-struct saved_hold {
-    uint32_t step_number, slots;
-    int64_t pool;
-    gl_str limit;
-    uint32_t seat;
-};
-
-#define F(member, type) GL_FIELD(saved_hold, member, type, 0, "")
-
-static const struct gl_field hold_fields[] = {
-    F(step_number, U32), F(slots, U32), F(pool, I64), F(limit, STR), F(seat, U32),
-};
-#undef F
-
-GL_SNAPSHOT_SCHEMA(hold);
-
-void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out)
-{
-    for (const struct gl_link *l = j->holds.next; l != &j->holds; l = l->next) {
-        const struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
-        struct saved_hold s = {.step_number = h->step_number,
-                               .slots = h->slots,
-                               .pool = h->pool,
-                               .limit = h->limit != NULL ? h->limit->key : (gl_str){0},
-                               .seat = h->seat};
-
-        gl_snapshot_put(out, "hold", &hold_schema, &s);
-    }
-}
-
-int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
-{
-    struct gl_slot_hold *h;
-    struct saved_hold s;
-    int rc = gl_snapshot_get(l, &hold_schema, &s);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (l->job == NULL || s.pool < -1 || s.pool >= (int64_t)c->pools_n) {
-        return gl_snapshot_bad(l, "slots are held by no job, or belong to no pool");
-    }
-    h = gl_pool_alloc(&c->mem, sizeof(*h));
-    h->step_number = s.step_number;
-    h->slots = s.slots;
-    h->pool = (int)s.pool;
-    h->seat = s.seat;
-    GL_ASSERT(h->pool >= -1);
-    GL_ASSERT(h->pool < (int)c->pools_n);
-    gl_list_push(&l->job->holds, &h->link);
-    if (h->pool >= 0) {
-        c->pools[h->pool].in_use += h->slots;
-    }
-    return s.limit.n == 0 || gl_quotas_restore_hold(c, h, s.limit)
-               ? 0
-               : gl_snapshot_bad(l, "an attempt uses an unknown limit");
 }

@@ -28,6 +28,7 @@
 #include "core/core_state.h"
 
 struct gl_quota;
+struct gl_taken;
 
 enum { GL_WAIT_KEY_BYTES = GL_ULID_BYTES + 4 };
 
@@ -48,14 +49,22 @@ struct gl_wait {
     uint32_t slots;            /* wanted; 0: it holds them already */
     int64_t rank;              /* the lower goes first; then the lower `seq` */
     uint64_t seq;
-    struct gl_step *step;        /* NULL: its job is not in memory */
+    struct gl_step *step;        /* NULL: its job is not in memory, or another node's */
     char key[GL_WAIT_KEY_BYTES]; /* job id and gl_step_place() */
     uint8_t pool;
-    uint8_t state : 7; /* enum gl_wait_state */
+    uint8_t state : 4; /* enum gl_wait_state */
+    uint8_t where : 2; /* enum gl_slots_where */
     bool limited : 1;  /* part of a struct gl_limited */
+    bool offered : 1;  /* part of a struct gl_offered_wait: an attempt of another node's job */
 };
 
 static_assert(sizeof(struct gl_wait) <= 64, "a waiting step costs one small entry");
+
+/* The entry of an attempt that another node offers (cluster/taken.h). */
+struct gl_offered_wait {
+    struct gl_wait wait;
+    struct gl_taken *taken;
+};
 
 /* A granted entry whose job is being loaded. */
 struct gl_slot_grant {
@@ -66,13 +75,36 @@ struct gl_slot_grant {
 struct gl_slot_hold {
     struct gl_link link; /* in job->holds */
     uint32_t step_number, slots;
-    int pool;               /* -1: no longer configured; the slots count nowhere */
+    int pool;               /* -1: the slots count nowhere: the attempt runs elsewhere, or the
+                               pool is no longer configured */
     struct gl_quota *limit; /* its concurrency key; NULL: none */
     uint32_t seat;          /* of that key, on a shared store; 0: none */
 };
 
 void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t pools_n);
 void gl_slots_done(struct gl_core *c);
+
+/* The queue that the entry is in while it is queued or called. */
+struct gl_heap *gl_slots_queue_of(struct gl_core *c, const struct gl_wait *w);
+/* May the step queue here although only other nodes can run it? */
+bool gl_slots_may_queue_away(struct gl_core *c, const struct gl_step *st);
+/* Are enough slots free here, with nobody waiting for them? */
+bool gl_slots_have_room(const struct gl_core *c, const struct gl_step_spec *spec);
+/* The number of the pool; it is added, without slots, if other nodes have it. -1: there are too
+ * many. */
+int gl_slots_add_pool(struct gl_core *c, gl_str name);
+/* How many entries wait in the queues of a pool. */
+size_t gl_slots_waiting(const struct gl_core_pool_state *p);
+
+/* An attempt that another node offers queues like a step of this node's jobs, by the same rank.
+ * Once its slots are granted, gl_taken_on_granted() owns them, until gl_slots_give_back(). */
+struct gl_wait *gl_slots_queue_offered(struct gl_core *c, struct gl_taken *t, gl_str job,
+                                       uint32_t place, int pool, uint32_t slots, int64_t rank);
+struct gl_wait *gl_slots_find_offered(const struct gl_core *c, gl_str job, uint32_t place);
+void gl_slots_unqueue_offered(struct gl_core *c, struct gl_wait *w);
+/* The slots of an attempt taken by an earlier life of this node, even if there are none free. */
+void gl_slots_take_up(struct gl_core *c, int pool, uint32_t slots);
+void gl_slots_give_back(struct gl_core *c, int pool, uint32_t slots);
 
 /* Could this step ever get its slots on this node? If not, `why` receives the reason. */
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,

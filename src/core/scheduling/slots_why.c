@@ -43,7 +43,7 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
                          struct gl_buf *out)
 {
     const struct gl_core_pool_state *p = &c->pools[w->pool];
-    size_t ahead = gl_heap_ahead(&p->queue, &w->place, GL_AHEAD_MAX);
+    size_t ahead = gl_heap_ahead(gl_slots_queue_of(c, w), &w->place, GL_AHEAD_MAX);
     struct gl_job *j = gl_job_find(c, job);
     const struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, number) : NULL;
     gl_str name = st != NULL && gl_step_is_unit(st) ? gl_agent_unit_pool(st) : p->name;

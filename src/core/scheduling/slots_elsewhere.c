@@ -1,0 +1,152 @@
+/* slots_elsewhere.c - steps of this node's jobs that start on other nodes, and attempts of other
+ * nodes' jobs that start here. */
+#include "base/check.h"
+#include "core/cluster/other_nodes.h"
+#include "core/flow/ledger.h"
+#include "core/recovery/load.h"
+#include "core/scheduling/placement.h"
+#include "core/scheduling/quotas.h"
+#include "core/scheduling/slots_parts.h"
+
+/* ---- attempts of other nodes' jobs ---- */
+
+/* The entry of an offered attempt and that of a step of our own have different keys: this node may
+ * become the owner of the job while it still has the offer. */
+#define OFFERED_PLACE 0x80000000u
+
+struct gl_wait *gl_slots_queue_offered(struct gl_core *c, struct gl_taken *t, gl_str job,
+                                       uint32_t place, int pool, uint32_t slots, int64_t rank)
+{
+    struct gl_offered_wait *o;
+
+    GL_ASSERT(pool >= 0 && (size_t)pool < c->pools_n);
+    GL_ASSERT(slots > 0 && slots <= c->pools[pool].slots);
+    if (gl_slots_find(c, job, place | OFFERED_PLACE) != NULL) {
+        return NULL; /* an offer of an earlier attempt of the step */
+    }
+    o = gl_slots_offered_new(c);
+    o->taken = t;
+    gl_slots_make_key(o->wait.key, job, place | OFFERED_PLACE);
+    o->wait.pool = (uint8_t)pool;
+    o->wait.where = GL_WHERE_HERE;
+    o->wait.slots = slots;
+    o->wait.rank = rank;
+    o->wait.seq = ++c->wait_seq;
+    gl_map_add(&c->waits, gl_slots_key_of(&o->wait), &o->wait);
+    gl_heap_push(gl_slots_queue_of(c, &o->wait), &o->wait.place);
+    return &o->wait;
+}
+
+struct gl_wait *gl_slots_find_offered(const struct gl_core *c, gl_str job, uint32_t place)
+{
+    return gl_slots_find(c, job, place | OFFERED_PLACE);
+}
+
+void gl_slots_unqueue_offered(struct gl_core *c, struct gl_wait *w)
+{
+    GL_ASSERT(w->offered);
+    GL_ASSERT(w->state == GL_WAIT_QUEUED);
+    gl_slots_wait_free(c, w);
+}
+
+void gl_slots_take_up(struct gl_core *c, int pool, uint32_t slots)
+{
+    GL_ASSERT(pool < (int)c->pools_n);
+    if (pool >= 0) {
+        c->pools[pool].in_use += slots;
+    }
+}
+
+void gl_slots_give_back(struct gl_core *c, int pool, uint32_t slots)
+{
+    GL_ASSERT(pool < (int)c->pools_n);
+    if (pool >= 0) {
+        GL_ASSERT(c->pools[pool].in_use >= slots);
+        c->pools[pool].in_use -= slots;
+    }
+}
+
+/* ---- on other nodes ---- */
+
+bool gl_slots_may_queue_away(struct gl_core *c, const struct gl_step *st)
+{
+    return gl_other_nodes_may_run(c, st) && !c->others.is_old &&
+           gl_slots_add_pool(c, gl_step_spec_of(st)->pool) >= 0;
+}
+
+bool gl_slots_have_room(const struct gl_core *c, const struct gl_step_spec *spec)
+{
+    int pool = gl_slots_find_pool(c, spec->pool);
+    const struct gl_core_pool_state *p = pool >= 0 ? &c->pools[pool] : NULL;
+
+    return p != NULL && c->exec_up && gl_slots_waiting(p) == 0 && p->in_use < p->slots &&
+           p->slots - p->in_use >= spec->slots;
+}
+
+/* The step runs on another node: it holds no slots here, only its limits. */
+static void start_elsewhere(struct gl_core *c, struct gl_wait *w, const struct gl_place_node *node)
+{
+    struct gl_step *st = w->step;
+    struct gl_slot_hold *h;
+
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
+    GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
+    gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
+    if (w->limited) {
+        gl_quotas_reserve(c, w);
+    }
+    w->state = GL_WAIT_GRANTED;
+    h = gl_slots_hold_new(c, st, -1);
+    if (w->limited) {
+        gl_quotas_on_start(c, w, h);
+    }
+    gl_slots_wait_free(c, w);
+    GL_MARK(c->trace, "slots.elsewhere");
+    gl_ledger_start(c, st, node);
+}
+
+/* The first of the steps that may run elsewhere. */
+static struct gl_wait *next_elsewhere(struct gl_core *c, struct gl_core_pool_state *p)
+{
+    struct gl_wait *away = gl_slots_head_of(c, &p->queues[GL_WHERE_AWAY]);
+    struct gl_wait *any = gl_slots_head_of(c, &p->queues[GL_WHERE_ANY]);
+
+    return away == NULL || (any != NULL && gl_slots_before(&any->place, &away->place)) ? any
+                                                                                        : away;
+}
+
+static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
+{
+    for (struct gl_wait *w; (w = next_elsewhere(c, p)) != NULL;) {
+        struct gl_place_node *node;
+
+        if (w->step == NULL) { /* its job is loaded first, and this is tried again */
+            gl_str job = {.p = w->key, .n = GL_ULID_BYTES};
+
+            if (gl_other_nodes_have_room(c, p->name, w->slots, (gl_str){0}) &&
+                gl_load_job(c, job)->memory == GL_MEM_HOT) {
+                GL_MARK(c->trace, "slots.entry_left_over");
+                gl_slots_wait_free(c, w);
+                continue;
+            }
+            return;
+        }
+        node = gl_other_nodes_choose(c, w->step, w->where == GL_WHERE_AWAY);
+        if (node == NULL) {
+            return;
+        }
+        start_elsewhere(c, w, node);
+    }
+}
+
+void gl_slots_place_elsewhere(struct gl_core *c)
+{
+    GL_ASSERT(!c->stopping);
+    GL_ASSERT(!c->passive);
+    if (!gl_other_nodes_are_placing(c)) {
+        return;
+    }
+    for (size_t i = 0; i < c->pools_n; i++) {
+        place_pool(c, &c->pools[i]);
+    }
+}
