@@ -473,9 +473,9 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
     r->agent = (gl_str){.p = r->unit.p + 1, .n = r->unit.n - 1};
     r->step_number = e->step_number;
     r->wants = e->wants;
-    r->letter = e->letter;
+    r->letter = e->message_number;
     r->question = e->start_number;
-    r->is_for_relay = (e->wants & GL_WANT_LETTER) != 0;
+    r->is_for_relay = (e->wants & GL_WANT_MESSAGE) != 0;
     gl_spec_unref(e->spec); /* the effect's reference */
     if (r->is_for_relay && own(n)->under_way_n == RELAY_READS_MAX) {
         gl_list_push(&own(n)->waiting, &r->waiting);
@@ -492,7 +492,7 @@ void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t
 
     GL_ASSERT(job.n > 0);
     GL_ASSERT(letter > 0);
-    r->wants = GL_WANT_LETTER;
+    r->wants = GL_WANT_MESSAGE;
     r->letter = letter;
     r->to_blob = to_blob;
     r->done = done;

@@ -53,7 +53,7 @@ static const struct gl_flow *hold_flow(void *owner, gl_str hash, void **ret_hold
 {
     struct gl_node *n = owner;
     struct gl_spec *spec = NULL;
-    const struct gl_flow *flow = gl_core_hold_flow(n->core, hash, &spec);
+    const struct gl_flow *flow = gl_core_ref_flow(n->core, hash, &spec);
 
     *ret_hold = spec;
     return flow;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/agents/letter_order.h"
+#include "core/agents/message_order.h"
 #include "core/core_state.h"
 #include "core/snapshot.h"
 #include "node/node_state.h"
@@ -202,11 +202,11 @@ SCENARIO(a_snapshot_keeps_the_order, .kinds = "job")
     struct gl_step *unit = gl_step_find(gl_map_next(&core->jobs, &at), 0);
     core->out = &out;
     for (size_t i = 0; i < GL_COUNT(numbers); i++) {
-        struct gl_letter *l = gl_letter_order_next(unit);
+        struct gl_queued_message *q = gl_message_order_next(unit);
 
-        assert_int_equal(l->r.number, numbers[i]);
-        gl_mailbox_take(core, unit, l);
-        gl_list_push(&unit->mail->counted, &l->link); /* freed with the core */
+        assert_int_equal(q->r.number, numbers[i]);
+        gl_mailbox_take(core, unit, q);
+        gl_list_push(&unit->mailbox->counted, &q->link); /* freed with the core */
     }
     core->out = NULL;
     gl_core_free(core);

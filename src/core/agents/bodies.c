@@ -1,12 +1,12 @@
 /* bodies.c - large bodies of messages, kept apart from the messages.
  *
- * A large body is stored in pieces: records "body" under the number of the letter that brought it,
- * written in the same transaction. The message names it as an artifact. Letters that pass the same
+ * A large body is stored in pieces: records "body" under the number of the message that brought it,
+ * written in the same transaction. The message names it as an artifact. Messages that pass the same
  * body on share the records, and the transaction that drops the last of them deletes the records.
  *
  * Dead letters are not in memory, so their references cannot be counted. The body of a dead letter
  * therefore stays until its job is removed. So does every body that is there when a job with dead
- * letters is loaded, because any of them may belong to one. */
+ * messages is loaded, because any of them may belong to one. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 

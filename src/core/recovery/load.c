@@ -556,8 +556,8 @@ static bool is_another_nodes(const struct gl_core *c, const struct gl_event_reco
 
 /* Pause a job of which a record cannot be used. Its other records stay as they are, and its
  * attempts keep running. */
-static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
-                         const struct gl_event_record *bad)
+static void pause_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                          const struct gl_event_record *bad)
 {
     const struct gl_event_record *job = ev->loaded.records.items;
     bool is_readable, has_ended;
@@ -670,7 +670,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (gl_restore_job(c, j, ev, &bad) != 0) {
-        hold_damaged(c, j, ev, bad);
+        pause_damaged(c, j, ev, bad);
         return;
     }
     become_hot(c, j);
