@@ -261,7 +261,7 @@ static const char *why_undeliverable(const struct gl_job *j, const struct gl_ste
     if (unit != NULL && unit->mailbox != NULL && unit->mailbox->n >= GL_INBOX_MAX) {
         return "the receiver's inbox is full";
     }
-    return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "the job has too many waiting messages" : NULL;
+    return j->r.waiting_n >= GL_JOB_MESSAGES_MAX ? "the job has too many waiting messages" : NULL;
 }
 
 /* A dead letter refers to the body from now on: its records stay until the job is removed. */
@@ -327,7 +327,7 @@ static void set_text(struct gl_core *c, struct gl_job *j, const struct gl_messag
 
     GL_ASSERT(r->number > 0);
     GL_ASSERT(text.n > 0);
-    r->large = text.n > GL_LETTER_BYTES_MAX;
+    r->large = text.n > GL_SHORT_MESSAGE_BYTES_MAX;
     r->message = text;
     if (r->large) {
         head.body = (gl_str){0};
