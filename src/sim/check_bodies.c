@@ -75,15 +75,15 @@ static void name(struct sim_checks *c, struct bodies_state *s, const struct sim_
                                                       GL_RECORD_BYTES_MAX, &c->arena, NULL) == 0) {
         gl_jnode n = gl_json_get(&json, gl_json_root(&json), "body");
         if ((n != NULL && !gl_json_u64(&json, n, &number)) ||
-            number != (has_ref ? ref.letter : 0)) {
+            number != (has_ref ? ref.message_number : 0)) {
             sim_world_fail(c->world,
                            "bodies: letter %.*s has body %llu, and its message names %llu",
                            GL_STR_ARG(r->id), (unsigned long long)number,
-                           (unsigned long long)(has_ref ? ref.letter : 0));
+                           (unsigned long long)(has_ref ? ref.message_number : 0));
         }
     }
     if (has_ref) {
-        struct body *b = touch(s, ch->job, ref.letter);
+        struct body *b = touch(s, ch->job, ref.message_number);
         b->named_n += by;
         b->ref = ref;
         (void)snprintf(b->sha256, sizeof(b->sha256), "%.*s", GL_STR_ARG(ref.sha256));

@@ -11,7 +11,7 @@ bool sim_mail_body(const struct sim_disk *d, gl_str job, const struct gl_body_re
     bool ok = true;
     for (uint64_t i = 0; ok && i < gl_message_pieces(ref->bytes); i++) {
         gl_str id = gl_str_fmt(a, "%.*s/%012llu/%04llu", GL_STR_ARG(job),
-                               (unsigned long long)ref->letter, (unsigned long long)i);
+                               (unsigned long long)ref->message_number, (unsigned long long)i);
         const struct sim_disk_record *r = sim_disk_peek(d, SIM_CONTEXT, GL_S("body"), id);
         ok = r != NULL;
         if (ok) {

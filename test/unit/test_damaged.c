@@ -53,7 +53,7 @@ static bool is_known_as_damaged(struct rig *r)
     assert_int_equal(gl_json_parse(&j, job_text(r), GL_RECORD_BYTES_MAX, &a, NULL), 0);
     assert_int_equal(gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &a, &record, NULL),
                      0);
-    is_known = gl_job_is_held_damaged(&record);
+    is_known = gl_job_is_paused_for_damage(&record);
     gl_arena_done(&a);
     return is_known;
 }

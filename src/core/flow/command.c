@@ -256,7 +256,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,
                      "%.*s; cancel the job, or repair that record and resume the job",
-                     GL_STR_ARG(gl_job_is_held_damaged(&j->r)
+                     GL_STR_ARG(gl_job_is_paused_for_damage(&j->r)
                                     ? j->r.reason
                                     : gl_str_fmt(c->out->arena, "a record of job %.*s is damaged",
                                                  GL_STR_ARG(j->id))));

@@ -578,7 +578,7 @@ static void pause_damaged(struct gl_core *c, struct gl_job *j, const struct gl_e
     j->r.is_strayed |=
         is_another_nodes(c, job) && !GL_PLANT(55); /* planted: that node can be asked */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
-        /* gl_job_is_held_damaged() recognises both sentences by their words, which are stored. */
+        /* gl_job_is_paused_for_damage() recognises both sentences, which are stored. */
         gl_core_set(c, &j->r.reason,
                     bad == NULL ? GL_S("a record of it is missing or does not match the others")
                                 : gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
