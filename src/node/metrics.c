@@ -204,7 +204,7 @@ static void pools(struct gl_buf *out, const struct gl_core_metrics *f)
     }
 }
 
-/* A figure that is unknown has no line. */
+/* A metric that is unknown has no line. */
 static void capacity(struct gl_node *n, struct gl_buf *out)
 {
     char text[GL_CAPACITY_CORES_BYTES];

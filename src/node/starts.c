@@ -451,7 +451,7 @@ static int compose(struct start *s, struct gl_why *why)
         .state = s->turn->state,
         .ledger = s->turn->ledger.step_id.n > 0 ? &s->turn->ledger : NULL,
         .attempt_number = s->attempt_number,
-        .try_number = s->turn->earlier_attempts + 1,
+        .attempt_of_message = s->turn->earlier_attempts + 1,
         .attempt_id = s->x.key.attempt,
         .idempotency_key = s->idempotency_key,
         .now = s->chain.node->now,

@@ -76,7 +76,7 @@ static int set_up(void **state)
                                      .message = GL_S(message),
                                      .ledger = &b.ledger,
                                      .attempt_number = 7,
-                                     .try_number = 3,
+                                     .attempt_of_message = 3,
                                      .attempt_id = GL_S("@alpha:attempt:7"),
                                      .now = 5000,
                                      .deadline_at = 9000};
