@@ -1,4 +1,4 @@
-#include "sim/sim_posts.h"
+#include "sim/sim_senders.h"
 
 #include <stdio.h>
 
@@ -43,14 +43,14 @@ static void send(struct sim_client *cl, struct sim_node *node, const struct sim_
     ask->rq.command.value = gl_str_fmt(
         &ask->arena,
         "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s%.*s}",
-        (unsigned long long)++cl->posts_n, (unsigned)gl_rng_below(r, 4), (int)draw_size(cl), "x",
+        (unsigned long long)++cl->sent_n, (unsigned)gl_rng_below(r, 4), (int)draw_size(cl), "x",
         GL_STR_ARG(ttl), GL_STR_ARG(priority));
     sim_client_send(cl, node, ask);
 }
 
 /* ---- dead letters ---- */
 
-/* The answer is kept: a client may redrive the letter much later, when it is no longer dead. */
+/* The answer is kept: a client may redrive it much later, when it is no longer dead. */
 static void on_found(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
@@ -114,7 +114,7 @@ static void redrive(struct sim_client *cl, struct sim_node *node)
     }
 }
 
-bool sim_posts_is_mended(const struct sim_fact_job *j)
+bool sim_senders_is_mended(const struct sim_fact_job *j)
 {
     struct sim_fact_pos pos = {0};
     const struct sim_fact_step *st;
@@ -129,7 +129,7 @@ bool sim_posts_is_mended(const struct sim_fact_job *j)
     return true;
 }
 
-void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+void sim_senders_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
     if (sim_fact_was_spoilt(j) && j->r.hold == GL_HOLD_REVIEW && gl_rng_chance(&cl->rng, 600000)) {
         sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id)); /* repaired or not */
@@ -140,7 +140,7 @@ void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct
     }
 }
 
-void sim_posts_wake(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+void sim_senders_wake(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
     for (uint32_t i = gl_flow_agents_n(j->flow); i < j->flow->steps.n; i++) {
         const struct sim_fact_step *st = &j->steps[i];
@@ -150,7 +150,7 @@ void sim_posts_wake(struct sim_client *cl, struct sim_node *node, const struct s
     }
 }
 
-void sim_posts_done(struct sim_client *cl)
+void sim_senders_done(struct sim_client *cl)
 {
     gl_buf_done(&cl->found.message);
 }

@@ -1,10 +1,10 @@
-#include "sim/sim_mail.h"
+#include "sim/sim_messages.h"
 
 #include "base/limits.h"
 #include "base/sha256.h"
 
-bool sim_mail_body(const struct sim_disk *d, gl_str job, const struct gl_body_ref *ref,
-                   struct gl_arena *a, gl_str *ret)
+bool sim_messages_body(const struct sim_disk *d, gl_str job, const struct gl_body_ref *ref,
+                       struct gl_arena *a, gl_str *ret)
 {
     struct gl_buf whole = {0};
     char hex[GL_SHA256_HEX];
@@ -27,8 +27,8 @@ bool sim_mail_body(const struct sim_disk *d, gl_str job, const struct gl_body_re
     return ok;
 }
 
-bool sim_mail_read(const struct sim_disk *d, gl_str id, gl_str value, struct gl_arena *a,
-                   struct gl_message *ret, bool *ret_has_ref, struct gl_body_ref *ret_ref)
+bool sim_messages_read(const struct sim_disk *d, gl_str id, gl_str value, struct gl_arena *a,
+                       struct gl_message *ret, bool *ret_has_ref, struct gl_body_ref *ret_ref)
 {
     struct gl_json json;
     if (gl_json_parse(&json, gl_str_dup(a, value), GL_RECORD_BYTES_MAX, a, NULL) != 0) {

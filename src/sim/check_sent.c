@@ -1,6 +1,6 @@
-/* check_posts.c - a message from outside is delivered once: a message whose sending was
- * acknowledged is a letter, or a dead letter, and none exists twice, however often a node died
- * meanwhile. A redriven dead letter becomes a letter in the same transaction, unchanged, and is no
+/* check_sent.c - a message from outside is delivered once: a message whose sending was
+ * acknowledged is queued, or a dead letter, and none exists twice, however often a node died
+ * meanwhile. A redriven dead letter is queued in the same transaction, unchanged, and is no
  * longer dead. A job counts its dead letters correctly. */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 enum { MOVES_MAX = 64 };
 
-struct post { /* "<job> post-<n>" */
+struct sent_message { /* "<job> post-<n>" */
     int births;
     char key[];
 };
@@ -21,45 +21,45 @@ struct dead_job { /* the dead letters of a job */
     char id[GL_ULID_BYTES + 1];
 };
 
-struct post_move { /* a letter or dead letter that is added or removed in this transaction */
+struct move { /* a queued message or dead letter that is added or removed in this transaction */
     gl_str type, from, to, body;
     uint64_t number;
     bool is_dead, comes;
 };
 
-struct posts_state {
-    struct gl_map posts, jobs;
+struct sent_state {
+    struct gl_map sent, jobs;
     bool is_made;
-    struct post_move moves[MOVES_MAX];
+    struct move moves[MOVES_MAX];
     size_t moves_n;
     gl_str texts[MOVES_MAX];          /* records "message" written in this transaction, ... */
-    uint64_t text_numbers[MOVES_MAX]; /* ... and the letters they belong to */
+    uint64_t text_numbers[MOVES_MAX]; /* ... and the messages they belong to */
     size_t texts_n;
 };
 
-static void make(struct posts_state *s)
+static void make(struct sent_state *s)
 {
     if (!s->is_made) {
-        gl_map_init(&s->posts);
+        gl_map_init(&s->sent);
         gl_map_init(&s->jobs);
         s->is_made = true;
     }
 }
 
-static struct post *post_of(struct posts_state *s, gl_str job, gl_str type)
+static struct sent_message *sent_message_of(struct sent_state *s, gl_str job, gl_str type)
 {
     char key[96];
     (void)snprintf(key, sizeof(key), "%.*s %.*s", GL_STR_ARG(job), GL_STR_ARG(type));
-    struct post *p = gl_map_find(&s->posts, gl_str_of(key));
+    struct sent_message *p = gl_map_find(&s->sent, gl_str_of(key));
     if (p == NULL) {
         p = gl_mem_alloc(sizeof(*p) + strlen(key) + 1);
         memcpy(p->key, key, strlen(key) + 1);
-        gl_map_add(&s->posts, gl_str_of(p->key), p);
+        gl_map_add(&s->sent, gl_str_of(p->key), p);
     }
     return p;
 }
 
-static struct dead_job *dead_of(struct posts_state *s, gl_str job)
+static struct dead_job *dead_of(struct sent_state *s, gl_str job)
 {
     struct dead_job *d = gl_map_find(&s->jobs, job);
     if (d == NULL) {
@@ -70,7 +70,7 @@ static struct dead_job *dead_of(struct posts_state *s, gl_str job)
     return d;
 }
 
-static gl_str text_of(struct sim_checks *c, const struct posts_state *s, const struct gl_record *r,
+static gl_str text_of(struct sim_checks *c, const struct sent_state *s, const struct gl_record *r,
                       uint64_t number, const struct gl_json *j)
 {
     gl_jnode n = gl_json_get(j, gl_json_root(j), "message");
@@ -88,20 +88,20 @@ static gl_str text_of(struct sim_checks *c, const struct posts_state *s, const s
     return there != NULL ? there->value : GL_S("null");
 }
 
-static void note(struct sim_checks *c, struct posts_state *s, const struct gl_record *r,
+static void note(struct sim_checks *c, struct sent_state *s, const struct gl_record *r,
                  bool is_dead, bool comes)
 {
     struct gl_json j;
     struct gl_message m = {0};
     struct gl_body_ref ref;
-    struct post_move *x = &s->moves[s->moves_n];
+    struct move *x = &s->moves[s->moves_n];
     gl_str digits, value = gl_str_dup(&c->arena, r->value);
     if (s->moves_n == MOVES_MAX ||
         gl_json_parse(&j, value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
         return;
     }
     gl_jnode root = gl_json_root(&j);
-    *x = (struct post_move){.is_dead = is_dead, .comes = comes};
+    *x = (struct move){.is_dead = is_dead, .comes = comes};
     (void)gl_str_cut(r->id, '/', &digits);
     (void)gl_str_u64(digits, &x->number);
     x->type = gl_json_str(&j, gl_json_get(&j, root, "type"), &c->arena);
@@ -119,7 +119,7 @@ static void note(struct sim_checks *c, struct posts_state *s, const struct gl_re
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
-    struct posts_state *s = me;
+    struct sent_state *s = me;
     bool is_dead = gl_str_is(before->kind, "deadletter");
     gl_str digits;
     if (ch->job->flow->bundle == NULL) {
@@ -136,13 +136,13 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-static bool is_post(const struct post_move *x)
+static bool is_sent(const struct move *x)
 {
     return gl_str_is(x->from, "sim") && gl_str_starts(x->type, GL_S("post-"));
 }
 
 /* One is removed: has it become the one that was added? */
-static bool becomes(const struct post_move *gone, const struct post_move *come)
+static bool becomes(const struct move *gone, const struct move *come)
 {
     bool kin = gone->is_dead || gone->number == come->number; /* else: handled, and sent on */
     return come->comes && !gone->comes && kin && (gone->is_dead || come->is_dead) &&
@@ -150,7 +150,7 @@ static bool becomes(const struct post_move *gone, const struct post_move *come)
            gl_str_eq(gone->to, come->to) && gl_str_eq(gone->body, come->body);
 }
 
-static const struct post_move *other_end(const struct posts_state *s, const struct post_move *x)
+static const struct move *other_end(const struct sent_state *s, const struct move *x)
 {
     for (size_t i = 0; i < s->moves_n; i++) {
         if (x->comes ? becomes(&s->moves[i], x) : becomes(x, &s->moves[i])) {
@@ -160,27 +160,27 @@ static const struct post_move *other_end(const struct posts_state *s, const stru
     return NULL;
 }
 
-static void judge(struct sim_checks *c, struct posts_state *s, const struct sim_change *ch)
+static void judge(struct sim_checks *c, struct sent_state *s, const struct sim_change *ch)
 {
     struct dead_job *d = dead_of(s, ch->job->id);
     for (size_t i = 0; i < s->moves_n; i++) {
-        const struct post_move *x = &s->moves[i];
+        const struct move *x = &s->moves[i];
         d->n += x->is_dead ? (x->comes ? 1 : -1u) : 0;
         if (x->is_dead && !x->comes && other_end(s, x) == NULL) {
             sim_world_fail(c->world,
-                           "posts: dead letter %llu of job %.*s is gone and was not redriven",
+                           "sent: dead letter %llu of job %.*s is gone and was not redriven",
                            (unsigned long long)x->number, GL_STR_ARG(ch->job->id));
         }
-        if (!is_post(x) || !x->comes || other_end(s, x) != NULL) {
+        if (!is_sent(x) || !x->comes || other_end(s, x) != NULL) {
             continue;
         }
-        if (++post_of(s, ch->job->id, x->type)->births > 1) {
-            sim_world_fail(c->world, "posts: message %.*s of job %.*s exists twice",
+        if (++sent_message_of(s, ch->job->id, x->type)->births > 1) {
+            sim_world_fail(c->world, "sent: message %.*s of job %.*s exists twice",
                            GL_STR_ARG(x->type), GL_STR_ARG(ch->job->id));
         }
     }
     if (s->moves_n < MOVES_MAX && ch->job_now->dead_n != d->n) {
-        sim_world_fail(c->world, "posts: job %.*s has %u dead letters, and counts %u",
+        sim_world_fail(c->world, "sent: job %.*s has %u dead letters, and counts %u",
                        GL_STR_ARG(ch->job->id), d->n, ch->job_now->dead_n);
     }
     d->n = ch->job_now->dead_n; /* more than fit: not checked */
@@ -188,7 +188,7 @@ static void judge(struct sim_checks *c, struct posts_state *s, const struct sim_
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    struct posts_state *s = me;
+    struct sent_state *s = me;
     if (ch->job->flow->bundle == NULL || ch->step != NULL) {
         return;
     }
@@ -210,11 +210,11 @@ static gl_str type_of(struct sim_checks *c, const struct gl_request *rq)
 static void on_answer(struct sim_checks *c, void *me, const struct gl_request *rq,
                       struct sim_fact_job *j)
 {
-    struct posts_state *s = me;
+    struct sent_state *s = me;
     gl_str type = type_of(c, rq);
     make(s);
-    if (type.n > 0 && post_of(s, j->id, type)->births == 0) {
-        sim_world_fail(c->world, "posts: message %.*s was sent to job %.*s, and is lost",
+    if (type.n > 0 && sent_message_of(s, j->id, type)->births == 0) {
+        sim_world_fail(c->world, "sent: message %.*s was sent to job %.*s, and is lost",
                        GL_STR_ARG(type), GL_STR_ARG(j->id));
     }
 }
@@ -222,37 +222,37 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
 static void on_refused(struct sim_checks *c, void *me, const struct gl_request *rq,
                        struct sim_fact_job *j)
 {
-    struct posts_state *s = me;
+    struct sent_state *s = me;
     gl_str type = type_of(c, rq);
     bool is_sure = rq->code == GL_E_STATE || rq->code == GL_E_BUSY || rq->code == GL_E_NOT_FOUND ||
                    rq->code == GL_E_INVALID;
     make(s);
-    if (type.n > 0 && is_sure && post_of(s, j->id, type)->births > 0) {
-        sim_world_fail(c->world, "posts: message %.*s was refused by job %.*s, which has it",
+    if (type.n > 0 && is_sure && sent_message_of(s, j->id, type)->births > 0) {
+        sim_world_fail(c->world, "sent: message %.*s was refused by job %.*s, which has it",
                        GL_STR_ARG(type), GL_STR_ARG(j->id));
     }
 }
 
 static void done(void *me)
 {
-    struct posts_state *s = me;
+    struct sent_state *s = me;
     void *x;
-    for (size_t i = 0; s->is_made && (x = gl_map_next(&s->posts, &i)) != NULL;) {
+    for (size_t i = 0; s->is_made && (x = gl_map_next(&s->sent, &i)) != NULL;) {
         gl_mem_free(x);
     }
     for (size_t i = 0; s->is_made && (x = gl_map_next(&s->jobs, &i)) != NULL;) {
         gl_mem_free(x);
     }
     if (s->is_made) {
-        gl_map_done(&s->posts);
+        gl_map_done(&s->sent);
         gl_map_done(&s->jobs);
     }
 }
 
-const struct sim_check sim_check_posts = {.name = "posts",
-                                          .state_bytes = sizeof(struct posts_state),
-                                          .on_record = on_record,
-                                          .on_change = on_change,
-                                          .on_answer = on_answer,
-                                          .on_refused = on_refused,
-                                          .done = done};
+const struct sim_check sim_check_sent = {.name = "sent",
+                                         .state_bytes = sizeof(struct sent_state),
+                                         .on_record = on_record,
+                                         .on_change = on_change,
+                                         .on_answer = on_answer,
+                                         .on_refused = on_refused,
+                                         .done = done};
