@@ -1,4 +1,4 @@
-#include "http/event_polls.h"
+#include "http/job_event_polls.h"
 
 #include "base/check.h"
 #include "base/mem.h"
@@ -25,7 +25,7 @@ static void render_event(const struct gl_json *j, gl_jnode event, struct gl_aren
     gl_buf_c(out, "\n\n");
 }
 
-static void render(struct gl_event_page *p)
+static void render(struct gl_job_event_page *p)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     const struct gl_json *j = &p->json;
@@ -47,9 +47,9 @@ static void render(struct gl_event_page *p)
     p->text = gl_str_dup(&p->arena, gl_buf_view(&out));
 }
 
-struct gl_event_page *gl_event_page_new(const struct gl_request *rq, gl_str body)
+struct gl_job_event_page *gl_job_event_page_new(const struct gl_request *rq, gl_str body)
 {
-    struct gl_event_page *p = gl_mem_alloc(sizeof(*p));
+    struct gl_job_event_page *p = gl_mem_alloc(sizeof(*p));
 
     p->refs = 1;
     p->code = rq->code;
@@ -68,7 +68,7 @@ struct gl_event_page *gl_event_page_new(const struct gl_request *rq, gl_str body
     return p;
 }
 
-void gl_event_page_release(struct gl_http *h, struct gl_event_page *page)
+void gl_job_event_page_release(struct gl_http *h, struct gl_job_event_page *page)
 {
     unsigned left;
 
@@ -88,7 +88,7 @@ void gl_event_page_release(struct gl_http *h, struct gl_event_page *page)
 
 static void on_answered(struct gl_request *rq)
 {
-    struct gl_event_poll *p = rq->owner;
+    struct gl_job_event_poll *p = rq->owner;
     struct gl_http *h = p->http;
 
     gl_buf_str(&p->body, rq->body);
@@ -101,15 +101,15 @@ static void on_answered(struct gl_request *rq)
 
 static void submit_poll(struct gl_loop_task *t)
 {
-    struct gl_event_poll *p = t->owner;
+    struct gl_job_event_poll *p = t->owner;
 
     p->http->config.ask(p->http->config.owner, &p->rq);
 }
 
-static struct gl_event_poll *poll_new(struct gl_http *h, gl_str key, gl_str context, gl_str job,
-                                      int64_t from, gl_ms wait_ms)
+static struct gl_job_event_poll *poll_new(struct gl_http *h, gl_str key, gl_str context, gl_str job,
+                                          int64_t from, gl_ms wait_ms)
 {
-    struct gl_event_poll *p = gl_mem_alloc(sizeof(*p));
+    struct gl_job_event_poll *p = gl_mem_alloc(sizeof(*p));
 
     p->http = h;
     gl_list_init(&p->link);
@@ -127,13 +127,13 @@ static struct gl_event_poll *poll_new(struct gl_http *h, gl_str key, gl_str cont
     return p;
 }
 
-bool gl_event_polls_join(struct gl_http *h, struct gl_event_waiter *w, gl_str context, gl_str job,
-                         int64_t from, gl_ms wait_ms)
+bool gl_job_event_polls_join(struct gl_http *h, struct gl_job_event_waiter *w, gl_str context,
+                             gl_str job, int64_t from, gl_ms wait_ms)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_str key = gl_str_fmt(&a, "%.*s/%.*s/%lld/%lld", GL_STR_ARG(context), GL_STR_ARG(job),
                             (long long)from, (long long)wait_ms);
-    struct gl_event_poll *p;
+    struct gl_job_event_poll *p;
 
     pthread_mutex_lock(&h->lock);
     if (h->is_refusing) {
@@ -153,12 +153,12 @@ bool gl_event_polls_join(struct gl_http *h, struct gl_event_waiter *w, gl_str co
     return true;
 }
 
-void gl_event_polls_deliver(struct gl_event_poll *p)
+void gl_job_event_polls_deliver(struct gl_job_event_poll *p)
 {
-    struct gl_event_page *page = gl_event_page_new(&p->rq, gl_buf_view(&p->body));
+    struct gl_job_event_page *page = gl_job_event_page_new(&p->rq, gl_buf_view(&p->body));
 
     for (struct gl_link *l; (l = gl_list_first(&p->waiters)) != NULL;) {
-        struct gl_event_waiter *w = GL_CONTAINER(l, struct gl_event_waiter, link);
+        struct gl_job_event_waiter *w = GL_CONTAINER(l, struct gl_job_event_waiter, link);
 
         gl_list_remove(l);
         pthread_mutex_lock(&p->http->lock);
@@ -167,7 +167,7 @@ void gl_event_polls_deliver(struct gl_event_poll *p)
         w->page = page;
         MHD_resume_connection(w->connection); /* from here on it belongs to the HTTP thread again */
     }
-    gl_event_page_release(p->http, page);
+    gl_job_event_page_release(p->http, page);
     gl_buf_done(&p->body);
     gl_arena_done(&p->arena);
     gl_mem_free(p);
