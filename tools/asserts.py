@@ -40,7 +40,7 @@ def functions(text):
     return len(re.findall(r"^\{$", text, re.M))
 
 
-def figures(texts):
+def tally(texts):
     """{room: (functions, conditions)} of the rooms with a goal, from {path: text}."""
     found = {}
     for path, text in texts.items():
@@ -62,8 +62,8 @@ def main():
                 folders.setdefault(os.path.dirname(path), {})[path] = file.read()
     for room, goal in GOALS.items():
         inside = {f: t for f, t in folders.items() if (f + "/").startswith(f"src/{room}/")}
-        total = figures({p: t for texts in inside.values() for p, t in texts.items()})
-        for name, n in [(f"src/{room}", total), *((f, figures(t)) for f, t in inside.items())]:
+        total = tally({p: t for texts in inside.values() for p, t in texts.items()})
+        for name, n in [(f"src/{room}", total), *((f, tally(t)) for f, t in inside.items())]:
             count, asserted = n.get(room, (0, 0))
             if count > 0:
                 indent = "" if name == f"src/{room}" and n is total else "  "

@@ -15,7 +15,7 @@ static bool is_ending(const struct gl_job_record *r)
 
 bool gl_damage_matters(const struct gl_view *v)
 {
-    return !is_ending(&v->job) && (gl_job_is_held_damaged(&v->job) || v->damaged_step != NULL);
+    return !is_ending(&v->job) && (gl_job_is_paused_for_damage(&v->job) || v->damaged_step != NULL);
 }
 
 static gl_str record_of(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r)
@@ -52,7 +52,7 @@ gl_str gl_damage_answer(struct gl_arena *a, const struct gl_view *v)
 
 gl_str gl_damage_job(struct gl_arena *a, const struct gl_view *v)
 {
-    if (gl_job_is_held_damaged(&v->job)) { /* the job's reason names the record */
+    if (gl_job_is_paused_for_damage(&v->job)) { /* the job's reason names the record */
         return gl_str_fmt(a, "%.*s: %.*s", GL_STR_ARG(v->job.reason), GL_STR_ARG(advice(a, v)));
     }
     return gl_str_fmt(a, "%.*s; the %.*s: %.*s", GL_STR_ARG(v->job.reason),

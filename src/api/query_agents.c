@@ -12,17 +12,17 @@
 #include "model/job.h"
 
 enum {
-    LETTERS_PAGE = 500,
-    LETTERS_COUNTED = 20000, /* beyond that, the counts per agent are left out */
-    NUMBER_DIGITS = 12,      /* digits of a letter's number in its id */
-    CHUNK = 16,              /* units in one read */
+    MESSAGES_PAGE = 500,
+    MESSAGES_COUNTED = 20000, /* beyond that, the counts per agent are left out */
+    NUMBER_DIGITS = 12,       /* digits of a message's number in its id */
+    CHUNK = 16,               /* units in one read */
 };
 
 /* One query in flight: the flow it needs, and the units it reads. */
 struct gl_agents_reading {
     struct gl_work_task task;
     struct gl_query *q;
-    void *hold; /* the node's hold on the flow; NULL: the flow is ours */
+    void *ref; /* the node's reference to the flow; NULL: the flow is ours */
     int code;
     struct gl_why why;
 
@@ -120,8 +120,8 @@ static void free_reading(struct gl_query *q)
     const struct gl_reason_live *live = q->context->live;
 
     gl_arena_done(&q->reading->page);
-    if (q->reading->hold != NULL) {
-        live->flow_done(live->owner, q->reading->hold);
+    if (q->reading->ref != NULL) {
+        live->flow_done(live->owner, q->reading->ref);
     }
 }
 
@@ -192,7 +192,7 @@ static void on_job(struct gl_query *q)
 
     hash = gl_render_text(&q->arena, q->job_record.value, "flow");
     if (live != NULL && live->flow != NULL) {
-        q->graph = live->flow(live->owner, hash, &q->reading->hold);
+        q->graph = live->flow(live->owner, hash, &q->reading->ref);
     }
     if (q->graph != NULL) {
         on_flow_ready(q);
@@ -275,7 +275,7 @@ static void read_units(struct gl_query *q, size_t n,
 /* ---- agents ---- */
 
 struct counts {
-    uint32_t *of; /* by number of the agent: letters waiting for it */
+    uint32_t *of; /* by number of the agent: messages waiting for it */
     uint32_t from, n;
     bool is_cut;
     uint64_t bytes; /* size of the states written so far */
@@ -412,12 +412,12 @@ static void on_counted(struct gl_store_req *req)
         last = req->records[i].id;
     }
     q->scanned += req->records_n;
-    if (req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
+    if (req->records_n == MESSAGES_PAGE && q->scanned < MESSAGES_COUNTED) {
         q->listing.after = gl_str_dup(&q->arena, last);
         gl_query_read(q, on_counted);
         return;
     }
-    c->is_cut = req->records_n == LETTERS_PAGE;
+    c->is_cut = req->records_n == MESSAGES_PAGE;
     read_agents(q);
 }
 
@@ -448,7 +448,7 @@ static bool choose_agents(struct gl_query *q, struct counts *c)
     return true;
 }
 
-static void count_letters(struct gl_query *q)
+static void count_messages(struct gl_query *q)
 {
     struct counts *c = GL_NEW(&q->arena, struct counts);
 
@@ -458,15 +458,15 @@ static void count_letters(struct gl_query *q)
     }
     c->of = GL_NEW_ARRAY(&q->arena, uint32_t, gl_flow_agents_n(q->graph) + 1);
     q->counts = c;
-    q->listing =
-        (struct gl_listing){.kind = GL_S("letter"), .prefix = job_prefix(q), .limit = LETTERS_PAGE};
+    q->listing = (struct gl_listing){
+        .kind = GL_S("letter"), .prefix = job_prefix(q), .limit = MESSAGES_PAGE};
     gl_query_read(q, on_counted);
 }
 
 void gl_query_agents(struct gl_query *q)
 {
     q->limit = gl_query_limit(q->rq->messages.limit, GL_QUERY_ROWS);
-    read_graph(q, count_letters);
+    read_graph(q, count_messages);
 }
 
 /* ---- messages ---- */
@@ -476,19 +476,19 @@ static bool wants_dead_letters(const struct gl_query *q)
     return q->rq->verb == GL_VERB_DEAD_LETTERS;
 }
 
-static gl_str letter_kind(const struct gl_query *q)
+static gl_str message_kind(const struct gl_query *q)
 {
     return wants_dead_letters(q) ? GL_S("deadletter") : GL_S("letter");
 }
 
-static gl_str letter_id(struct gl_query *q, int64_t number)
+static gl_str message_id(struct gl_query *q, int64_t number)
 {
     return gl_str_fmt(&q->arena, "%.*s/%0*lld", GL_STR_ARG(q->job), NUMBER_DIGITS,
                       (long long)number);
 }
 
-/* The number of a letter, from "<job>/<number>". */
-static int64_t letter_number(gl_str id)
+/* The number of a message, from "<job>/<number>". */
+static int64_t message_number(gl_str id)
 {
     gl_str rest;
     int64_t n = 0;
@@ -498,34 +498,34 @@ static int64_t letter_number(gl_str id)
         rest.p++;
         rest.n--;
     }
-    (void)gl_str_i64(rest, &n); /* not a number: 0, which no letter has */
+    (void)gl_str_i64(rest, &n); /* not a number: 0, which no message has */
     return n;
 }
 
-/* The letters to write, once it is known which are being handled. */
-struct mail {
-    struct letter {
+/* The queued messages, or dead letters, to write, once it is known which are being handled. */
+struct message_page {
+    struct queued_message {
         struct gl_record r;
-        gl_str whole; /* the message, if it is not in the letter */
+        gl_str whole; /* the message, if it is not in its record */
         int64_t to;   /* number of the receiving agent; -1: no such agent */
-    } * letters;
+    } * messages;
     size_t n, n_max;
     int64_t *units; /* the receiving agents, by number */
     size_t units_n;
-    int64_t *handled; /* by number of the agent: the letter it is handling; -1: still to be read */
+    int64_t *handled; /* by number of the agent: the message it is handling; -1: still to be read */
     gl_str next;
 };
 
 /* `is_handled`: its agent's worker is handling it. */
-static void write_letter(struct gl_query *q, struct gl_arena *a, const struct letter *l,
-                         const struct doc *d, bool is_handled)
+static void write_message(struct gl_query *q, struct gl_arena *a, const struct queued_message *x,
+                          const struct doc *d, bool is_handled)
 {
     static const char *const texts[] = {"to", "from", "step", "status", "type", "reason"};
     struct gl_jw *w = &q->w;
-    gl_str message = l->whole.n > 0 ? l->whole : raw_in(d, "message");
+    gl_str message = x->whole.n > 0 ? x->whole : raw_in(d, "message");
 
     gl_jw_object(w);
-    gl_jw_put_i64(w, "number", letter_number(l->r.id));
+    gl_jw_put_i64(w, "number", message_number(x->r.id));
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
         bool is_status = strcmp(texts[i], "status") == 0;
 
@@ -540,17 +540,17 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, const struct le
     gl_jw_end(w);
 }
 
-static void write_letters(struct gl_query *q)
+static void write_messages(struct gl_query *q)
 {
-    struct mail *m = q->counts;
+    struct message_page *m = q->counts;
 
     begin(q, wants_dead_letters(q) ? "dead_letters" : "messages");
     for (size_t i = 0; i < m->n; i++) {
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-        const struct letter *l = &m->letters[i];
-        struct doc d = doc_of(&a, &l->r);
+        const struct queued_message *x = &m->messages[i];
+        struct doc d = doc_of(&a, &x->r);
 
-        write_letter(q, &a, l, &d, l->to >= 0 && m->handled[l->to] == letter_number(l->r.id));
+        write_message(q, &a, x, &d, x->to >= 0 && m->handled[x->to] == message_number(x->r.id));
     }
     end(q, m->next);
 }
@@ -559,22 +559,22 @@ static void note_handler(struct gl_query *q, size_t i, const struct gl_record *r
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct doc unit = doc_of(&a, record);
-    struct mail *m = q->counts;
+    struct message_page *m = q->counts;
 
     m->handled[m->units[i]] = handled_by(&a, &unit);
 }
 
-/* Reads the unit of every receiving agent, to find which letters are being handled. */
+/* Reads the unit of every receiving agent, to find which messages are being handled. */
 static void read_handlers(struct gl_query *q, gl_str next)
 {
-    struct mail *m = q->counts;
+    struct message_page *m = q->counts;
 
     m->next = next;
     m->units = GL_NEW_ARRAY(&q->arena, int64_t, m->n + 1);
     m->handled = GL_NEW_ARRAY(&q->arena, int64_t, gl_flow_agents_n(q->graph) + 1);
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, m->n + 1);
     for (size_t i = 0; i < m->n && !wants_dead_letters(q); i++) {
-        int64_t to = m->letters[i].to;
+        int64_t to = m->messages[i].to;
 
         if (to >= 0 && m->handled[to] == 0) {
             m->handled[to] = -1;
@@ -586,17 +586,17 @@ static void read_handlers(struct gl_query *q, gl_str next)
         }
     }
     if (m->units_n == 0) {
-        write_letters(q);
+        write_messages(q);
         return;
     }
-    read_units(q, m->units_n, note_handler, write_letters);
+    read_units(q, m->units_n, note_handler, write_messages);
 }
 
-static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to, gl_str whole)
+static void add_message(struct gl_query *q, const struct gl_record *r, gl_str to, gl_str whole)
 {
-    struct mail *m = q->counts;
+    struct message_page *m = q->counts;
 
-    m->letters[m->n++] = (struct letter){
+    m->messages[m->n++] = (struct queued_message){
         .r = gl_query_copy_record(q, r), .whole = whole, .to = gl_flow_find_agent(q->graph, to)};
 }
 
@@ -606,38 +606,38 @@ static bool is_over(struct gl_query *q, struct gl_arena *a, const struct doc *d)
     return !q->job_record.live && gl_str_is(text_in(a, d, "status"), "counted");
 }
 
-static void on_letters(struct gl_store_req *req)
+static void on_messages(struct gl_store_req *req)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_query *q = req->owner;
-    const struct mail *m = q->counts;
+    const struct message_page *m = q->counts;
     int64_t last = 0;
     bool full = false;
 
     for (size_t i = 0; i < req->records_n && !full; i++) {
         struct doc d = doc_of(&a, &req->records[i]);
 
-        last = letter_number(req->records[i].id);
+        last = message_number(req->records[i].id);
         q->scanned++;
         if ((q->rq->messages.agent.n == 0 ||
              gl_str_eq(text_in(&a, &d, "to"), q->rq->messages.agent)) &&
             !is_over(q, &a, &d)) {
-            add_letter(q, &req->records[i], text_in(&a, &d, "to"), (gl_str){0});
+            add_message(q, &req->records[i], text_in(&a, &d, "to"), (gl_str){0});
             full = m->n == m->n_max;
         }
     }
-    if (!full && req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
-        q->listing.after = letter_id(q, last);
-        gl_query_read(q, on_letters);
+    if (!full && req->records_n == MESSAGES_PAGE && q->scanned < MESSAGES_COUNTED) {
+        q->listing.after = message_id(q, last);
+        gl_query_read(q, on_messages);
         return;
     }
-    read_handlers(q, full || req->records_n == LETTERS_PAGE
+    read_handlers(q, full || req->records_n == MESSAGES_PAGE
                          ? gl_str_fmt(&q->arena, "%lld", (long long)last)
                          : (gl_str){0});
 }
 
 /* A single message, whole. */
-static void on_letter(struct gl_store_req *req)
+static void on_message(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
     struct doc d;
@@ -651,49 +651,49 @@ static void on_letter(struct gl_store_req *req)
         return;
     }
     d = doc_of(&q->arena, &req->records[0]);
-    add_letter(q, &req->records[0], text_in(&q->arena, &d, "to"),
-               req->records[1].rev != 0 && !req->records[1].damaged
-                   ? gl_str_dup(&q->arena, req->records[1].value)
-                   : (gl_str){0});
+    add_message(q, &req->records[0], text_in(&q->arena, &d, "to"),
+                req->records[1].rev != 0 && !req->records[1].damaged
+                    ? gl_str_dup(&q->arena, req->records[1].value)
+                    : (gl_str){0});
     read_handlers(q, (gl_str){0});
 }
 
-static void read_letter(struct gl_query *q)
+static void read_message(struct gl_query *q)
 {
     struct gl_store *s = q->context->store;
-    gl_str id = letter_id(q, q->rq->messages.number);
+    gl_str id = message_id(q, q->rq->messages.number);
 
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, 2);
-    q->keys[0] = (struct gl_key){.kind = letter_kind(q), .id = id};
+    q->keys[0] = (struct gl_key){.kind = message_kind(q), .id = id};
     q->keys[1] = (struct gl_key){.kind = GL_S("message"), .id = id};
-    s->ops->get(s, gl_query_call(q, on_letter), q->tenant, q->keys, 2);
+    s->ops->get(s, gl_query_call(q, on_message), q->tenant, q->keys, 2);
 }
 
-static void list_letters(struct gl_query *q)
+static void list_messages(struct gl_query *q)
 {
-    struct mail *m = GL_NEW(&q->arena, struct mail);
+    struct message_page *m = GL_NEW(&q->arena, struct message_page);
     int64_t after = 0;
 
     m->n_max = q->limit;
-    m->letters = GL_NEW_ARRAY(&q->arena, struct letter, m->n_max);
+    m->messages = GL_NEW_ARRAY(&q->arena, struct queued_message, m->n_max);
     q->counts = m;
     if (q->rq->messages.number > 0) {
-        read_letter(q);
+        read_message(q);
         return;
     }
     if (q->rq->messages.after.n > 0 && (!gl_str_i64(q->rq->messages.after, &after) || after < 0)) {
         gl_query_fail(q, GL_R_AFTER_INVALID, "`after` must be the number of a message");
         return;
     }
-    q->listing = (struct gl_listing){.kind = letter_kind(q),
+    q->listing = (struct gl_listing){.kind = message_kind(q),
                                      .prefix = job_prefix(q),
-                                     .after = after > 0 ? letter_id(q, after) : (gl_str){0},
-                                     .limit = LETTERS_PAGE};
-    gl_query_read(q, on_letters);
+                                     .after = after > 0 ? message_id(q, after) : (gl_str){0},
+                                     .limit = MESSAGES_PAGE};
+    gl_query_read(q, on_messages);
 }
 
 void gl_query_messages(struct gl_query *q)
 {
     q->limit = gl_query_limit(q->rq->messages.limit, GL_QUERY_ROWS);
-    read_graph(q, list_letters);
+    read_graph(q, list_messages);
 }

@@ -33,7 +33,7 @@ struct status_query {
     struct gl_query *q;
     struct gl_job_record job;
     const struct gl_flow *flow;
-    void *hold;   /* the node's hold on the flow; NULL: the flow is ours */
+    void *ref;    /* the node's reference to the flow; NULL: the flow is ours */
     gl_str graph; /* the record of a flow changed by patches; "": none */
     struct gl_scan scan;
     struct gl_view view;
@@ -105,8 +105,8 @@ static void free_status(struct gl_query *q)
     gl_list_remove(&s->turn);
     gl_scan_done(&s->scan);
     gl_arena_done(&s->page);
-    if (s->hold != NULL) {
-        c->live->flow_done(c->live->owner, s->hold);
+    if (s->ref != NULL) {
+        c->live->flow_done(c->live->owner, s->ref);
     }
     if (s->has_turn) {
         c->has_turn = false;
@@ -624,7 +624,7 @@ static void find_flow(struct status_query *s)
     const struct gl_reason_live *live = s->q->context->live;
 
     if (live != NULL && live->flow != NULL && s->job.patches_n == 0) {
-        s->flow = live->flow(live->owner, s->job.flow, &s->hold);
+        s->flow = live->flow(live->owner, s->job.flow, &s->ref);
     }
     if (s->flow != NULL) {
         on_flow_ready(s);
@@ -680,14 +680,14 @@ static void brief(struct gl_query *q)
 {
     const struct gl_reason_live *live = q->context->live;
     gl_str hash = gl_render_text(&q->arena, q->job_record.value, "flow");
-    void *hold = NULL;
+    void *ref = NULL;
 
     if (!q->job_record.live || (q->job_record.damaged && !gl_query_is_unrecoverable(q))) {
         answer_brief(q);
         return;
     }
-    if (live != NULL && live->flow != NULL && live->flow(live->owner, hash, &hold) != NULL) {
-        live->flow_done(live->owner, hold);
+    if (live != NULL && live->flow != NULL && live->flow(live->owner, hash, &ref) != NULL) {
+        live->flow_done(live->owner, ref);
         if (q->context->store->ops->shared) {
             gl_query_sessions(q, answer_brief);
         } else {

@@ -35,10 +35,10 @@ struct gl_reason_live {
      * next transaction writes it again. May be NULL. */
     bool (*owns)(void *owner, gl_str job);
     gl_str (*session)(void *owner); /* the node's session; may be NULL */
-    /* A flow in the node's memory, held until flow_done(); NULL: not in memory. It is immutable, so
-     * other threads may read it. May be NULL. */
-    const struct gl_flow *(*flow)(void *owner, gl_str hash, void **ret_hold);
-    void (*flow_done)(void *owner, void *hold);
+    /* A flow in the node's memory, valid until flow_done(); NULL: not in memory. It is immutable,
+     * so other threads may read it. May be NULL. */
+    const struct gl_flow *(*flow)(void *owner, gl_str hash, void **ret_ref);
+    void (*flow_done)(void *owner, void *ref);
     /* Why the store accepts no commits; "": it does. May be NULL. */
     gl_str (*store)(void *owner, struct gl_arena *a);
 };

@@ -446,7 +446,7 @@ static bool takes_no_answer(struct gl_arena *a, const struct gl_record *job)
     struct gl_job_record r;
 
     return job->damaged || gl_view_record(a, &gl_job_schema, job->value, &r, NULL) != 0 ||
-           gl_job_is_held_damaged(&r) || gl_job_status_is_terminal(r.status);
+           gl_job_is_paused_for_damage(&r) || gl_job_status_is_terminal(r.status);
 }
 
 void gl_render_human(struct gl_arena *a, const struct gl_record *step, const struct gl_record *job,

@@ -82,16 +82,17 @@ static void write_executions(const struct gl_view *v, struct gl_jw *w)
 /* Members that the job's record omits when they are zero. */
 static void write_recovery(const struct gl_job_record *r, struct gl_jw *w)
 {
-    bool is_held = r->hold == GL_HOLD_REVIEW; /* because of an attempt whose outcome is unknown */
+    /* Because of an attempt whose outcome is unknown. */
+    bool is_for_review = r->hold == GL_HOLD_REVIEW;
 
     if (r->graph_revision == 0) {
         put_number(w, "graph_revision", 0);
     }
     if (r->recovery_status.n == 0) {
-        put_text(w, "recovery_status", is_held ? GL_S("paused_for_review") : GL_S("none"));
+        put_text(w, "recovery_status", is_for_review ? GL_S("paused_for_review") : GL_S("none"));
     }
     if (!r->recovery_requires_review) {
-        gl_jw_put_bool(w, "recovery_requires_review", is_held);
+        gl_jw_put_bool(w, "recovery_requires_review", is_for_review);
     }
 }
 

@@ -86,7 +86,7 @@ const char *gl_daemon_warning(const struct gl_daemon *d);
  * machine only. */
 const char *gl_daemon_address(const struct gl_daemon *d, bool *ret_is_local);
 
-/* The jobs held because they repeatedly crashed this node; returns their number. */
+/* The jobs quarantined because they repeatedly crashed this node; returns their number. */
 size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret);
 
 #endif

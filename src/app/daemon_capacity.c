@@ -1,6 +1,6 @@
 /* daemon_capacity.c - measures what this process may use of its machine.
  *
- * The node asks on its control thread, which must not wait for a disk, so it gets the last figures;
+ * The node asks on its control thread, which must not wait for a disk, so it gets the last values;
  * if they are old, the work thread measures again, for the next question. The node asks with every
  * renewal of its session, so no timer is needed. */
 #include "app/daemon_state.h"

@@ -170,7 +170,7 @@ static void on_handling(void *owner, gl_str job)
     }
 }
 
-static bool is_held(void *owner, gl_str job)
+static bool is_quarantined(void *owner, gl_str job)
 {
     struct gl_daemon *d = owner;
 
@@ -409,7 +409,7 @@ static void make_node(struct gl_daemon *d)
         pools[i] = (struct gl_pool_config){.name = d->pools[i].name, .slots = d->pools[i].slots};
     }
     d->node = gl_node_new(&config, &ports);
-    d->crashes.is_held = is_held;
+    d->crashes.is_quarantined = is_quarantined;
     d->crashes.owner = d;
 }
 

@@ -25,8 +25,8 @@ int gl_offline_backup(const char *from, const char *to, bool salvage, uint64_t *
     return gl_sqlite_backup_make(from, to, salvage, ret_jobs, ret_unfinished, reterr_why);
 }
 
-int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
-                    uint64_t *ret_unfinished, struct gl_why *reterr_why)
+int gl_offline_pause(const char *path, const char *reason, uint64_t *ret_jobs,
+                     uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
     return gl_sqlite_backup_pause(path, reason, ret_jobs, ret_unfinished, reterr_why);
 }

@@ -1,7 +1,7 @@
 /* offline.h - operations on the store of a data folder without being its node, and without
- * disturbing one: backup, hold, queries, migration and checks.
+ * disturbing one: backup, pause, queries, migration and checks.
  *
- * store/sqlite/sqlite_backup.h describes backup and hold. */
+ * store/sqlite/sqlite_backup.h describes backup and pause. */
 #ifndef GL_APP_OFFLINE_H
 #define GL_APP_OFFLINE_H
 
@@ -13,10 +13,10 @@
 int gl_offline_backup(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                       uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
-/* Checks the database `path`, which must not be in use; with a `reason`, puts its unfinished jobs
- * on hold. */
-int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
-                    uint64_t *ret_unfinished, struct gl_why *reterr_why);
+/* Checks the database `path`, which must not be in use; with a `reason`, pauses its unfinished
+ * jobs. */
+int gl_offline_pause(const char *path, const char *reason, uint64_t *ret_jobs,
+                     uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
 /* LIST, STATUS, EVENTS (without waiting), HUMAN, WHY, NODES, NODE_SHOW or CLUSTER. The answer is
  * appended to `body`. Changes nothing, starts nothing, takes no lock. `store`: a URL; "": SQLite in

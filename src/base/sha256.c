@@ -62,15 +62,15 @@ static void compress(uint32_t h[static 8], const uint8_t *block)
 void gl_sha256_add(struct gl_sha256 *s, const void *bytes, size_t n)
 {
     const uint8_t *p = bytes;
-    size_t held = (size_t)(s->total % sizeof(s->block));
+    size_t filled = (size_t)(s->total % sizeof(s->block));
     s->total += n;
-    if (held) {
-        size_t fill = sizeof(s->block) - held;
+    if (filled) {
+        size_t fill = sizeof(s->block) - filled;
         fill = n < fill ? n : fill;
-        memcpy(s->block + held, p, fill);
+        memcpy(s->block + filled, p, fill);
         p += fill;
         n -= fill;
-        if (held + fill < sizeof(s->block)) {
+        if (filled + fill < sizeof(s->block)) {
             return;
         }
         compress(s->h, s->block);
@@ -87,8 +87,8 @@ void gl_sha256_done(struct gl_sha256 *s, uint8_t ret[static GL_SHA256_BYTES])
 {
     uint64_t bits = s->total * 8;
     uint8_t tail[72] = {0x80};
-    size_t held = (size_t)(s->total % 64);
-    size_t zeros = (held < 56 ? 56 : 120) - held; /* including the leading 0x80 */
+    size_t filled = (size_t)(s->total % 64);
+    size_t zeros = (filled < 56 ? 56 : 120) - filled; /* including the leading 0x80 */
     for (unsigned i = 0; i < 8; i++) {
         tail[zeros + i] = (uint8_t)(bits >> (56 - 8 * i));
     }

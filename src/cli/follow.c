@@ -292,18 +292,18 @@ static void report_request(struct gl_follow *f)
 static void report_quarantine(struct gl_follow *f, const struct gl_json *j)
 {
     struct gl_cli *cli = f->connection->cli;
-    bool is_held = false;
+    bool is_quarantined = false;
 
     f->is_new = false;
-    (void)gl_json_bool(gl_json_get(j, gl_json_root(j), "quarantined"), &is_held);
-    if (is_held && !f->has_held) {
+    (void)gl_json_bool(gl_json_get(j, gl_json_root(j), "quarantined"), &is_quarantined);
+    if (is_quarantined && !f->has_told_quarantine) {
         gl_progress_clear(f->progress);
         gl_cli_note(cli,
                     "the job is in quarantine: its node crashed three times in a row while "
                     "handling it; to resume it: %s",
                     gl_cli_hint(cli, "job resume %s", f->job));
     }
-    f->has_held |= is_held; /* unknown while there is no node */
+    f->has_told_quarantine |= is_quarantined; /* unknown while there is no node */
 }
 
 static void check_quarantine(struct gl_follow *f)

@@ -46,7 +46,7 @@ struct gl_follow {
     bool is_review;    /* the step waits for a review; else for an approval */
     bool has_asked;    /* the question was reported */
     bool is_new;       /* the job is on another node: check its state there */
-    bool has_held;     /* reported: the job is in quarantine */
+    bool has_told_quarantine;    /* reported: the job is in quarantine */
     struct gl_human_watch watch; /* questions of its workers */
 };
 

@@ -502,8 +502,8 @@ static void write_whole(struct gl_mask *m, const struct gl_json *j, gl_jnode val
     gl_jw_raw(w, gl_json_raw(j, value));
 }
 
-static void write_letter(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                         struct gl_jw *w)
+static void write_message(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                          struct gl_jw *w)
 {
     static const struct rule rules[] = {
         {"message", write_data}, {"sender", write_data}, {NULL, NULL}};
@@ -537,7 +537,7 @@ static apply *by_kind(gl_str kind)
            : gl_str_is(kind, "signal")  ? write_signal
            : gl_str_is(kind, "rate")    ? write_whole
            : is_name(kind)              ? write_whole
-           : gl_str_is(kind, "letter")  ? write_letter
+           : gl_str_is(kind, "letter")  ? write_message
            : gl_str_is(kind, "message") ? write_data
            : gl_str_is(kind, "inbox")   ? write_event
            : gl_str_is(kind, "answer")  ? write_told
@@ -654,10 +654,10 @@ static void write_step_line(struct gl_mask *m, const struct gl_json *j, gl_jnode
     write_object(m, j, value, rules, w);
 }
 
-static void write_letter_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                              struct gl_jw *w)
+static void write_message_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                               struct gl_jw *w)
 {
-    static const struct rule rules[] = {{"r", write_letter}, {NULL, NULL}};
+    static const struct rule rules[] = {{"r", write_message}, {NULL, NULL}};
 
     write_object(m, j, value, rules, w);
 }
@@ -724,7 +724,7 @@ static const struct rule kinds[] = {
     {"busy", write_whole},         {"wait", write_whole},
     {"granted", write_whole},      {"recording", write_whole},
     {"gap", write_whole},          {"agents", write_agents_line},
-    {"mail", write_whole},         {"letter", write_letter_line},
+    {"mail", write_whole},         {"letter", write_message_line},
     {"mailed", write_whole},       {"idle", write_whole},
     {"renewal", write_whole},      {"room", write_room_line},
     {"peers", write_whole},        {"leader", write_whole},

@@ -389,7 +389,7 @@ static gl_str hide_number(struct gl_mask_data *d, gl_str number, struct gl_arena
         bool is_negative = l.p[0] == '-';
         bool is_plain = memchr(l.p, 'e', l.n) == NULL && memchr(l.p, 'E', l.n) == NULL;
         bool has_point = memchr(l.p, '.', l.n) != NULL;
-        gl_str tries[] = {
+        gl_str candidates[] = {
             l,
             is_plain ? gl_str_fmt(a, "%.*s%s5", GL_STR_ARG(l), has_point ? "" : ".") : l,
             is_plain && !has_point ? gl_str_fmt(a, "%.*s0", GL_STR_ARG(l)) : l,
@@ -398,9 +398,9 @@ static gl_str hide_number(struct gl_mask_data *d, gl_str number, struct gl_arena
             is_plain && !is_negative ? gl_str_fmt(a, "0.%.*s", 1, "1") : l,
         };
 
-        for (size_t k = 0; k < GL_COUNT(tries); k++) {
-            if (number_agrees(d, number, tries[k])) {
-                return tries[k];
+        for (size_t k = 0; k < GL_COUNT(candidates); k++) {
+            if (number_agrees(d, number, candidates[k])) {
+                return candidates[k];
             }
         }
     }

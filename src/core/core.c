@@ -314,7 +314,7 @@ bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
     return gl_map_find(&c->specs, hash) != NULL;
 }
 
-const struct gl_flow *gl_core_hold_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret)
+const struct gl_flow *gl_core_ref_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret)
 {
     struct gl_spec *s = gl_map_find(&c->specs, hash);
 
@@ -391,7 +391,7 @@ const struct gl_claim_counts *gl_core_claim_counts(const struct gl_core *c)
     return &c->claims.counts;
 }
 
-void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
+void gl_core_metrics(const struct gl_core *c, struct gl_core_metrics *ret)
 {
     GL_ASSERT(c->pools_n > 0);
     GL_ASSERT(c->pools_n <= GL_COUNT(ret->pools));

@@ -81,7 +81,7 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
 
 /* The flow, if it is in memory, until gl_spec_unref(*ret). It does not change. */
-const struct gl_flow *gl_core_hold_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret);
+const struct gl_flow *gl_core_ref_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret);
 
 /* When a running step's attempt last sent a heartbeat, and when the next one is due; 0: not known,
  * or none is required. Heartbeats are not written to the store, so only the job's owner knows.
@@ -115,7 +115,7 @@ const struct gl_core_counts *gl_core_counts(const struct gl_core *c);
 struct gl_claim_counts; /* claims/claim.h */
 const struct gl_claim_counts *gl_core_claim_counts(const struct gl_core *c);
 
-struct gl_core_figures {
+struct gl_core_metrics {
     size_t quarantined;
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;
     size_t attempts_elsewhere; /* of our jobs, on other nodes */
@@ -127,7 +127,7 @@ struct gl_core_figures {
     } pools[GL_POOLS_MAX];
 };
 
-void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret);
+void gl_core_metrics(const struct gl_core *c, struct gl_core_metrics *ret);
 
 /* The slots of a pool in use by attempts taken from each owner: calls `each` once per attempt. */
 void gl_core_taken(const struct gl_core *c,

@@ -26,8 +26,8 @@
 #include "model/bundle/agent.h"
 #include "model/job.h"
 
-struct gl_letter;
 struct gl_offer;
+struct gl_queued_message;
 struct gl_wait;
 struct gl_slot_hold;
 struct gl_quotas;
@@ -59,34 +59,34 @@ struct gl_step {
     bool resolving;            /* its gate waits for facts from the store */
     bool was_skipped;          /* in the job that is retried; valid only while its gate is opened */
     uint64_t starting;         /* number of the START that has not been answered; 0: none */
-    struct gl_mailbox *mail;   /* of a bundle's step; NULL until its first message */
+    struct gl_mailbox *mailbox; /* of a bundle's step; NULL until its first message */
 };
 
 /* A large body of messages (agents/bodies.c). */
 struct gl_body {
     struct gl_job *job;
-    uint64_t number, bytes; /* the number of the letter that brought it; its size */
-    uint32_t refs;          /* letters that refer to it */
+    uint64_t number, bytes; /* the number of the message that brought it; its size */
+    uint32_t refs;          /* messages that refer to it */
     bool is_kept;           /* a dead letter refers to it, or may */
     gl_str key;             /* belongs to the pool */
 };
 
-/* The messages of one step of a bundle: a unit's inbox, or those that the ledger holds back. */
+/* The messages of one step of a bundle: a unit's inbox, or those that the ledger defers. */
 struct gl_mailbox {
-    struct gl_step *unit;   /* the step it belongs to */
-    struct gl_link letters; /* struct gl_letter, in the order in which they came */
-    struct gl_heap inbox;   /* unit: these letters, in the order in which it handles them */
+    struct gl_step *unit;    /* the step it belongs to */
+    struct gl_link messages; /* struct gl_queued_message, in the order in which they came */
+    struct gl_heap inbox;    /* unit: these messages, in the order in which it handles them */
     uint32_t n;
     struct gl_link counted; /* unit of an aggregator: the messages collected, in order */
     uint32_t counted_n;
-    struct gl_letter *now; /* unit: the one it handles; ledger: the one to deliver again */
-    struct gl_link due;    /* unit: in job->mailed, it may have something to do */
-    struct gl_link idle;   /* unit: in core->idle, its record can be dropped from memory */
-    bool is_pressed;       /* unit: backpressure has begun */
-    bool is_fetched;       /* unit: its record has been read, or does not exist */
-    uint64_t asked;        /* unit: number of the read in progress for it; 0: none */
-    uint32_t beacons_n;    /* unit: beacons of this worker, as reported by its runner */
-    gl_ms heard_at;        /* unit: when the worker itself last sent one; 0: never */
+    struct gl_queued_message *now; /* unit: the one it handles; ledger: the one to deliver again */
+    struct gl_link due;            /* unit: in job->due_units, it may have something to do */
+    struct gl_link idle;           /* unit: in core->idle, its record can be dropped from memory */
+    bool is_pressed;               /* unit: backpressure has begun */
+    bool is_fetched;               /* unit: its record has been read, or does not exist */
+    uint64_t asked;                /* unit: number of the read in progress for it; 0: none */
+    uint32_t beacons_n;            /* unit: beacons of this worker, as reported by its runner */
+    gl_ms heard_at;                /* unit: when the worker itself last sent one; 0: never */
 };
 
 enum gl_job_memory {
@@ -111,9 +111,9 @@ struct gl_job {
     uint32_t count[GL_STEP_STATUS_COUNT]; /* live steps by status; among them ... */
     uint32_t bound[GL_STEP_STATUS_COUNT]; /* ... the ledger's steps of a bundle */
     uint32_t units[GL_STEP_STATUS_COUNT]; /* ... and the units of its agents */
-    struct gl_link mailed;                /* units that may have something to do */
+    struct gl_link due_units;             /* units that may have something to do */
     uint32_t asked_n;                     /* units with a read in progress */
-    gl_ms mail_at;                        /* created_at of its newest letter since the load */
+    gl_ms last_message_at;                /* created_at of its newest message since the load */
     struct gl_map bodies;                 /* struct gl_body, by their key: agents/bodies.c */
     struct gl_map seen;                   /* senders aggregators have counted: "<unit> <sender>" */
     struct gl_graph *graph; /* patches of its flow: agents/patch_apply.c; NULL: none */

@@ -19,17 +19,17 @@ struct gl_spec;
 
 /* START of a unit: the message to handle, and the ledger's view of it. */
 struct gl_turn {
-    uint64_t letter;
-    gl_str message; /* JSON; "" : read it from the record "message" */
-    gl_str state;   /* the agent's, JSON; "" : none yet */
-    uint32_t try_number;
+    uint64_t message_number;
+    gl_str message;            /* JSON; "" : read it from the record "message" */
+    gl_str state;              /* the agent's, JSON; "" : none yet */
+    uint32_t earlier_attempts; /* of the same message, without a pause */
     gl_ms queue_wait_ms;
     struct gl_message_ledger ledger;
 };
 
 /* RESOLVE of a unit: which facts to read. They come as {unit, message, counted}, null if not
  * wanted. */
-enum { GL_WANT_UNIT = 1, GL_WANT_LETTER = 2, GL_WANT_COUNTED = 4 };
+enum { GL_WANT_UNIT = 1, GL_WANT_MESSAGE = 2, GL_WANT_COUNTED = 4 };
 
 #define GL_EFFECTS(X)                                                                         \
     X(COMMIT, "commit")   /* op, tx */                                                        \
@@ -154,7 +154,7 @@ struct gl_effect {
     bool needs_session;         /* START: see gl_safety_needs_session() */
     const struct gl_turn *turn; /* START of a unit */
     uint32_t wants;             /* RESOLVE of a unit: GL_WANT_* */
-    uint64_t letter;            /* RESOLVE of a unit: the message it handles */
+    uint64_t message_number;    /* RESOLVE of a unit: the message it handles */
     /* REPLY */
     uint64_t request;
     int code;

@@ -159,7 +159,7 @@ struct gl_event_submit {
 struct gl_event_command {
     uint64_t request; /* to answer; 0: none */
     uint8_t verb;     /* enum gl_command */
-    gl_str step;      /* RESPOND: a step; else the signal, the receiver, or the letter */
+    gl_str step;      /* RESPOND: a step; else the signal, the receiver, or the dead letter */
     gl_str decision;  /* RESPOND */
     gl_str output;    /* JSON: of a step, a signal, a message */
     gl_str who, reason;

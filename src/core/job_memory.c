@@ -46,7 +46,7 @@ struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
     gl_list_init(&j->ready);
     gl_list_init(&j->making);
     gl_list_init(&j->signals);
-    gl_list_init(&j->mailed);
+    gl_list_init(&j->due_units);
     gl_map_init(&j->bodies);
     gl_map_init(&j->seen);
     gl_list_init(&j->holds);
@@ -113,7 +113,7 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     }
     gl_core_set(c, &j->owner, (gl_str){0});
     j->rev = j->token = 0;
-    j->mail_at = 0;
+    j->last_message_at = 0;
     j->wakes = (gl_str){0};
     j->changed = j->token_in_flight = j->is_damaged = j->is_deferred = j->lacks = false;
     gl_buf_done(&j->log);

@@ -466,7 +466,7 @@ static const struct {
     {"step", gl_snapshot_jobs_step},
     {"work", gl_snapshot_jobs_work},
     {"mail", gl_snapshot_agents_restore_mailbox},
-    {"letter", gl_snapshot_agents_restore_letter},
+    {"letter", gl_snapshot_agents_restore_message},
     {"mailed", gl_snapshot_agents_restore_due},
     {"idle", gl_snapshot_agents_restore_idle},
     {"signal", gl_signals_restore_kept},

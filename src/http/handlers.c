@@ -113,7 +113,7 @@ void gl_route_submit(struct gl_http_call *c)
 void gl_route_events(struct gl_http_call *c)
 {
     if (gl_http_text_accepts(gl_http_call_header(c, MHD_HTTP_HEADER_ACCEPT), "text/event-stream")) {
-        gl_event_stream_start(c);
+        gl_job_event_stream_start(c);
     } else {
         gl_http_call_ask_node(c);
     }

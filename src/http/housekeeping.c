@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "http/event_polls.h"
 #include "http/http_call.h"
+#include "http/job_event_polls.h"
 
 enum {
     PING_MS_MAX = 5000, /* a loop that answers no ping for this long is considered hung */
@@ -104,7 +104,7 @@ static void resume_waiting(struct gl_http *h, struct gl_link *pings, struct gl_l
     }
     for (struct gl_link *l; (l = gl_list_first(polls)) != NULL;) {
         gl_list_remove(l);
-        gl_event_polls_deliver(GL_CONTAINER(l, struct gl_event_poll, link));
+        gl_job_event_polls_deliver(GL_CONTAINER(l, struct gl_job_event_poll, link));
         gl_http_task_done(h);
     }
 }

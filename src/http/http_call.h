@@ -52,7 +52,7 @@ struct gl_http {
     size_t calls_n;      /* calls that have arrived and whose answers are not completely sent */
     size_t bodies_bytes; /* charged to the budget for bodies */
     struct gl_link connections; /* open connections: connections.c */
-    struct gl_map polls;        /* event waits that several streams may share: event_polls.c */
+    struct gl_map polls;        /* event waits that several streams may share: job_event_polls.c */
 
     /* Housekeeping: a thread that resumes suspended connections and enforces timeouts. */
     pthread_t housekeeping;
@@ -189,8 +189,8 @@ gl_str gl_log_agent(gl_str step);
 struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str step,
                                             struct gl_arena *a);
 
-/* ---- event_stream.c: events as a stream; log_stream.c: logs as a stream ---- */
-void gl_event_stream_start(struct gl_http_call *c);
+/* ---- job_event_stream.c: events as a stream; log_stream.c: logs as a stream ---- */
+void gl_job_event_stream_start(struct gl_http_call *c);
 /* Start at c->log.offset; for attempt 0, wait for the first attempt. `from_seq` is the job's next
  * event. `is_stored`: read it from the store, not from our folder. */
 void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq,

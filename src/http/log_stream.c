@@ -10,7 +10,7 @@
 #include "api/stored_log.h"
 #include "base/check.h"
 #include "base/mem.h"
-#include "http/event_polls.h"
+#include "http/job_event_polls.h"
 
 enum {
     BLOCK_BYTES = 16 << 10,
@@ -23,7 +23,7 @@ enum {
 };
 
 struct log_stream {
-    struct gl_event_waiter waiter;
+    struct gl_job_event_waiter waiter;
     struct gl_http *http;
     struct gl_arena arena;
     gl_str context, job, step;
@@ -129,7 +129,7 @@ static void apply_status(struct log_stream *t)
 }
 
 /* Is an event of this page about the step, or about the agent? */
-static bool mentions_step(const struct gl_event_page *p, gl_str step)
+static bool mentions_step(const struct gl_job_event_page *p, gl_str step)
 {
     gl_str agent = gl_log_agent(step);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -162,12 +162,12 @@ static bool read_log(struct log_stream *t)
 /* The wait is over. True: the node must be asked. */
 static bool consume_page(struct log_stream *t)
 {
-    struct gl_event_page *p = t->waiter.page;
+    struct gl_job_event_page *p = t->waiter.page;
     bool has_news = p->code != 0 || p->ended || mentions_step(p, t->step);
 
     t->waiter.page = NULL;
     t->next_seq = p->code == 0 ? p->next_seq : t->next_seq;
-    gl_event_page_release(t->http, p);
+    gl_job_event_page_release(t->http, p);
     return has_news;
 }
 
@@ -194,8 +194,8 @@ static ssize_t send_stored(struct log_stream *t, char *buf, size_t max)
         return send_some(t, buf, max);
     }
     is_over = t->is_copied || (t->is_last && ++t->late_n > LATE_MAX);
-    return !is_over && gl_event_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq,
-                                           POLL_MS_STORED)
+    return !is_over && gl_job_event_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq,
+                                               POLL_MS_STORED)
                ? 0
                : MHD_CONTENT_READER_END_OF_STREAM;
 }
@@ -232,7 +232,7 @@ static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
         return MHD_CONTENT_READER_END_OF_STREAM;
     }
     t->poll_ms = t->poll_ms * 2 > POLL_MS_MAX ? POLL_MS_MAX : t->poll_ms * 2;
-    return gl_event_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq, t->poll_ms)
+    return gl_job_event_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq, t->poll_ms)
                ? 0
                : MHD_CONTENT_READER_END_OF_STREAM;
 }
@@ -241,7 +241,7 @@ static void log_stream_free(void *owner)
 {
     struct log_stream *t = owner;
 
-    gl_event_page_release(t->http, t->waiter.page);
+    gl_job_event_page_release(t->http, t->waiter.page);
     gl_buf_done(&t->text);
     gl_buf_done(&t->state);
     gl_arena_done(&t->arena);

@@ -1,12 +1,12 @@
 /* redrive.c - redelivers dead letters.
  *
- * Each letter is read first and then passed to the core with the command that removes it. Letters
+ * Each dead letter is read first and then passed to the core with the command that removes it. They
  * are processed one by one: those already delivered stay delivered if a later one is refused. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/routes.h"
 
-enum { LETTERS_BYTES_MAX = 1 << 30 };
+enum { DEAD_LETTERS_BYTES_MAX = 1 << 30 };
 
 struct gl_redrive {
     int64_t *numbers;
@@ -19,12 +19,12 @@ struct gl_redrive {
 static void ask_page(struct gl_http_call *c);
 
 /* The reply to DEAD_LETTERS, taken out of c->out; NULL: the call was answered with an error. */
-static gl_jnode parse_letters(struct gl_http_call *c, struct gl_json *j)
+static gl_jnode parse_dead_letters(struct gl_http_call *c, struct gl_json *j)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
 
     gl_buf_reset(&c->out);
-    if (gl_json_parse(j, text, LETTERS_BYTES_MAX, &c->arena, NULL) != 0) {
+    if (gl_json_parse(j, text, DEAD_LETTERS_BYTES_MAX, &c->arena, NULL) != 0) {
         gl_reply_error(c, GL_E_DAMAGED, "the dead letters of this job cannot be read", NULL);
         return NULL;
     }
@@ -39,8 +39,8 @@ static void ask_node(struct gl_http_call *c, void (*then)(struct gl_http_call *c
 }
 
 /* Select dead letters: one by its number, or a page. */
-static void ask_letters(struct gl_http_call *c, struct gl_messages_request which,
-                        void (*then)(struct gl_http_call *c))
+static void ask_dead_letters(struct gl_http_call *c, struct gl_messages_request which,
+                             void (*then)(struct gl_http_call *c))
 {
     c->rq.verb = GL_VERB_DEAD_LETTERS;
     c->rq.messages = which;
@@ -62,16 +62,16 @@ static void on_delivered(struct gl_http_call *c)
     ask_next(c);
 }
 
-static void on_letter(struct gl_http_call *c)
+static void on_dead_letter(struct gl_http_call *c)
 {
     struct gl_redrive *r = c->redrive;
     struct gl_json j;
-    gl_jnode letters = parse_letters(c, &j), message;
+    gl_jnode dead = parse_dead_letters(c, &j), message;
 
-    if (letters == NULL) {
+    if (dead == NULL) {
         return;
     }
-    message = gl_json_get(&j, gl_json_first(&j, letters), "message");
+    message = gl_json_get(&j, gl_json_first(&j, dead), "message");
     if (!gl_json_is(message, GL_JSON_OBJECT)) {
         gl_reply_error(c, GL_R_MESSAGE_LOST, "the message of this dead letter is lost", NULL);
         return;
@@ -90,7 +90,8 @@ static void ask_next(struct gl_http_call *c)
     struct gl_redrive *r = c->redrive;
 
     if (r->at < r->n) {
-        ask_letters(c, (struct gl_messages_request){.number = r->numbers[r->at++]}, on_letter);
+        ask_dead_letters(c, (struct gl_messages_request){.number = r->numbers[r->at++]},
+                         on_dead_letter);
     } else if (r->after.n > 0) {
         ask_page(c);
     } else {
@@ -104,14 +105,14 @@ static void on_page(struct gl_http_call *c)
 {
     struct gl_redrive *r = c->redrive;
     struct gl_json j;
-    gl_jnode letters = parse_letters(c, &j);
+    gl_jnode dead = parse_dead_letters(c, &j);
 
-    if (letters == NULL) {
+    if (dead == NULL) {
         return;
     }
-    r->numbers = GL_NEW_ARRAY(&c->arena, int64_t, letters->count + 1);
+    r->numbers = GL_NEW_ARRAY(&c->arena, int64_t, dead->count + 1);
     r->n = r->at = 0;
-    for (gl_jnode e = gl_json_first(&j, letters); e; e = gl_json_after(&j, letters, e)) {
+    for (gl_jnode e = gl_json_first(&j, dead); e; e = gl_json_after(&j, dead, e)) {
         r->n += gl_json_i64(&j, gl_json_get(&j, e, "number"), &r->numbers[r->n]);
     }
     r->after = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "next"), &c->arena);
@@ -120,8 +121,8 @@ static void on_page(struct gl_http_call *c)
 
 static void ask_page(struct gl_http_call *c)
 {
-    ask_letters(c, (struct gl_messages_request){.after = c->redrive->after, .limit = GL_PAGE_MAX},
-                on_page);
+    ask_dead_letters(
+        c, (struct gl_messages_request){.after = c->redrive->after, .limit = GL_PAGE_MAX}, on_page);
 }
 
 void gl_route_redrive(struct gl_http_call *c)

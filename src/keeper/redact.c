@@ -103,13 +103,13 @@ static size_t add_escaped_unicode(struct gl_buf *out, gl_str rest)
 /* `word` as it is written in a JSON string. */
 static void escape(gl_str word, bool ascii, struct gl_buf *out)
 {
-    static const char plain[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf";
+    static const char plain[] = "\"\\\n\r\t\b\f", escape[] = "\"\\nrtbf";
     for (size_t i = 0; i < word.n;) {
         char c = word.p[i];
         const char *special = memchr(plain, c, sizeof(plain) - 1);
         if (special != NULL) {
             gl_buf_char(out, '\\');
-            gl_buf_char(out, letter[special - plain]);
+            gl_buf_char(out, escape[special - plain]);
         } else if ((uint8_t)c < 0x20) {
             gl_buf_fmt(out, "\\u%04x", (unsigned)c);
         } else if (ascii && (uint8_t)c >= 0x80) {

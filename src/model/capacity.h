@@ -1,7 +1,7 @@
 /* capacity.h - how much of its machine a node may use: cores, memory, the disk of its data folder.
  *
  * A node measures its own (os/machine.h) and publishes it with its session. Other nodes and
- * programs read it there. A figure of 0 is unknown, except disk_free_bytes, which is known if
+ * programs read it there. A number of 0 is unknown, except disk_free_bytes, which is known if
  * disk_bytes is. */
 #ifndef GL_MODEL_CAPACITY_H
 #define GL_MODEL_CAPACITY_H

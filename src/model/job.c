@@ -83,7 +83,7 @@ bool gl_step_asks_a_person(const struct gl_step_record *r)
 }
 
 /* Detected by its reason (core/recovery/load.c), the only record of why the job is paused. */
-bool gl_job_is_held_damaged(const struct gl_job_record *r)
+bool gl_job_is_paused_for_damage(const struct gl_job_record *r)
 {
     gl_str damaged = GL_S(" is damaged"), why = r->reason;
 
@@ -190,7 +190,7 @@ static const struct gl_field step_fields[] = {
     SF(up_accepted, U32, GL_FF_STORE_ONLY, "Parents whose outcome all_success accepts."),
     SF(spread, U32, GL_FF_STORE_ONLY, "Children that have been updated after the end."),
     SF(epoch, STR, GL_FF_STORE_ONLY, "The executor's epoch when the attempt was decided."),
-    SF(seat, U32, GL_FF_STORE_ONLY, "Which slot of its concurrency key it holds."),
+    SF(seat, U32, GL_FF_STORE_ONLY, "Which seat of its concurrency key it has."),
     SF(node, STR, 0, "The node whose executor has the attempt."),
     SF(orphan_grace_ms, I64, GL_FF_STORE_ONLY,
        "How long that executor keeps the attempt without contact to its node."),

@@ -7,19 +7,16 @@
  * its children after its end.
  *
  * Index "wake": one entry per live job, at the time when it must be looked at next:
- *     GL_WAKE_RUNNING   it has attempts running, or agents that keep their slots between two tries:
- *                       a node that takes over asks for them first, and counts their slots
- *     GL_WAKE_READY     it has work that waits for nothing but slots
- *     a time            its earliest timer
- *     GL_WAKE_NEVER     it waits for a person
- * Index "ended": ended jobs at the time they ended, for retention.
- * Index "retry/<job>": live jobs that retry that one, which is not removed until they have ended.
- * A step with foreach has the status `waiting` while its instances, the steps "<step id>[0]" and so
- * on, run. They are ordinary steps, but have no children: their step is updated when they end.
- * A signal that no step waits for yet is kept as kind "signal", id "<job>/<number>".
- * The inputs of a job are kind "inputs", id = the job's.
- * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated
- * JSON events. */
+ *     GL_WAKE_RUNNING   it has attempts running, or agents that keep their slots between two
+ * attempts: a node that takes over asks for them first, and counts their slots GL_WAKE_READY     it
+ * has work that waits for nothing but slots a time            its earliest timer GL_WAKE_NEVER it
+ * waits for a person Index "ended": ended jobs at the time they ended, for retention. Index
+ * "retry/<job>": live jobs that retry that one, which is not removed until they have ended. A step
+ * with foreach has the status `waiting` while its instances, the steps "<step id>[0]" and so on,
+ * run. They are ordinary steps, but have no children: their step is updated when they end. A signal
+ * that no step waits for yet is kept as kind "signal", id "<job>/<number>". The inputs of a job are
+ * kind "inputs", id = the job's. Log "events"/<job>: one entry per transaction, numbered by its
+ * last event, of newline-separated JSON events. */
 #ifndef GL_MODEL_JOB_H
 #define GL_MODEL_JOB_H
 
@@ -225,7 +222,7 @@ struct gl_step_record {
     /* Of a bundle. A unit's `output` is the agent's state. */
     uint64_t letter;       /* unit: the message it handles; ledger: the one it would get again */
     uint64_t processed;    /* unit: messages handled */
-    uint32_t tries;        /* unit: immediate tries of this message */
+    uint32_t tries;        /* unit: immediate attempts of this message that failed */
     bool keeps_slots;      /* unit: between two of them it keeps the slots of its lease */
     uint32_t mail_attempt; /* unit: the attempt of the ledger's step it works for; 0: none */
     uint32_t more_needs;   /* ledger: parents beyond the flow's, after a scatter */
@@ -266,7 +263,7 @@ bool gl_step_status_is_terminal(uint8_t status);
 bool gl_step_asks_a_person(const struct gl_step_record *r);
 /* Paused because one of its records cannot be used; its reason names the record. Until that is
  * repaired, the job accepts no command except cancel. */
-bool gl_job_is_held_damaged(const struct gl_job_record *r);
+bool gl_job_is_paused_for_damage(const struct gl_job_record *r);
 /* May a step change from one status to the other? The only table of allowed changes. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
 bool gl_agent_unit_may_move(uint8_t from, uint8_t to); /* the same for a bundle's units, ... */

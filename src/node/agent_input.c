@@ -76,7 +76,7 @@ struct input_read {
     struct gl_key keys[2];
     gl_str job, unit, agent, after;
     uint32_t step_number, wants;
-    uint64_t letter, question;
+    uint64_t number, question; /* of the message; of the RESOLVE */
     gl_str unit_text, message;
     gl_str body; /* if it is stored apart */
     bool to_blob;
@@ -344,8 +344,8 @@ static void list_counted(struct input_read *r)
     gl_chain_list(&r->chain, what, on_counted);
 }
 
-/* The text of a message: in its letter or, if it is large, in a record of its own. */
-static gl_str whole(struct input_read *r, const struct gl_record *letter,
+/* The text of a message: in its record "letter" or, if it is large, in a record of its own. */
+static gl_str whole(struct input_read *r, const struct gl_record *queued,
                     const struct gl_record *message)
 {
     struct gl_json j;
@@ -354,12 +354,12 @@ static gl_str whole(struct input_read *r, const struct gl_record *letter,
     if (message->rev != 0) {
         return gl_str_dup(&r->chain.arena, message->value);
     }
-    if (letter->rev == 0 || gl_json_parse(&j, gl_str_dup(&r->chain.arena, letter->value),
+    if (queued->rev == 0 || gl_json_parse(&j, gl_str_dup(&r->chain.arena, queued->value),
                                           GL_RECORD_BYTES_MAX, &r->chain.arena, NULL) != 0) {
         return (gl_str){0};
     }
     if (gl_json_get(&j, gl_json_root(&j), "large") != NULL) {
-        return (gl_str){0}; /* the letter has the envelope only */
+        return (gl_str){0}; /* that record has the envelope only */
     }
     n = gl_json_get(&j, gl_json_root(&j), "message");
     return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
@@ -445,7 +445,7 @@ static void begin(struct input_read *r)
                                      .id = gl_str_fmt(&r->chain.arena, "%.*s/%.*s",
                                                       GL_STR_ARG(r->job), GL_STR_ARG(r->unit))};
     } else {
-        r->keys[0] = (struct gl_key){.kind = GL_S("letter"), .id = id_of(r, r->letter)};
+        r->keys[0] = (struct gl_key){.kind = GL_S("letter"), .id = id_of(r, r->number)};
         r->keys[1] = (struct gl_key){.kind = GL_S("message"), .id = r->keys[0].id};
         n = 2;
     }
@@ -473,9 +473,9 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
     r->agent = (gl_str){.p = r->unit.p + 1, .n = r->unit.n - 1};
     r->step_number = e->step_number;
     r->wants = e->wants;
-    r->letter = e->letter;
+    r->number = e->message_number;
     r->question = e->start_number;
-    r->is_for_relay = (e->wants & GL_WANT_LETTER) != 0;
+    r->is_for_relay = (e->wants & GL_WANT_MESSAGE) != 0;
     gl_spec_unref(e->spec); /* the effect's reference */
     if (r->is_for_relay && own(n)->under_way_n == RELAY_READS_MAX) {
         gl_list_push(&own(n)->waiting, &r->waiting);
@@ -485,15 +485,15 @@ void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e)
     begin(r);
 }
 
-void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
+void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t number,
                          bool to_blob, gl_agent_input_done *done, void *owner)
 {
     struct input_read *r = reading_new(n, context, job);
 
     GL_ASSERT(job.n > 0);
-    GL_ASSERT(letter > 0);
-    r->wants = GL_WANT_LETTER;
-    r->letter = letter;
+    GL_ASSERT(number > 0);
+    r->wants = GL_WANT_MESSAGE;
+    r->number = number;
     r->to_blob = to_blob;
     r->done = done;
     r->owner = owner;

@@ -13,14 +13,14 @@ struct gl_node;
 
 /* The effect RESOLVE of a unit. */
 void gl_agent_input_resolve(struct gl_node *n, const struct gl_effect *e);
-/* Reads the text of a message, and its body if that is stored apart (body_chunks.h). With
+/* Reads the text of message `number`, and its body if that is stored apart (body_chunks.h). With
  * `to_blob`, a body that workers read as it is becomes a blob, and `body` is "". `done` runs once,
  * never from inside the call, and not at all if the node is freed first. GL_E_UNAVAILABLE: retry
  * later. */
 typedef void gl_agent_input_done(void *owner, int code, const char *why, gl_str message,
                                  gl_str body);
 
-void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
+void gl_agent_input_read(struct gl_node *n, gl_str context, gl_str job, uint64_t number,
                          bool to_blob, gl_agent_input_done *done, void *owner);
 struct gl_turn *gl_agent_input_copy(struct gl_arena *a, const struct gl_turn *t);
 /* The message as this attempt receives it; "": it cannot be read. */

@@ -153,7 +153,8 @@ static void next_piece(struct gl_body_move *m)
     }
     gl_chain_get(&m->chain, GL_S("body"),
                  gl_str_fmt(&m->chain.arena, "%.*s/%012llu/%04llu", GL_STR_ARG(m->job),
-                            (unsigned long long)m->ref->letter, (unsigned long long)m->piece),
+                            (unsigned long long)m->ref->message_number,
+                            (unsigned long long)m->piece),
                  on_piece);
 }
 

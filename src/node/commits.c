@@ -3,7 +3,7 @@
  * An effect that belongs to a transaction is executed only once that transaction is known to have
  * committed. An unknown outcome is resolved by asking the store for the transaction's id, never by
  * repeating the transaction. Until it is resolved, answers to later transactions of the same job
- * are held back, so that the core sees the outcomes in order.
+ * wait, so that the core sees the outcomes in order.
  *
  * If the process dies here, the store's records decide: the job is loaded again, and whatever
  * committed is in them. */
@@ -24,9 +24,9 @@ struct commit { /* lives in its batch's arena */
     struct gl_node *node;
     gl_ms begun_at;
     struct gl_batch *batch;
-    size_t number;       /* of the COMMIT effect in the batch */
-    struct gl_link link; /* in `unknown` */
-    struct gl_link held; /* answered transactions of the same job that wait for this one */
+    size_t number;         /* of the COMMIT effect in the batch */
+    struct gl_link link;   /* in `unknown` */
+    struct gl_link behind; /* answered transactions of the same job that wait for this one */
 };
 
 static struct commits *own(const struct gl_node *n)
@@ -139,19 +139,19 @@ static struct commit *find_unknown(struct gl_node *n, gl_str job)
 
 static void on_commit(struct gl_store_req *req);
 
-/* The outcome of `c` is known now, and so are the answers held behind it, unless one of them is
+/* The outcome of `c` is known now, and so are the answers that wait for it, unless one of them is
  * unknown itself. */
 static void settle(struct commit *c, int code)
 {
-    struct gl_link held;
+    struct gl_link behind;
 
     GL_ASSERT(c->batch->refs > 0);
     GL_ASSERT(!c->call.is_under_way);
     GL_ASSERT(!gl_list_empty(&c->link));
-    gl_list_take_all(&held, &c->held);
+    gl_list_take_all(&behind, &c->behind);
     gl_list_remove(&c->link);
     deliver(c, code);
-    for (struct gl_link *l; (l = gl_list_first(&held)) != NULL;) {
+    for (struct gl_link *l; (l = gl_list_first(&behind)) != NULL;) {
         struct commit *next = GL_CONTAINER(l, struct commit, link);
 
         gl_list_remove(l);
@@ -196,7 +196,7 @@ static void on_commit(struct gl_store_req *req)
     GL_ASSERT(!c->call.is_under_way);
     if (before != NULL) {
         GL_MARK(n->config.trace, "commits.held_behind_unknown");
-        gl_list_push(&before->held, &c->link);
+        gl_list_push(&before->behind, &c->link);
     } else if (req->status == GL_E_UNKNOWN && GL_PLANT(10)) {
         deliver(c, 0); /* planted: assume that it committed */
     } else if (req->status == GL_E_UNKNOWN) {
@@ -218,7 +218,7 @@ void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
     c->batch = b;
     c->number = number;
     gl_list_init(&c->link);
-    gl_list_init(&c->held);
+    gl_list_init(&c->behind);
     b->refs++;
     n->ports.store->ops->commit(n->ports.store, gl_chain_call_store(&c->call, n, on_commit, c),
                                 b->effects.items[number].tx);

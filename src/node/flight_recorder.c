@@ -98,10 +98,10 @@ static void write_head(struct gl_flight_recorder *f, gl_ms now, gl_str snapshot,
 /* Not even trying is cheaper. */
 static bool is_surely_too_large(const struct gl_flight_recorder *f, const struct gl_core *c)
 {
-    struct gl_core_figures figures;
+    struct gl_core_metrics metrics;
 
-    gl_core_figures(c, &figures);
-    return figures.jobs_hot * JOB_BYTES + figures.steps_waiting * WAIT_BYTES >
+    gl_core_metrics(c, &metrics);
+    return metrics.jobs_hot * JOB_BYTES + metrics.steps_waiting * WAIT_BYTES >
            f->to->begin_bytes_max;
 }
 

@@ -49,20 +49,20 @@ static gl_str store_of(void *owner, struct gl_arena *a)
     return gl_metrics_store_read_only(owner, a);
 }
 
-static const struct gl_flow *hold_flow(void *owner, gl_str hash, void **ret_hold)
+static const struct gl_flow *ref_flow(void *owner, gl_str hash, void **ret_ref)
 {
     struct gl_node *n = owner;
     struct gl_spec *spec = NULL;
-    const struct gl_flow *flow = gl_core_hold_flow(n->core, hash, &spec);
+    const struct gl_flow *flow = gl_core_ref_flow(n->core, hash, &spec);
 
-    *ret_hold = spec;
+    *ret_ref = spec;
     return flow;
 }
 
-static void drop_flow(void *owner, void *hold)
+static void unref_flow(void *owner, void *ref)
 {
     (void)owner;
-    gl_spec_unref(hold);
+    gl_spec_unref(ref);
 }
 
 static void init(struct gl_node *n)
@@ -77,8 +77,8 @@ static void init(struct gl_node *n)
                                     .is_quarantined = is_quarantined,
                                     .session = session_of,
                                     .store = store_of,
-                                    .flow = hold_flow,
-                                    .flow_done = drop_flow};
+                                    .flow = ref_flow,
+                                    .flow_done = unref_flow};
     n->queries.live = live;
 }
 

@@ -15,7 +15,7 @@
 enum {
     CHAINS_MAX = 4,        /* copies at a time */
     CONFLICTS_MAX = 8,     /* others may write logs of the same job */
-    TRIES_MAX = 12,        /* of an ended attempt: a minute */
+    FAILURES_MAX = 12,     /* of an ended attempt: a minute */
     STOP_MS = 2000,        /* a stopping node finishes copies of ended attempts for this long */
     NOTE_MS = 60000,       /* report copies that are given up at most this often */
     LINE_BYTES = 66 << 10, /* the first line after a gap may be cut, and is left out */
@@ -36,7 +36,7 @@ struct log_copy {        /* an attempt whose log is being copied */
     bool is_known;   /* `head` is what the store has */
     bool has_head;   /* ... and it has one */
     bool is_foreign; /* ... of another node: its chunks are replaced */
-    unsigned tries;
+    unsigned failures;
     struct gl_log_head head; /* its chunks are those in `chunks` */
     struct gl_buf chunks;
 };
@@ -247,7 +247,7 @@ static void end_copy(struct log_copying *x, enum outcome outcome)
         gl_list_remove(l);
         gl_list_push(&p->ended, l);
     }
-    if (outcome == LATER && c->is_ended && ++c->tries > TRIES_MAX) {
+    if (outcome == LATER && c->is_ended && ++c->failures > FAILURES_MAX) {
         is_over = true;
     }
     if (is_over) {
@@ -355,7 +355,7 @@ static void on_committed(struct gl_store_req *req)
         c->head.chunks.items = c->chunks.p;
         c->has_head = true;
         c->is_foreign = false;
-        c->tries = 0;
+        c->failures = 0;
         if (must_end(x)) {
             end_copy(x, LATER);
         } else {

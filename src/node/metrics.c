@@ -60,7 +60,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
     return NULL;
 }
 
-static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
+static void write_pools(const struct gl_core_metrics *f, struct gl_jw *w)
 {
     GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_object(w, "pools");
@@ -106,12 +106,12 @@ void gl_metrics_write_node(struct gl_node *n, struct gl_buf *out)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     int code = 0;
     const char *reason = not_ready(n, &a, &code);
-    struct gl_core_figures f;
+    struct gl_core_metrics f;
     uint64_t removed;
     char now[GL_TIMES_BYTES];
     struct gl_jw w;
 
-    gl_core_figures(n->core, &f);
+    gl_core_metrics(n->core, &f);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_jw_put_str(&w, "now", gl_times_format(n->ports.clock->now(n->ports.clock), now));
@@ -188,7 +188,7 @@ void gl_metrics_histogram(struct gl_buf *out, const char *name, const char *help
     GL_ASSERT(n <= h->n);
 }
 
-static void pools(struct gl_buf *out, const struct gl_core_figures *f)
+static void pools(struct gl_buf *out, const struct gl_core_metrics *f)
 {
     GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     head(out, "glia_slots", "gauge", "Slots of each pool.");
@@ -204,7 +204,7 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
     }
 }
 
-/* A figure that is unknown has no line. */
+/* A metric that is unknown has no line. */
 static void capacity(struct gl_node *n, struct gl_buf *out)
 {
     char text[GL_CAPACITY_CORES_BYTES];
@@ -279,9 +279,9 @@ void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const struct gl_core_counts *c = gl_core_counts(n->core);
-    struct gl_core_figures f;
+    struct gl_core_metrics f;
 
-    gl_core_figures(n->core, &f);
+    gl_core_metrics(n->core, &f);
     gauge(out, "glia_node_ready", "1 if the node is ready.", not_ready(n, &a, &(int){0}) == NULL);
     jobs(out, c);
     gauge(out, "glia_attempts_running", "Attempts running now.", f.attempts_running);

@@ -302,14 +302,14 @@ bool gl_node_idle(const struct gl_node *n)
 uint64_t gl_node_drain(struct gl_node *n)
 {
     struct gl_event ev = {.type = GL_EV_STOP};
-    struct gl_core_figures f;
+    struct gl_core_metrics f;
 
     if (!n->draining) {
         n->draining = true;
         gl_node_feed(n, &ev);
         gl_node_rearm(n);
     }
-    gl_core_figures(n->core, &f);
+    gl_core_metrics(n->core, &f);
     return f.attempts_running;
 }
 

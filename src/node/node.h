@@ -75,7 +75,7 @@ struct gl_node_config {
                    run` without a node) */
     bool may_be_half; /* first check for an interrupted migration into the store; off in the
                          simulator, which has none */
-    /* Jobs that crashed the node repeatedly: held until a person resumes or cancels them. */
+    /* Jobs that crashed the node repeatedly: quarantined until a person resumes or cancels them. */
     const gl_str *quarantined;
     size_t quarantined_n;
     bool round_trip_events; /* the simulator: encode and decode every event before it is used */

@@ -203,7 +203,7 @@ static void write_use(const struct gl_node *n, gl_str pool, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-static void write_pools(const struct gl_node *n, const struct gl_core_figures *f, struct gl_jw *w)
+static void write_pools(const struct gl_node *n, const struct gl_core_metrics *f, struct gl_jw *w)
 {
     GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_array(w, "pools");
@@ -250,10 +250,10 @@ static gl_str describe(struct gl_node *n)
     const gl_str names[] = {config->name,    config->host,  gl_str_of(state_of(n)),
                             config->version, config->stack, config->env_scope};
     const char *const keys[] = {"name", "host", "state", "version", "stack", "env_scope"};
-    struct gl_core_figures f;
+    struct gl_core_metrics f;
     struct gl_jw w;
 
-    gl_core_figures(n->core, &f);
+    gl_core_metrics(n->core, &f);
     gl_buf_reset(&own(n)->about);
     gl_jw_init(&w, &own(n)->about);
     gl_jw_object(&w);
@@ -590,14 +590,14 @@ static void on_left(struct gl_store_req *req)
 
 bool gl_sessions_close(struct gl_node *n)
 {
-    struct gl_core_figures f;
+    struct gl_core_metrics f;
     struct gl_store *s = n->ports.store;
     struct sessions *m = own(n);
 
     GL_ASSERT(!own(n)->call.is_under_way);
     GL_ASSERT(n->stopping);
     GL_ASSERT(n->outstanding == 0);
-    gl_core_figures(n->core, &f);
+    gl_core_metrics(n->core, &f);
     if (!s->ops->shared || n->session.n == 0 || n->lost || m->has_left || f.attempts_running > 0) {
         return false; /* our next session asks the keeper for running attempts; until then nobody
                          may take over */

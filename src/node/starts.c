@@ -451,7 +451,7 @@ static int compose(struct start *s, struct gl_why *why)
         .state = s->turn->state,
         .ledger = s->turn->ledger.step_id.n > 0 ? &s->turn->ledger : NULL,
         .attempt_number = s->attempt_number,
-        .try_number = s->turn->try_number + 1,
+        .attempt_of_message = s->turn->earlier_attempts + 1,
         .attempt_id = s->x.key.attempt,
         .idempotency_key = s->idempotency_key,
         .now = s->chain.node->now,
@@ -542,7 +542,7 @@ static void begin_unit(struct start *s)
     if (s->message.n > 0) {
         compose_unit(s);
     } else {
-        gl_agent_input_read(s->chain.node, s->x.key.context, s->x.key.job, s->turn->letter,
+        gl_agent_input_read(s->chain.node, s->x.key.context, s->x.key.job, s->turn->message_number,
                             gl_str_is(s->step->driver, "worker"), on_message, s);
     }
 }

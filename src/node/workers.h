@@ -36,8 +36,8 @@ struct gl_worker_turn {
     gl_str state;                           /* the agent's, JSON; "" : {} */
     const struct gl_message_ledger *ledger; /* of the step it works for; NULL: none */
     uint32_t attempt_number;                /* of the unit: GLIA_ATTEMPT */
-    uint32_t try_number; /* of the same message, without a pause: 1, 2, ... (config.max_attempts) */
-    gl_str attempt_id;   /* of the unit: GLIA_ATTEMPT_ID */
+    uint32_t attempt_of_message;            /* 1, 2, ... without a pause, at most max_attempts */
+    gl_str attempt_id;                      /* of the unit: GLIA_ATTEMPT_ID */
     gl_str idempotency_key; /* GLIA_IDEMPOTENCY_KEY; "" : that of the ledger, else attempt_id */
     uint32_t submission_attempt; /* of the whole job: MN_ATTEMPT_ID is "run:attempt"; 0: 1 */
     gl_ms now;

@@ -143,7 +143,8 @@ static void put_beacons(struct env *e, const struct gl_worker_facts *f)
     put_c(e, "MN_AGENT_BEACON_REQUIRED", gl_str_of(f->agent->beacon_required ? "true" : "false"));
     put_c(e, "MN_AGENT_BEACON_JOB_ID", f->turn->job_id);
     put_c(e, "MN_AGENT_BEACON_AGENT_ID", f->agent->id);
-    put_u64(e, "MN_AGENT_BEACON_ATTEMPT", f->turn->try_number > 0 ? f->turn->try_number : 1);
+    put_u64(e, "MN_AGENT_BEACON_ATTEMPT",
+            f->turn->attempt_of_message > 0 ? f->turn->attempt_of_message : 1);
     put_c(e, "MN_AGENT_BEACON_STEP", f->ledger.step_id);
     put_c(e, "MN_AGENT_BEACON_SOURCE", GL_S("agent"));
 }

@@ -241,7 +241,8 @@ static void watch_suspects(struct gl_crash_counter *m)
     struct gl_crash_counter_suspect *s = m->current.n > 0 ? find(m, m->current) : NULL;
     gl_ms now = m->now();
 
-    if (s != NULL && s->well_at == 0 && (m->is_held == NULL || !m->is_held(m->owner, m->current))) {
+    if (s != NULL && s->well_at == 0 &&
+        (m->is_quarantined == NULL || !m->is_quarantined(m->owner, m->current))) {
         s->well_at = now;
     }
     forget_well(m, now - GL_CRASH_COUNTER_WELL_MS);

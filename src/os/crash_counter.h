@@ -4,14 +4,14 @@
  * the node therefore writes the id of the job it handles into a mapped page (crash.mark), which
  * outlives the process: a memcpy, no system call. If a process died while it handled a job, the
  * next gl_crash_counter_open() counts one more crash of that job (crash.json). After
- * GL_CRASH_COUNTER_CRASHES_MAX crashes in a row, the job is held until a person looks at it.
+ * GL_CRASH_COUNTER_CRASHES_MAX crashes in a row, the job is quarantined until a person looks at it.
  *
  *   gl_crash_counter_open()    reads the mark of the previous process and counts
  *   gl_crash_counter_set()     before and after each step: the job that is handled
  *   gl_crash_counter_close()   at a normal end
  *
  * A job's count is cleared once the job has been handled and the process has then either run for
- * GL_CRASH_COUNTER_WELL_MS or closed normally. The count of a held job stays.
+ * GL_CRASH_COUNTER_WELL_MS or closed normally. The count of a quarantined job stays.
  *
  * One crash too many is harmless: a person looks at the job. So a kill from outside while a job
  * is handled counts as well. The mark survives the process, not the machine: nothing is synced.
@@ -43,8 +43,8 @@ struct gl_crash_counter {
     struct gl_crash_counter_page *page; /* mapped; NULL: not open */
     const char *path;                   /* path of crash.json; borrowed from the arena */
     gl_ms (*now)(void);                 /* any clock that never goes backwards */
-    /* May be set after opening: is this job held, so that handling it proves nothing? */
-    bool (*is_held)(void *owner, gl_str job);
+    /* May be set after opening: is this job quarantined, so that handling it proves nothing? */
+    bool (*is_quarantined)(void *owner, gl_str job);
     void *owner;
     gl_str current;                            /* borrowed while it is handled */
     struct gl_crash_counter_suspect *suspects; /* usually empty */

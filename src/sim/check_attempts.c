@@ -20,13 +20,13 @@ struct attempts_state {
 
 /* A pause or a cancel may follow the start within one transaction, but not precede it. A job that
  * was resumed may be paused again at once, because its next decision is due. */
-static void check_held(struct sim_checks *c, const struct attempts_state *s,
-                       const struct sim_change *ch)
+static void check_paused(struct sim_checks *c, const struct attempts_state *s,
+                         const struct sim_change *ch)
 {
-    bool held = ch->job->r.status != GL_JOB_RUNNING && ch->job_now->status != GL_JOB_RUNNING &&
-                !s->is_resumed;
+    bool is_paused = ch->job->r.status != GL_JOB_RUNNING && ch->job_now->status != GL_JOB_RUNNING &&
+                     !s->is_resumed;
     bool starts = ch->step_now->attempt_count != ch->step->r.attempt_count;
-    if (starts && ch->job->known && (held || ch->job->r.verdict != GL_VERDICT_NONE)) {
+    if (starts && ch->job->known && (is_paused || ch->job->r.verdict != GL_VERDICT_NONE)) {
         sim_world_fail(c->world, "attempts: step %.*s of job %.*s starts though the job is %s",
                        GL_STR_ARG(ch->step_now->step_id), GL_STR_ARG(ch->job->id),
                        gl_job_status_words[ch->job_now->status]);
@@ -65,8 +65,8 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
     uint32_t most = spec->retry.attempts + ch->step->reruns + (person ? 1 : 0);
     /* A step that ended before its first attempt (its condition cannot be evaluated, say) counts
      * one. */
-    uint32_t tries = now->attempt_count > 0 ? now->attempt_count : 1;
-    if (now->counted > most || now->counted > tries) {
+    uint32_t attempts = now->attempt_count > 0 ? now->attempt_count : 1;
+    if (now->counted > most || now->counted > attempts) {
         sim_world_fail(c->world, "attempts: step %.*s of job %.*s counts %u of %u, at attempt %u",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), now->counted, most,
                        now->attempt_count);
@@ -176,7 +176,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         s->is_resumed = false;
         return;
     }
-    check_held(c, s, ch);
+    check_paused(c, s, ch);
     if (ch->step->group == NULL &&
         gl_flow_is_unit(ch->job->flow, (uint32_t)(ch->step - ch->job->steps))) {
         check_turns(c, ch);

@@ -1,13 +1,13 @@
 /* check_bodies.c - a large body exists, complete and as it was sent, in every committed state in
  * which a letter or a dead letter names it. In a job that has never had a dead letter, it is
- * removed with the last letter that names it. */
+ * removed with the last message that names it. */
 #include <stdio.h>
 
 #include "base/limits.h"
 #include "base/mem.h"
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
-#include "sim/sim_mail.h"
+#include "sim/sim_messages.h"
 
 enum { KEY_BYTES = 64 };
 
@@ -59,7 +59,7 @@ static struct body *touch(struct bodies_state *s, const struct sim_fact_job *j, 
     return b;
 }
 
-/* A letter is added (by 1) or removed (by -1), or stays unchanged. */
+/* A queued message is added (by 1) or removed (by -1), or stays unchanged. */
 static void name(struct sim_checks *c, struct bodies_state *s, const struct sim_change *ch,
                  const struct gl_record *r, int by)
 {
@@ -68,22 +68,22 @@ static void name(struct sim_checks *c, struct bodies_state *s, const struct sim_
     struct gl_json json;
     uint64_t number = 0;
     bool has_ref = false;
-    if (r->rev == 0 || !sim_mail_read(c->disk, r->id, r->value, &c->arena, &m, &has_ref, &ref)) {
+    if (r->rev == 0 ||
+        !sim_messages_read(c->disk, r->id, r->value, &c->arena, &m, &has_ref, &ref)) {
         return;
     }
     if (gl_str_is(r->kind, "letter") && gl_json_parse(&json, gl_str_dup(&c->arena, r->value),
                                                       GL_RECORD_BYTES_MAX, &c->arena, NULL) == 0) {
         gl_jnode n = gl_json_get(&json, gl_json_root(&json), "body");
         if ((n != NULL && !gl_json_u64(&json, n, &number)) ||
-            number != (has_ref ? ref.letter : 0)) {
-            sim_world_fail(c->world,
-                           "bodies: letter %.*s has body %llu, and its message names %llu",
+            number != (has_ref ? ref.message_number : 0)) {
+            sim_world_fail(c->world, "bodies: message %.*s has body %llu, and its text names %llu",
                            GL_STR_ARG(r->id), (unsigned long long)number,
-                           (unsigned long long)(has_ref ? ref.letter : 0));
+                           (unsigned long long)(has_ref ? ref.message_number : 0));
         }
     }
     if (has_ref) {
-        struct body *b = touch(s, ch->job, ref.letter);
+        struct body *b = touch(s, ch->job, ref.message_number);
         b->named_n += by;
         b->ref = ref;
         (void)snprintf(b->sha256, sizeof(b->sha256), "%.*s", GL_STR_ARG(ref.sha256));
@@ -137,7 +137,7 @@ static void judge(struct sim_checks *c, struct bodies_state *s, struct body *b)
                        b->key, b->named_n, (unsigned long long)b->bytes,
                        (unsigned long long)b->ref.bytes);
     } else if (b->named_n > 0 && !b->is_read &&
-               !sim_mail_body(c->disk, b->job, &b->ref, &c->arena, &text)) {
+               !sim_messages_body(c->disk, b->job, &b->ref, &c->arena, &text)) {
         sim_world_fail(c->world, "bodies: %s differs from what its messages name", b->key);
     } else if (b->named_n == 0 && b->pieces_n > 0 && gl_map_find(&s->had_dead, b->job) == NULL) {
         sim_world_fail(c->world, "bodies: %s is left, and no message names it", b->key);

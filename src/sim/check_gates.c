@@ -5,12 +5,12 @@
 #include "model/text/ref.h"
 #include "sim/sim_known.h"
 
-enum verdict { RUN, SKIP, FAIL };
+enum gate_answer { RUN, SKIP, FAIL };
 
 static const char *const words[] = {"run", "be skipped", "fail"};
 
-static enum verdict judge_when(struct sim_checks *c, const struct sim_fact_step *st,
-                               const struct gl_json *facts)
+static enum gate_answer judge_when(struct sim_checks *c, const struct sim_fact_step *st,
+                                   const struct gl_json *facts)
 {
     const struct gl_cond *cond;
     size_t at;
@@ -26,13 +26,14 @@ static enum verdict judge_when(struct sim_checks *c, const struct sim_fact_step 
 }
 
 /* What must happen to it, and how many items it has. */
-static enum verdict judge(struct sim_checks *c, const struct sim_change *ch, uint32_t *ret_items)
+static enum gate_answer judge(struct sim_checks *c, const struct sim_change *ch,
+                              uint32_t *ret_items)
 {
     struct gl_json facts, list;
     if (!sim_known_facts(c, ch->job, ch->step, &facts)) {
         return FAIL;
     }
-    enum verdict v = judge_when(c, ch->step, &facts);
+    enum gate_answer v = judge_when(c, ch->step, &facts);
     *ret_items = 0;
     if (v != RUN || ch->step->spec->foreach.n == 0) {
         return v;
@@ -93,9 +94,9 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     if (!opens && !fails) {
         return;
     }
-    enum verdict is = fails ? FAIL : skips ? SKIP : RUN;
+    enum gate_answer is = fails ? FAIL : skips ? SKIP : RUN;
     uint32_t items_n = 0;
-    enum verdict must = judge(c, ch, &items_n);
+    enum gate_answer must = judge(c, ch, &items_n);
     if (is != must) {
         sim_world_fail(c->world, "gates: step %.*s of job %.*s had to %s and did %s: %.*s",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), words[must], words[is],

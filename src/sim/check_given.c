@@ -8,7 +8,7 @@
 #include "model/bundle/message.h"
 #include "model/text/ref.h"
 #include "sim/sim_known.h"
-#include "sim/sim_mail.h"
+#include "sim/sim_messages.h"
 
 static bool has_line(gl_str text, gl_str line)
 {
@@ -42,10 +42,10 @@ static bool check_list(struct sim_checks *c, const struct gl_strs *list, bool ha
     return true;
 }
 
-/* A letter from the disk, with its text and its body, which may be separate records; false: it is
- * gone. */
-static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint64_t number,
-                        struct gl_message *ret, gl_str *ret_step)
+/* A queued message from the disk, with its text and its body, which may be separate records; false:
+ * it is gone. */
+static bool read_message(struct sim_checks *c, const struct sim_fact_job *j, uint64_t number,
+                         struct gl_message *ret, gl_str *ret_step)
 {
     struct gl_json json;
     struct gl_body_ref ref;
@@ -57,8 +57,8 @@ static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint
         return false;
     }
     *ret_step = gl_json_str(&json, gl_json_get(&json, gl_json_root(&json), "step"), &c->arena);
-    return sim_mail_read(c->disk, id, r->value, &c->arena, ret, &has_ref, &ref) &&
-           (!has_ref || sim_mail_body(c->disk, j->id, &ref, &c->arena, &ret->body));
+    return sim_messages_read(c->disk, id, r->value, &c->arena, ret, &has_ref, &ref) &&
+           (!has_ref || sim_messages_body(c->disk, j->id, &ref, &c->arena, &ret->body));
 }
 
 /* An agent that has no state yet is given an empty one. */
@@ -84,7 +84,7 @@ static void check_turn(struct sim_checks *c, struct sim_fact_job *j, const struc
     if (st->r.attempt_count != p->number || st->r.status != GL_STEP_RUNNING) {
         return; /* it comes late, and its result is not awaited any more */
     }
-    if (!read_letter(c, j, st->r.letter, &sent, &step) ||
+    if (!read_message(c, j, st->r.letter, &sent, &step) ||
         gl_message_read(gl_buf_view(&p->message), &c->arena, &got, NULL) != 0) {
         sim_world_fail(c->world, "given: %.*s of job %.*s runs without a message",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id));

@@ -3,7 +3,7 @@
  * them for this one.) */
 #include "model/bundle/agent.h"
 #include "sim/sim_checks.h"
-#include "sim/sim_mail.h"
+#include "sim/sim_messages.h"
 
 enum { MOVES_MAX = 128 };
 
@@ -37,7 +37,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     bool has_ref = false;
     gl_str digits;
     if ((!is_dead && !gl_str_is(r->kind, "letter")) ||
-        !sim_mail_read(c->disk, r->id, r->value, &c->arena, &m, &has_ref, &ref)) {
+        !sim_messages_read(c->disk, r->id, r->value, &c->arena, &m, &has_ref, &ref)) {
         return;
     }
     struct relay_move *moves = comes ? s->come : is_dead ? s->sent_again : s->gone;

@@ -173,7 +173,7 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
             GL_STR_ARG(ch->job->id), now->completed_n, now->partial_n, now->skipped_n,
             now->failed_n);
     }
-    /* A job whose records cannot all be read is held at once, and its running attempts continue,
+    /* A job whose records cannot all be read is paused at once, and its running attempts continue,
      * even if a person then pauses it. If it is cancelled, or was about to end, it ends as it is.
      */
     bool may_run_on = sim_fact_was_spoilt(ch->job) &&

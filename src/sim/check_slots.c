@@ -2,7 +2,7 @@
  * agent's lease lasts through its immediate retries.
  *
  * The events say when a lease exists: it is acquired and released alternately, and exists while its
- * agent runs, or keeps its slots between two attempts; an agent of a held job keeps none. Nothing
+ * agent runs, or keeps its slots between two attempts; an agent of a paused job keeps none. Nothing
  * else gets the slots it keeps: an attempt that starts meanwhile must fit beside it. That is
  * checked when the lease continues. A lease that ends may have been given up in a transaction that
  * came later than the start, or was undone by a fault.
@@ -173,7 +173,7 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
     }
 }
 
-/* The slots kept by a job that is held for a damaged record are not counted. */
+/* The slots kept by a job that is paused for a damaged record are not counted. */
 static bool is_spoilt(struct sim_checks *c, const struct lease *l)
 {
     gl_str rest;

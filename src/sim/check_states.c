@@ -12,7 +12,7 @@
 struct states_state {
     struct gl_map seen; /* "<job> <agent> <message id>" -> the same, allocated */
     bool is_made;
-    uint64_t sent[SIM_AGENTS_MAX], posted[SIM_AGENTS_MAX]; /* by agent, in this transaction */
+    uint64_t sent[SIM_AGENTS_MAX], put[SIM_AGENTS_MAX]; /* by agent, in this transaction */
 };
 
 static bool add(struct states_state *s, const char *key)
@@ -62,14 +62,14 @@ static void judge(struct sim_checks *c, struct states_state *s, const struct sim
     for (uint32_t i = 0; i < gl_flow_agents_n(j->flow) && i < SIM_AGENTS_MAX; i++) {
         const struct gl_agent_spec *a = gl_flow_agent(j->flow, i);
         bool says = a->kind == GL_AGENT_EXECUTOR || a->kind == GL_AGENT_MODULE;
-        if (says && s->sent[i] != s->posted[i]) {
+        if (says && s->sent[i] != s->put[i]) {
             sim_world_fail(c->world,
                            "states: agent %.*s of job %.*s has sent %llu messages, and %llu were "
                            "committed with its state",
                            GL_STR_ARG(a->id), GL_STR_ARG(j->id), (unsigned long long)s->sent[i],
-                           (unsigned long long)s->posted[i]);
+                           (unsigned long long)s->put[i]);
         }
-        s->sent[i] = s->posted[i] = 0;
+        s->sent[i] = s->put[i] = 0;
     }
 }
 
@@ -88,7 +88,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 }
 
 /* A message of its own (type "hop") exists, or cannot be delivered. A dead letter that is removed
- * was redriven by a client: the letter that replaces it was not sent by the agent. */
+ * was redriven by a client: the message that replaces it was not sent by the agent. */
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
@@ -107,9 +107,10 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     gl_str reason = gl_json_str(&j, gl_json_get(&j, root, "reason"), &c->arena);
     int64_t from = gl_flow_find_agent(ch->job->flow,
                                       gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
-    bool was_there = is_new && gl_str_is(reason, "its time to live has expired"); /* as a letter */
+    bool was_there =
+        is_new && gl_str_is(reason, "its time to live has expired"); /* as a queued message */
     if (gl_str_is(type, "hop") && from >= 0 && from < SIM_AGENTS_MAX && !was_there) {
-        s->posted[from] += is_redriven ? -1ull : 1; /* it is completed in this transaction */
+        s->put[from] += is_redriven ? -1ull : 1; /* it is completed in this transaction */
     }
 }
 
@@ -119,7 +120,7 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
     (void)c;
     (void)j;
     memset(s->sent, 0, sizeof(s->sent));
-    memset(s->posted, 0, sizeof(s->posted));
+    memset(s->put, 0, sizeof(s->put));
 }
 
 static void done(void *me)

@@ -65,7 +65,7 @@ struct sim_fact_job {
     uint32_t free_asks_n; /* how often a client requested that */
 };
 
-/* Has a record of it been damaged? A node that loads it then holds it. Its running attempts
+/* Has a record of it been damaged? A node that loads it then pauses it. Its running attempts
  * continue, and their slots are not counted, until a person has decided. */
 static inline bool sim_fact_was_spoilt(const struct sim_fact_job *j)
 {

@@ -71,8 +71,8 @@ struct sim_check {
     X(items)          \
     X(leader)         \
     X(ledger)         \
-    X(letters)        \
     X(limits)         \
+    X(messages)       \
     X(names)          \
     X(overlap)        \
     X(outages)        \
@@ -80,13 +80,13 @@ struct sim_check {
     X(patches)        \
     X(paused)         \
     X(pools)          \
-    X(posts)          \
     X(promises)       \
     X(relays)         \
     X(retention)      \
     X(reuse)          \
     X(rules)          \
     X(said)           \
+    X(sent)           \
     X(services)       \
     X(signals)        \
     X(sleeps)         \

@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/sim_bundles.h"
-#include "sim/sim_posts.h"
 #include "sim/sim_repeats.h"
+#include "sim/sim_senders.h"
 
 enum {
     AGAIN_MS = 4000,  /* until a client repeats a request that got no answer */
@@ -210,7 +210,7 @@ struct sim_ask *sim_client_about(enum gl_verb verb, gl_str job_id)
 static void respond(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
                     const struct sim_fact_step *st)
 {
-    static const gl_str verdicts[] = {GL_S("rerun"), GL_S("done"), GL_S("failed")};
+    static const gl_str decisions[] = {GL_S("rerun"), GL_S("done"), GL_S("failed")};
     static const gl_str approvals[] = {GL_S("approve"), GL_S("approve"), GL_S("reject"),
                                        GL_S("later"), GL_S("done")};
     struct sim_ask *ask = sim_client_about(GL_VERB_RESPOND, j->id);
@@ -218,7 +218,7 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
     ask->rq.command.about =
         st->group == NULL ? st->spec->id
                           : gl_str_fmt(&ask->arena, "%.*s[%u]", GL_STR_ARG(st->spec->id), st->item);
-    ask->rq.command.decision = review ? verdicts[gl_rng_below(&cl->rng, GL_COUNT(verdicts))]
+    ask->rq.command.decision = review ? decisions[gl_rng_below(&cl->rng, GL_COUNT(decisions))]
                                       : approvals[gl_rng_below(&cl->rng, GL_COUNT(approvals))];
     ask->rq.command.value =
         gl_str_is(ask->rq.command.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
@@ -256,10 +256,10 @@ static struct sim_fact_job *pick_job(struct sim_client *cl)
 /* Prefers a job with a step that waits for signals, though it may not have reached it yet. */
 static struct sim_fact_job *pick_waiting(struct sim_client *cl, struct sim_fact_job *otherwise)
 {
-    for (int tries = 0; tries < 8; tries++) {
+    for (int i = 0; i < 8; i++) {
         struct sim_fact_job *j = pick_job(cl);
-        for (uint32_t i = 0; j != NULL && i < j->flow->steps.n; i++) {
-            if (j->steps[i].spec->signal.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
+        for (uint32_t k = 0; j != NULL && k < j->flow->steps.n; k++) {
+            if (j->steps[k].spec->signal.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
                 return j;
             }
         }
@@ -310,7 +310,7 @@ static void on_meddle(struct sim_call *call)
     if (node != NULL && j != NULL) {
         /* Draws nothing for other jobs: histories without agents stay unchanged. */
         if (j->flow->bundle != NULL && gl_rng_chance(&cl->rng, POSTS)) {
-            sim_posts_meddle(cl, node, j);
+            sim_senders_meddle(cl, node, j);
         } else if (gl_rng_chance(&cl->rng, o->client_pauses)) {
             sim_client_send(cl, node, sim_client_about(GL_VERB_PAUSE, j->id));
         } else if (gl_rng_chance(&cl->rng, o->client_cancels)) {
@@ -353,12 +353,12 @@ static void on_tend(struct sim_call *call)
             continue;
         }
         if (j->r.status == GL_JOB_PAUSED &&
-            (j->r.hold != GL_HOLD_REVIEW || sim_posts_is_mended(j))) {
+            (j->r.hold != GL_HOLD_REVIEW || sim_senders_is_mended(j))) {
             sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id));
         }
         decide(cl, node, j);
         wake(cl, node, j);
-        sim_posts_wake(cl, node, j);
+        sim_senders_wake(cl, node, j);
         if (is_service(j) && gl_rng_chance(&cl->rng, RETIRES)) {
             sim_client_send(cl, node, sim_client_about(GL_VERB_CANCEL, j->id));
         }
@@ -450,7 +450,7 @@ void sim_client_done(struct sim_client *cl)
         sim_world_cancel(cl->world, &cl->retries[i].call);
     }
     gl_mem_free(cl->orders);
-    sim_posts_done(cl);
+    sim_senders_done(cl);
     sim_world_cancel(cl->world, &cl->meddle);
     sim_world_cancel(cl->world, &cl->tend);
 }

@@ -46,7 +46,7 @@ struct sim_client {
     struct sim_call meddle; /* commands and queries at random times */
     struct sim_call tend;   /* the steward's next round */
     bool steward;
-    uint64_t asked_n, answered_n, accepted_n, signals_n, posts_n, huge_n;
+    uint64_t asked_n, answered_n, accepted_n, signals_n, sent_n, huge_n;
     struct { /* a dead letter that a client has read, to redrive it */
         char job[GL_ULID_BYTES + 1];
         uint64_t number;

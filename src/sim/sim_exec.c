@@ -13,12 +13,12 @@ enum {
     RECONNECT_MS = 50,
 };
 
-/* A request in flight: its letter travels to the keeper, its answer back. */
+/* A request in flight: its command travels to the keeper, its answer back. */
 struct sim_exec_op {
     struct gl_link link;
     struct sim_exec *x;
     struct gl_exec_req *req;
-    struct sim_letter *letter; /* NULL: arrived or dropped */
+    struct sim_command *command; /* NULL: arrived or dropped */
     struct sim_call delivery;
     bool lose_answer;
     int status;
@@ -192,9 +192,9 @@ static void disconnect(struct sim_exec *x)
     x->connected = false;
     for (struct gl_link *l = x->ops.next; l != &x->ops; l = l->next) {
         struct sim_exec_op *op = GL_CONTAINER(l, struct sim_exec_op, link);
-        if (op->letter != NULL) {
-            sim_letter_free(op->letter);
-            op->letter = NULL;
+        if (op->command != NULL) {
+            sim_command_free(op->command);
+            op->command = NULL;
             answer_with(op, GL_E_UNAVAILABLE);
         }
     }
@@ -283,8 +283,8 @@ static void copy_list(struct sim_exec_op *op)
 
 void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer)
 {
-    bool is_list = op->letter->type == SIM_LETTER_LIST;
-    op->letter = NULL; /* the keeper frees it */
+    bool is_list = op->command->type == SIM_COMMAND_LIST;
+    op->command = NULL; /* the keeper frees it */
     if (op->lose_answer) {
         answer_with(op, GL_E_UNAVAILABLE);
         return;
@@ -299,8 +299,8 @@ void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer)
     answer_with(op, answer->status);
 }
 
-/* Sends it, or loses it. Takes the letter. */
-static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_letter *l)
+/* Sends it, or loses it. Takes the command. */
+static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_command *cmd)
 {
     struct sim_world *w = x->world;
     GL_ASSERT(req->done != NULL);
@@ -314,13 +314,13 @@ static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_lett
     bool dropped = sim_world_fault(w, &x->rng, w->options.exec_dropped);
     op->lose_answer = sim_world_fault(w, &x->rng, w->options.exec_unavailable);
     if (!x->connected || dropped) {
-        sim_letter_free(l);
+        sim_command_free(cmd);
         answer_with(op, GL_E_UNAVAILABLE);
         return;
     }
-    op->letter = l;
-    l->op = op;
-    sim_keeper_send(x->keeper, l, in_order(x, &x->last_arrival));
+    op->command = cmd;
+    cmd->op = op;
+    sim_keeper_send(x->keeper, cmd, in_order(x, &x->last_arrival));
 }
 
 static struct sim_exec *heard(struct gl_exec *port)
@@ -329,14 +329,14 @@ static struct sim_exec *heard(struct gl_exec *port)
     return x->fuse != NULL && sim_fuse_call(x->fuse) ? NULL : x;
 }
 
-static struct sim_letter *letter(struct sim_exec *x, enum sim_letter_type type,
-                                 const struct gl_attempt_key *key, gl_str epoch)
+static struct sim_command *command(struct sim_exec *x, enum sim_command_type type,
+                                   const struct gl_attempt_key *key, gl_str epoch)
 {
-    struct sim_letter *l = sim_keeper_letter(x->keeper, type, key, epoch, gl_str_of(x->name));
-    l->incarnation = x->incarnation;
-    l->offset = x->offset;
-    l->session_until = x->session_until;
-    return l;
+    struct sim_command *cmd = sim_keeper_command(x->keeper, type, key, epoch, gl_str_of(x->name));
+    cmd->incarnation = x->incarnation;
+    cmd->offset = x->offset;
+    cmd->session_until = x->session_until;
+    return cmd;
 }
 
 static void take_raw(const struct gl_json *json, const char *name, struct gl_buf *out)
@@ -367,44 +367,44 @@ static gl_str file_text(const struct sim_exec *x, const struct gl_exec_start *st
 }
 
 /* A large body is not in the message its worker reads, but in two separate files. */
-static void take_body(const struct sim_exec *x, struct sim_letter *l,
+static void take_body(const struct sim_exec *x, struct sim_command *cmd,
                       const struct gl_exec_start *start, struct gl_arena *a)
 {
     struct gl_message m = {0};
     struct gl_body_ref ref;
-    if (gl_message_read(gl_buf_view(&l->message), a, &m, NULL) != 0 || m.body.n > 0 ||
+    if (gl_message_read(gl_buf_view(&cmd->message), a, &m, NULL) != 0 || m.body.n > 0 ||
         !gl_message_body_ref(m.artifacts, a, &ref)) {
         return;
     }
     m.body = file_text(x, start, GL_WORKER_INPUT);
     if (gl_message_is_plain(&m) && !gl_str_eq(m.body, file_text(x, start, GL_WORKER_BODY))) {
         sim_world_fail(x->world, "given: %.*s of job %.*s was given two bodies that differ",
-                       GL_STR_ARG(l->attempt), GL_STR_ARG(l->job));
+                       GL_STR_ARG(cmd->attempt), GL_STR_ARG(cmd->job));
     }
     struct gl_buf whole = {0};
     gl_message_write(&m, &whole);
-    gl_buf_done(&l->message);
-    l->message = whole;
+    gl_buf_done(&cmd->message);
+    cmd->message = whole;
 }
 
 /* For an agent's start: the input of its worker. */
-static void take_turn(const struct sim_exec *x, struct sim_letter *l,
+static void take_turn(const struct sim_exec *x, struct sim_command *cmd,
                       const struct gl_exec_start *start)
 {
     struct gl_arena a = {0};
     struct gl_json json;
-    l->is_module = gl_str_is(start->driver, "module");
-    l->is_unit = start->is_worker || l->is_module;
-    if (l->is_module && gl_json_parse(&json, start->input, SIZE_MAX, &a, NULL) == 0) {
-        take_raw(&json, "message", &l->message);
-        take_raw(&json, "state", &l->state);
+    cmd->is_module = gl_str_is(start->driver, "module");
+    cmd->is_unit = start->is_worker || cmd->is_module;
+    if (cmd->is_module && gl_json_parse(&json, start->input, SIZE_MAX, &a, NULL) == 0) {
+        take_raw(&json, "message", &cmd->message);
+        take_raw(&json, "state", &cmd->state);
     }
     if (start->is_worker) {
-        gl_buf_str(&l->message, file_text(x, start, GL_WORKER_MESSAGE));
+        gl_buf_str(&cmd->message, file_text(x, start, GL_WORKER_MESSAGE));
         if (gl_json_parse(&json, file_text(x, start, GL_WORKER_CONTEXT), SIZE_MAX, &a, NULL) == 0) {
-            take_raw(&json, "agent_state", &l->state);
+            take_raw(&json, "agent_state", &cmd->state);
         }
-        take_body(x, l, start, &a);
+        take_body(x, cmd, start, &a);
     }
     gl_arena_done(&a);
 }
@@ -416,20 +416,20 @@ static void do_start(struct gl_exec *port, struct gl_exec_req *req,
     if (x == NULL) {
         return;
     }
-    struct sim_letter *l = letter(x, SIM_LETTER_START, &start->key, start->epoch);
-    l->token = start->token;
-    l->start_by = start->start_by;
-    l->timeout_ms = start->timeout_ms;
-    l->grace_ms = start->grace_ms;
-    l->beacon_ms = start->beacon_ms;
-    l->needs_session = start->needs_session;
-    l->noop = gl_str_is(start->driver, "noop");
-    take_turn(x, l, start);
+    struct sim_command *cmd = command(x, SIM_COMMAND_START, &start->key, start->epoch);
+    cmd->token = start->token;
+    cmd->start_by = start->start_by;
+    cmd->timeout_ms = start->timeout_ms;
+    cmd->grace_ms = start->grace_ms;
+    cmd->beacon_ms = start->beacon_ms;
+    cmd->needs_session = start->needs_session;
+    cmd->noop = gl_str_is(start->driver, "noop");
+    take_turn(x, cmd, start);
     for (size_t i = 0; i < start->argv_n + start->env_n; i++) {
-        gl_buf_str(&l->given, i < start->argv_n ? start->argv[i] : start->env[i - start->argv_n]);
-        gl_buf_char(&l->given, '\n');
+        gl_buf_str(&cmd->given, i < start->argv_n ? start->argv[i] : start->env[i - start->argv_n]);
+        gl_buf_char(&cmd->given, '\n');
     }
-    op_send(x, req, l);
+    op_send(x, req, cmd);
 }
 
 static void do_attach(struct gl_exec *port, struct gl_exec_req *req,
@@ -437,9 +437,9 @@ static void do_attach(struct gl_exec *port, struct gl_exec_req *req,
 {
     struct sim_exec *x = heard(port);
     if (x != NULL) {
-        struct sim_letter *l = letter(x, SIM_LETTER_ATTACH, key, epoch);
-        l->token = token;
-        op_send(x, req, l);
+        struct sim_command *cmd = command(x, SIM_COMMAND_ATTACH, key, epoch);
+        cmd->token = token;
+        op_send(x, req, cmd);
     }
 }
 
@@ -448,10 +448,10 @@ static void do_stop(struct gl_exec *port, struct gl_exec_req *req, const struct 
 {
     struct sim_exec *x = heard(port);
     if (x != NULL) {
-        struct sim_letter *l = letter(x, SIM_LETTER_STOP, key, (gl_str){0});
-        l->token = token;
-        l->grace_ms = grace_ms;
-        op_send(x, req, l);
+        struct sim_command *cmd = command(x, SIM_COMMAND_STOP, key, (gl_str){0});
+        cmd->token = token;
+        cmd->grace_ms = grace_ms;
+        op_send(x, req, cmd);
     }
 }
 
@@ -462,9 +462,9 @@ static void do_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint6
         sim_world_fault(x->world, &x->rng, x->world->options.exec_dropped)) {
         return;
     }
-    struct sim_letter *l = letter(x, SIM_LETTER_ACK, key, (gl_str){0});
-    l->token = token;
-    sim_keeper_send(x->keeper, l, in_order(x, &x->last_arrival));
+    struct sim_command *cmd = command(x, SIM_COMMAND_ACK, key, (gl_str){0});
+    cmd->token = token;
+    sim_keeper_send(x->keeper, cmd, in_order(x, &x->last_arrival));
 }
 
 static void do_list(struct gl_exec *port, struct gl_exec_req *req)
@@ -472,7 +472,7 @@ static void do_list(struct gl_exec *port, struct gl_exec_req *req)
     struct sim_exec *x = heard(port);
     if (x != NULL) {
         struct gl_attempt_key none = {0};
-        op_send(x, req, letter(x, SIM_LETTER_LIST, &none, (gl_str){0}));
+        op_send(x, req, command(x, SIM_COMMAND_LIST, &none, (gl_str){0}));
     }
 }
 
@@ -545,11 +545,11 @@ void sim_exec_crash(struct sim_exec *x)
     struct gl_link *l;
     while ((l = gl_list_first(&x->ops)) != NULL) {
         struct sim_exec_op *op = GL_CONTAINER(l, struct sim_exec_op, link);
-        struct sim_letter *last = op->letter;
+        struct sim_command *last = op->command;
         if (last != NULL) {
             last->op = NULL;
             if (gl_rng_chance(&x->rng, 500000)) {
-                sim_letter_free(last);
+                sim_command_free(last);
             } else if (sim_world_fault(w, &x->rng, 500000)) {
                 sim_world_cancel(w, &last->arrival);
                 sim_world_at(w, &last->arrival, w->now + gl_rng_range(&x->rng, 0, LATE_MS));

@@ -46,7 +46,7 @@ void sim_keeper_init_at(struct sim_keeper *k, struct sim_world *w, uint32_t mach
     gl_rng_fork(&w->rng, &k->rng, "keeper");
     gl_map_init(&k->attempts);
     gl_map_init(&k->floors);
-    gl_list_init(&k->letters);
+    gl_list_init(&k->commands);
     gl_list_init(&k->clients);
     sim_call_init(&k->restart, on_restart, NULL);
     sim_call_init(&k->orphan, on_orphan, NULL);
@@ -84,8 +84,8 @@ void sim_keeper_done(struct sim_keeper *k)
 {
     GL_ASSERT(gl_list_empty(&k->clients));
     struct gl_link *l;
-    while ((l = gl_list_first(&k->letters)) != NULL) {
-        sim_letter_free(GL_CONTAINER(l, struct sim_letter, link));
+    while ((l = gl_list_first(&k->commands)) != NULL) {
+        sim_command_free(GL_CONTAINER(l, struct sim_command, link));
     }
     struct sim_attempt *at;
     for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
@@ -122,10 +122,10 @@ static gl_str copy_into(char **at, gl_str s)
 }
 
 /* Raises the floor of the job; false: the token is below it. */
-static bool floor_raise(struct sim_keeper *k, const struct sim_letter *l)
+static bool floor_raise(struct sim_keeper *k, const struct sim_command *cmd)
 {
     char key[512];
-    int n = snprintf(key, sizeof(key), "%.*s/%.*s", GL_STR_ARG(l->context), GL_STR_ARG(l->job));
+    int n = snprintf(key, sizeof(key), "%.*s/%.*s", GL_STR_ARG(cmd->context), GL_STR_ARG(cmd->job));
     GL_ASSERT(n > 0 && (size_t)n < sizeof(key));
     gl_str name = {.p = key, .n = (size_t)n};
     struct sim_floor *f = gl_map_find(&k->floors, name);
@@ -135,10 +135,10 @@ static bool floor_raise(struct sim_keeper *k, const struct sim_letter *l)
         f->key = copy_into(&at, name);
         gl_map_add(&k->floors, f->key, f);
     }
-    if (l->token < f->token) {
+    if (cmd->token < f->token) {
         return false;
     }
-    f->token = l->token;
+    f->token = cmd->token;
     return true;
 }
 
@@ -160,21 +160,21 @@ static void cut_attempt(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
     *ret_number = (uint32_t)number;
 }
 
-static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_letter *l)
+static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_command *cmd)
 {
-    struct sim_process *p =
-        gl_mem_alloc(sizeof(*p) + l->context.n + l->job.n + l->attempt.n + l->by.n + l->given.n);
+    struct sim_process *p = gl_mem_alloc(sizeof(*p) + cmd->context.n + cmd->job.n + cmd->attempt.n +
+                                         cmd->by.n + cmd->given.n);
     char *at = (char *)(p + 1);
-    p->context = copy_into(&at, l->context);
-    p->job = copy_into(&at, l->job);
-    p->attempt = copy_into(&at, l->attempt);
-    p->by = copy_into(&at, l->by);
-    p->given = copy_into(&at, gl_buf_view(&l->given));
+    p->context = copy_into(&at, cmd->context);
+    p->job = copy_into(&at, cmd->job);
+    p->attempt = copy_into(&at, cmd->attempt);
+    p->by = copy_into(&at, cmd->by);
+    p->given = copy_into(&at, gl_buf_view(&cmd->given));
     p->node = gl_str_of(k->node);
     cut_attempt(p->attempt, &p->step, &p->number);
-    gl_buf_str(&p->message, gl_buf_view(&l->message));
-    gl_buf_str(&p->state, gl_buf_view(&l->state));
-    p->token = l->token;
+    gl_buf_str(&p->message, gl_buf_view(&cmd->message));
+    gl_buf_str(&p->state, gl_buf_view(&cmd->state));
+    p->token = cmd->token;
     p->started_at = k->world->now;
     p->epoch = k->epoch_n;
     if (k->ledger_n == k->ledger_cap) {
@@ -262,16 +262,16 @@ static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool no
     return b;
 }
 
-static void plan(struct sim_attempt *at, const struct sim_letter *l)
+static void plan(struct sim_attempt *at, const struct sim_command *cmd)
 {
     struct sim_keeper *k = at->keeper;
-    struct sim_behaviour b = draw_behaviour(at, l->noop);
-    if (l->is_unit) {
-        sim_workers_speak(k->world, l, &b, &at->process->said);
+    struct sim_behaviour b = draw_behaviour(at, cmd->noop);
+    if (cmd->is_unit) {
+        sim_workers_speak(k->world, cmd, &b, &at->process->said);
     }
     if (k->watch.on_plan != NULL) {
         k->watch.on_plan(k->watch.owner, at->process, &b);
-        if (l->is_unit) { /* the checkers know its output */
+        if (cmd->is_unit) { /* the checkers know its output */
             struct gl_buf said = {0};
             gl_buf_str(&said, b.result.output);
             gl_buf_done(&at->process->said);
@@ -286,8 +286,8 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     at->ends_at = b.mute ? INT64_MAX : now + b.lasts_ms;
     at->beacon_ms = b.mute ? 0 : at->beacon_ms;
     at->says_ms = b.says_ms;
-    gl_ms killed_at = now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
-    if (l->timeout_ms != 0 && killed_at < at->ends_at) {
+    gl_ms killed_at = now + cmd->timeout_ms + (at->deaf ? cmd->grace_ms : 0);
+    if (cmd->timeout_ms != 0 && killed_at < at->ends_at) {
         at->planned = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = at->deaf ? 9 : 15};
         at->ends_at = killed_at;
     }
@@ -358,21 +358,21 @@ static void on_beacon(struct sim_call *call)
     sim_world_at(k->world, &at->beacon, k->world->now + at->beacon_ms);
 }
 
-static struct sim_attempt *attempt_new(struct sim_keeper *k, const struct sim_letter *l)
+static struct sim_attempt *attempt_new(struct sim_keeper *k, const struct sim_command *cmd)
 {
-    size_t n = l->context.n + l->job.n + l->attempt.n + 2;
+    size_t n = cmd->context.n + cmd->job.n + cmd->attempt.n + 2;
     struct sim_attempt *at = gl_mem_alloc(sizeof(*at) + n);
     char *to = (char *)(at + 1);
     at->key = (gl_str){.p = to, .n = n};
-    at->context = copy_into(&to, l->context);
+    at->context = copy_into(&to, cmd->context);
     *to++ = '/';
-    at->job = copy_into(&to, l->job);
+    at->job = copy_into(&to, cmd->job);
     *to++ = '/';
-    at->attempt = copy_into(&to, l->attempt);
+    at->attempt = copy_into(&to, cmd->attempt);
     at->keeper = k;
-    at->token = l->token;
-    at->grace_ms = l->grace_ms;
-    at->beacon_ms = l->beacon_ms;
+    at->token = cmd->token;
+    at->grace_ms = cmd->grace_ms;
+    at->beacon_ms = cmd->beacon_ms;
     sim_call_init(&at->ending, on_ending, NULL);
     sim_call_init(&at->syncing, on_synced, NULL);
     sim_call_init(&at->beacon, on_beacon, NULL);
@@ -381,11 +381,11 @@ static struct sim_attempt *attempt_new(struct sim_keeper *k, const struct sim_le
     return at;
 }
 
-static struct sim_attempt *attempt_find(const struct sim_keeper *k, const struct sim_letter *l)
+static struct sim_attempt *attempt_find(const struct sim_keeper *k, const struct sim_command *cmd)
 {
     char key[768];
-    int n = snprintf(key, sizeof(key), "%.*s/%.*s/%.*s", GL_STR_ARG(l->context), GL_STR_ARG(l->job),
-                     GL_STR_ARG(l->attempt));
+    int n = snprintf(key, sizeof(key), "%.*s/%.*s/%.*s", GL_STR_ARG(cmd->context),
+                     GL_STR_ARG(cmd->job), GL_STR_ARG(cmd->attempt));
     GL_ASSERT(n > 0 && (size_t)n < sizeof(key));
     return gl_map_find(&k->attempts, (gl_str){.p = key, .n = (size_t)n});
 }
@@ -398,24 +398,24 @@ static void note_heard(struct sim_attempt *at, gl_ms session_until)
     at->heard_at = heard > at->heard_at ? heard : at->heard_at;
 }
 
-static void vouch(struct sim_attempt *at, const struct sim_letter *l)
+static void vouch(struct sim_attempt *at, const struct sim_command *cmd)
 {
-    at->incarnation = l->incarnation;
-    note_heard(at, l->session_until);
+    at->incarnation = cmd->incarnation;
+    note_heard(at, cmd->session_until);
 }
 
-static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
+static void attempt_start(struct sim_keeper *k, const struct sim_command *cmd)
 {
-    struct sim_attempt *at = attempt_new(k, l);
+    struct sim_attempt *at = attempt_new(k, cmd);
     at->running = true;
-    at->process = ledger_add(k, l);
+    at->process = ledger_add(k, cmd);
     k->running_n++;
-    at->needs_session = l->needs_session;
+    at->needs_session = cmd->needs_session;
     at->heard_at = k->world->now; /* in time: see on_start() */
-    vouch(at, l);
-    plan(at, l);
-    SIM_TRACE(k->world, EXEC, .job = l->job, .step = at->process->step,
-              .number = at->process->number, .token = l->token, .what = "process started");
+    vouch(at, cmd);
+    plan(at, cmd);
+    SIM_TRACE(k->world, EXEC, .job = cmd->job, .step = at->process->step,
+              .number = at->process->number, .token = cmd->token, .what = "process started");
     if (k->watch.on_start != NULL) {
         k->watch.on_start(k->watch.owner, at->process);
     }
@@ -462,7 +462,7 @@ static const struct sim_exec *find_awake(const struct sim_keeper *k)
 
 /* A slow message delays everything after it, including the proof that the node lives; and a node
  * that cannot read messages sends none. */
-static bool is_held_up(const struct sim_exec *x)
+static bool is_behind(const struct sim_exec *x)
 {
     gl_ms soon = x->world->now + x->world->options.exec_delay_ms;
     return x->last_arrival > soon || x->last_delivery > soon;
@@ -487,7 +487,7 @@ static void on_orphan(struct sim_call *call)
     if (k->running_n == 0) {
         return; /* the next process schedules it again */
     }
-    x = x != NULL && !is_held_up(x) ? x : NULL;
+    x = x != NULL && !is_behind(x) ? x : NULL;
     for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
         gl_ms due = last_heard(at, x) + k->orphan_grace_ms - last;
         if (at->running && due > now) {
@@ -501,7 +501,7 @@ static void on_orphan(struct sim_call *call)
     sim_world_at(k->world, call, next); /* a node may connect, and disconnect again */
 }
 
-/* ---- letters ---- */
+/* ---- commands ---- */
 
 static gl_str step_part(gl_str attempt)
 {
@@ -512,13 +512,13 @@ static gl_str step_part(gl_str attempt)
 }
 
 /* Like the real one: an earlier attempt of the same step ends first. */
-static bool earlier_runs(struct sim_keeper *k, const struct sim_letter *l)
+static bool earlier_runs(struct sim_keeper *k, const struct sim_command *cmd)
 {
     struct sim_attempt *at;
     bool runs = false;
     for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
-        if (at->running && gl_str_eq(at->process->job, l->job) &&
-            gl_str_eq(step_part(at->process->attempt), step_part(l->attempt))) {
+        if (at->running && gl_str_eq(at->process->job, cmd->job) &&
+            gl_str_eq(step_part(at->process->attempt), step_part(cmd->attempt))) {
             attempt_stop(at, GL_EXEC_STOPPED, INT64_MAX);
             runs = true;
         }
@@ -526,42 +526,42 @@ static bool earlier_runs(struct sim_keeper *k, const struct sim_letter *l)
     return runs;
 }
 
-static int on_start(struct sim_keeper *k, const struct sim_letter *l)
+static int on_start(struct sim_keeper *k, const struct sim_command *cmd)
 {
-    struct sim_attempt *at = attempt_find(k, l);
-    if (!floor_raise(k, l)) {
+    struct sim_attempt *at = attempt_find(k, cmd);
+    if (!floor_raise(k, cmd)) {
         return GL_E_STALE;
     }
     if (at != NULL) {
-        vouch(at, l);
+        vouch(at, cmd);
         return 0;
     }
     /* Floors die with a keeper: a decision from before its time may be older than one it has never
      * received. */
-    if (!gl_str_is(l->epoch, k->epoch)) {
+    if (!gl_str_is(cmd->epoch, k->epoch)) {
         return GL_E_STALE;
     }
-    if (k->world->now + l->offset > l->start_by) {
+    if (k->world->now + cmd->offset > cmd->start_by) {
         return GL_E_STALE;
     }
-    if (earlier_runs(k, l)) {
+    if (earlier_runs(k, cmd)) {
         return GL_E_UNAVAILABLE;
     }
-    attempt_start(k, l);
+    attempt_start(k, cmd);
     return 0;
 }
 
-static int on_attach(struct sim_keeper *k, const struct sim_letter *l, struct sim_answer *answer)
+static int on_attach(struct sim_keeper *k, const struct sim_command *cmd, struct sim_answer *answer)
 {
-    if (!floor_raise(k, l)) {
+    if (!floor_raise(k, cmd)) {
         return GL_E_STALE;
     }
-    struct sim_attempt *at = attempt_find(k, l);
+    struct sim_attempt *at = attempt_find(k, cmd);
     if (at != NULL) {
-        vouch(at, l);
+        vouch(at, cmd);
     }
     if (at == NULL) {
-        answer->state = gl_str_is(l->epoch, k->epoch) ? GL_EXEC_NEVER : GL_EXEC_LOST;
+        answer->state = gl_str_is(cmd->epoch, k->epoch) ? GL_EXEC_NEVER : GL_EXEC_LOST;
     } else if (at->running) {
         answer->state = GL_EXEC_RUNNING;
     } else {
@@ -571,87 +571,87 @@ static int on_attach(struct sim_keeper *k, const struct sim_letter *l, struct si
     return 0;
 }
 
-static int on_stop(struct sim_keeper *k, const struct sim_letter *l)
+static int on_stop(struct sim_keeper *k, const struct sim_command *cmd)
 {
-    if (!floor_raise(k, l)) {
+    if (!floor_raise(k, cmd)) {
         return GL_E_STALE;
     }
-    struct sim_attempt *at = attempt_find(k, l);
+    struct sim_attempt *at = attempt_find(k, cmd);
     if (at != NULL) {
-        attempt_stop(at, GL_EXEC_STOPPED, l->grace_ms > 0 ? l->grace_ms : INT64_MAX);
+        attempt_stop(at, GL_EXEC_STOPPED, cmd->grace_ms > 0 ? cmd->grace_ms : INT64_MAX);
     }
     return 0;
 }
 
-static void on_ack(struct sim_keeper *k, const struct sim_letter *l)
+static void on_ack(struct sim_keeper *k, const struct sim_command *cmd)
 {
-    struct sim_attempt *at = attempt_find(k, l);
-    if (floor_raise(k, l) && at != NULL && !at->running) {
+    struct sim_attempt *at = attempt_find(k, cmd);
+    if (floor_raise(k, cmd) && at != NULL && !at->running) {
         attempt_free(at);
     }
 }
 
 static void on_arrival(struct sim_call *call)
 {
-    struct sim_letter *l = GL_CONTAINER(call, struct sim_letter, arrival);
-    struct sim_keeper *k = l->keeper;
+    struct sim_command *cmd = GL_CONTAINER(call, struct sim_command, arrival);
+    struct sim_keeper *k = cmd->keeper;
     GL_ASSERT(k->up);
     struct sim_answer answer = {0};
-    switch (l->type) {
-    case SIM_LETTER_START:
-        answer.status = on_start(k, l);
+    switch (cmd->type) {
+    case SIM_COMMAND_START:
+        answer.status = on_start(k, cmd);
         break;
-    case SIM_LETTER_ATTACH:
-        answer.status = on_attach(k, l, &answer);
+    case SIM_COMMAND_ATTACH:
+        answer.status = on_attach(k, cmd, &answer);
         break;
-    case SIM_LETTER_STOP:
-        answer.status = on_stop(k, l);
+    case SIM_COMMAND_STOP:
+        answer.status = on_stop(k, cmd);
         break;
-    case SIM_LETTER_ACK:
-        on_ack(k, l);
+    case SIM_COMMAND_ACK:
+        on_ack(k, cmd);
         break;
-    case SIM_LETTER_LIST:
+    case SIM_COMMAND_LIST:
         break; /* the handle copies the list itself */
     }
-    if (l->op != NULL) {
-        sim_exec_on_answer(l->op, &answer);
+    if (cmd->op != NULL) {
+        sim_exec_on_answer(cmd->op, &answer);
     }
-    sim_letter_free(l);
+    sim_command_free(cmd);
 }
 
-struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
-                                     const struct gl_attempt_key *key, gl_str epoch, gl_str by)
+struct sim_command *sim_keeper_command(struct sim_keeper *k, enum sim_command_type type,
+                                       const struct gl_attempt_key *key, gl_str epoch, gl_str by)
 {
     size_t n = key->context.n + key->job.n + key->attempt.n + epoch.n + by.n;
-    struct sim_letter *l = gl_mem_alloc(sizeof(*l) + n);
-    char *at = (char *)(l + 1);
-    l->context = copy_into(&at, key->context);
-    l->job = copy_into(&at, key->job);
-    l->attempt = copy_into(&at, key->attempt);
-    l->epoch = copy_into(&at, epoch);
-    l->by = copy_into(&at, by);
-    l->keeper = k;
-    l->type = type;
-    gl_list_init(&l->link);
-    sim_call_init(&l->arrival, on_arrival, NULL);
-    return l;
+    struct sim_command *cmd = gl_mem_alloc(sizeof(*cmd) + n);
+    char *at = (char *)(cmd + 1);
+    cmd->context = copy_into(&at, key->context);
+    cmd->job = copy_into(&at, key->job);
+    cmd->attempt = copy_into(&at, key->attempt);
+    cmd->epoch = copy_into(&at, epoch);
+    cmd->by = copy_into(&at, by);
+    cmd->keeper = k;
+    cmd->type = type;
+    gl_list_init(&cmd->link);
+    sim_call_init(&cmd->arrival, on_arrival, NULL);
+    return cmd;
 }
 
-void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at)
+void sim_keeper_send(struct sim_keeper *k, struct sim_command *command, gl_ms arrives_at)
 {
     GL_ASSERT(k->up);
-    gl_list_push(&k->letters, &letter->link);
-    sim_world_at(k->world, &letter->arrival, arrives_at);
+    gl_list_push(&k->commands, &command->link);
+    sim_world_at(k->world, &command->arrival, arrives_at);
 }
 
-void sim_letter_free(struct sim_letter *letter)
+void sim_command_free(struct sim_command *command)
 {
-    sim_world_cancel(letter->keeper->world, &letter->arrival);
-    gl_list_remove(&letter->link);
-    gl_buf_done(&letter->given);
-    gl_buf_done(&letter->message);
-    gl_buf_done(&letter->state);
-    gl_mem_free(letter);
+    sim_world_cancel(command->keeper->world, &command->arrival);
+    gl_list_remove(&command->link);
+    gl_buf_done(&command->given);
+    gl_buf_done(&command->message);
+    gl_buf_done(&command->state);
+    gl_mem_free(command);
 }
 
 bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x)
@@ -669,11 +669,11 @@ bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x)
             sim_exec_hang_up(other);
         }
     }
-    for (struct gl_link *l = k->letters.next, *next; l != &k->letters; l = next) {
-        struct sim_letter *letter = GL_CONTAINER(l, struct sim_letter, link);
+    for (struct gl_link *l = k->commands.next, *next; l != &k->commands; l = next) {
+        struct sim_command *command = GL_CONTAINER(l, struct sim_command, link);
         next = l->next;
-        if (letter->incarnation != x->incarnation) {
-            sim_letter_free(letter); /* it was sent over a connection that is closed */
+        if (command->incarnation != x->incarnation) {
+            sim_command_free(command); /* it was sent over a connection that is closed */
         }
     }
     return true;
@@ -707,8 +707,8 @@ void sim_keeper_crash(struct sim_keeper *k, gl_ms away_ms)
         sim_exec_on_keeper_down(GL_CONTAINER(l, struct sim_exec, link));
     }
     struct gl_link *l;
-    while ((l = gl_list_first(&k->letters)) != NULL) {
-        sim_letter_free(GL_CONTAINER(l, struct sim_letter, link));
+    while ((l = gl_list_first(&k->commands)) != NULL) {
+        sim_command_free(GL_CONTAINER(l, struct sim_command, link));
     }
     sim_world_at(k->world, &k->restart, k->world->now + away_ms);
 }

@@ -76,11 +76,11 @@ struct sim_keeper {
     bool up;
     uint64_t epoch_n;
     char epoch[24];
-    uint64_t incarnation;   /* the highest of any node that connected; on its disk */
-    struct gl_map attempts; /* "context/job/attempt" -> struct sim_attempt: running or kept */
-    struct gl_map floors;   /* "context/job" -> struct sim_floor */
-    struct gl_link letters; /* requests in flight */
-    struct gl_link clients; /* struct sim_exec.link: the open handles */
+    uint64_t incarnation;    /* the highest of any node that connected; on its disk */
+    struct gl_map attempts;  /* "context/job/attempt" -> struct sim_attempt: running or kept */
+    struct gl_map floors;    /* "context/job" -> struct sim_floor */
+    struct gl_link commands; /* requests in flight */
+    struct gl_link clients;  /* struct sim_exec.link: the open handles */
     struct sim_call restart;
     struct sim_process **ledger;
     size_t ledger_n, ledger_cap;
@@ -101,23 +101,23 @@ void sim_keeper_crash(struct sim_keeper *k, gl_ms away_ms);
 
 /* ---- between the keeper and its handles (sim_exec.c) ---- */
 
-enum sim_letter_type {
-    SIM_LETTER_START,
-    SIM_LETTER_ATTACH,
-    SIM_LETTER_STOP,
-    SIM_LETTER_ACK,
-    SIM_LETTER_LIST
+enum sim_command_type {
+    SIM_COMMAND_START,
+    SIM_COMMAND_ATTACH,
+    SIM_COMMAND_STOP,
+    SIM_COMMAND_ACK,
+    SIM_COMMAND_LIST
 };
 
 struct sim_exec_op;
 
 /* A request in flight. It copies everything, because its sender may be dead when it arrives. */
-struct sim_letter {
+struct sim_command {
     struct gl_link link;
     struct sim_call arrival;
     struct sim_keeper *keeper;
     struct sim_exec_op *op; /* waits for the answer; NULL: nothing does (any more) */
-    enum sim_letter_type type;
+    enum sim_command_type type;
     gl_str context, job, attempt, epoch, by;
     struct gl_buf given;  /* START: arguments and environment, one per line */
     uint64_t incarnation; /* of its sender */
@@ -131,7 +131,7 @@ struct sim_letter {
     struct gl_buf message, state; /* ... the message it is given, and the agent's state: JSON */
 };
 
-/* The keeper's answer to a letter. Slices are valid until the next call of the keeper. */
+/* The keeper's answer to a command. Slices are valid until the next call of the keeper. */
 struct sim_answer {
     int status;
     enum gl_exec_state state;
@@ -158,12 +158,12 @@ struct sim_attempt {
     uint32_t told_n;        /* how many of its lines have been delivered to a node; each once */
 };
 
-struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
-                                     const struct gl_attempt_key *key, gl_str epoch, gl_str by);
+struct sim_command *sim_keeper_command(struct sim_keeper *k, enum sim_command_type type,
+                                       const struct gl_attempt_key *key, gl_str epoch, gl_str by);
 /* A node has connected: delivers the lines an agent reported meanwhile. */
 void sim_keeper_tell(struct sim_attempt *at);
-void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
-void sim_letter_free(struct sim_letter *letter);
+void sim_keeper_send(struct sim_keeper *k, struct sim_command *command, gl_ms arrives_at);
+void sim_command_free(struct sim_command *command);
 /* A node sends HELLO: false if a later incarnation has connected before. Earlier connections are
  * ignored from now on. */
 bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x);

@@ -96,7 +96,7 @@
     X(body_bytes, 60, 200, 3000, "larger message bodies are stored in pieces (0: the default)") \
     X(bodies, 80, 10000, 300000, "a message has such a body, per million")                      \
     X(bodies_huge, 8, 1, 6, "messages from outside whose bodies have several pieces")           \
-    X(mail_slow, 40, 50000, 600000, "a message takes up to 8 s to be read, per million")        \
+    X(messages_slow, 40, 50000, 600000, "a message takes up to 8 s to be read, per million")    \
     X(relays, 30, 200000, 800000, "an agent needs no process, per million (0: the default)")    \
     X(damages, 40, 1, 12, "records that are damaged or missing for a while")                    \
     X(blobs, 60, 1, 1, "1: a machine has a folder, and workers get such bodies as files")       \

@@ -27,7 +27,7 @@ struct store_op { /* a request in flight */
     enum fate fate;
     bool is_refused; /* for lack of space */
     bool is_commit, arrived;
-    bool is_mail;         /* it reads a message */
+    bool is_message;      /* it reads a message */
     bool confirms;        /* by the answer, the replicas have what it saw */
     uint64_t confirms_up; /* ... up to this number */
     int status;
@@ -167,7 +167,7 @@ static void submit_write(struct store_op *op)
 static gl_ms draw_read_delay(struct sim_store *s, const struct store_op *op)
 {
     struct sim_world *w = s->world;
-    if (op->is_mail && w->faults && gl_rng_chance(&s->rng, w->bundles.mail_slow)) {
+    if (op->is_message && w->faults && gl_rng_chance(&s->rng, w->bundles.messages_slow)) {
         return gl_rng_range(&s->rng, 0, SLOW_MS);
     }
     return draw_delay(s);
@@ -431,7 +431,7 @@ static void do_get(struct gl_store *port, struct gl_store_req *req, gl_str conte
     op->a = context;
     op->keys = keys;
     op->n = keys_n;
-    op->is_mail =
+    op->is_message =
         keys_n > 0 && (gl_str_is(keys[0].kind, "letter") || gl_str_is(keys[0].kind, "body"));
     submit_read(op);
 }

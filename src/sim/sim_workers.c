@@ -124,7 +124,7 @@ static void write_branches(struct gl_jw *w, struct gl_rng *r)
 }
 
 /* True: it requests a change of its job's flow, and reports nothing else about its step. */
-static bool write_patch(struct gl_jw *w, struct gl_rng *r, const struct sim_letter *l,
+static bool write_patch(struct gl_jw *w, struct gl_rng *r, const struct sim_command *cmd,
                         const struct gl_message *m, gl_str before,
                         char ret_grown[static SIM_PATCHES_GROWN])
 {
@@ -133,7 +133,7 @@ static bool write_patch(struct gl_jw *w, struct gl_rng *r, const struct sim_lett
     uint64_t number = number_of(m->message_id);
     gl_jw_init(&inner, &payload);
     bool has = number <= NUMBER_MAX &&
-               sim_patches_write(&inner, r, gl_buf_view(&l->given), m, number, before, ret_grown);
+               sim_patches_write(&inner, r, gl_buf_view(&cmd->given), m, number, before, ret_grown);
     if (has) {
         gl_jw_key(w, "events");
         gl_jw_array(w);
@@ -182,22 +182,22 @@ static void write_events(struct gl_jw *w, struct gl_rng *r)
     gl_jw_end(w);
 }
 
-static void write_document(const struct sim_world *w, const struct sim_letter *l,
+static void write_document(const struct sim_world *w, const struct sim_command *cmd,
                            struct gl_arena *a, struct gl_buf *out)
 {
     struct gl_message m = {0};
     struct gl_rng r;
     struct gl_jw jw;
-    gl_str state = gl_buf_view(&l->state);
+    gl_str state = gl_buf_view(&cmd->state);
     struct sim_worker_state s = sim_workers_state(state, a);
     char grown[SIM_PATCHES_GROWN];
-    (void)gl_message_read(gl_buf_view(&l->message), a, &m, NULL); /* written by the node */
+    (void)gl_message_read(gl_buf_view(&cmd->message), a, &m, NULL); /* written by the node */
     gl_rng_init(&r, w->seed ^ gl_str_hash(m.message_id) ^ gl_str_hash(state) * 3);
     gl_jw_init(&jw, out);
     gl_jw_object(&jw);
     s.sent += write_emits(w, &jw, &r, number_of(m.message_id));
     (void)snprintf(grown, sizeof(grown), "%.*s", GL_STR_ARG(s.grown));
-    if (!write_patch(&jw, &r, l, &m, s.grown, grown)) {
+    if (!write_patch(&jw, &r, cmd, &m, s.grown, grown)) {
         write_events(&jw, &r);
     }
     if (gl_rng_chance(&r, 150000)) {
@@ -240,14 +240,14 @@ bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, ui
 }
 
 /* The interval between its lines, if there are any. */
-static gl_ms draw_says(const struct sim_world *w, const struct sim_letter *l)
+static gl_ms draw_says(const struct sim_world *w, const struct sim_command *cmd)
 {
     struct gl_rng r;
-    gl_rng_init(&r, w->seed ^ gl_str_hash(l->job) ^ gl_str_hash(l->attempt) * 7);
+    gl_rng_init(&r, w->seed ^ gl_str_hash(cmd->job) ^ gl_str_hash(cmd->attempt) * 7);
     return gl_rng_chance(&r, 600000) ? gl_rng_range(&r, 50, 2000) : 0;
 }
 
-void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
+void sim_workers_speak(const struct sim_world *w, const struct sim_command *cmd,
                        struct sim_behaviour *b, struct gl_buf *keep)
 {
     struct gl_arena a = {0};
@@ -255,19 +255,19 @@ void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
     struct gl_worker_result r = {0};
     bool ok = b->result.end == GL_EXEC_EXITED && b->result.exit_code == 0;
     b->result.output = (gl_str){0};
-    b->says_ms = l->is_module ? 0 : draw_says(w, l);
-    b->mute = b->mute && l->timeout_ms > 0; /* else it is never stopped, which is correct */
+    b->says_ms = cmd->is_module ? 0 : draw_says(w, cmd);
+    b->mute = b->mute && cmd->timeout_ms > 0; /* else it is never stopped, which is correct */
     if (b->result.end != GL_EXEC_EXITED) {
         return;
     }
     if (ok) {
-        write_document(w, l, &a, l->is_module ? keep : &text);
+        write_document(w, cmd, &a, cmd->is_module ? keep : &text);
         r.stdout_text = gl_buf_view(&text);
-    } else if (gl_str_hash(l->attempt) % 2 == 0) {
+    } else if (gl_str_hash(cmd->attempt) % 2 == 0) {
         r.stderr_text = GL_S("connection reset");
     }
     r.stdout_bytes = r.stdout_text.n;
-    if (!l->is_module) {
+    if (!cmd->is_module) {
         gl_worker_result_write(&r, keep);
     }
     b->result.output = gl_buf_view(keep);

@@ -16,7 +16,7 @@
 #include "sim/sim_keeper.h"
 
 /* Replaces what was drawn for an ordinary process, if it succeeds. The text belongs to `keep`. */
-void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
+void sim_workers_speak(const struct sim_world *w, const struct sim_command *cmd,
                        struct sim_behaviour *b, struct gl_buf *keep);
 /* The approximate size of a message's body. */
 size_t sim_workers_size(const struct sim_world *w, struct gl_rng *r);

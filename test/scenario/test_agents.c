@@ -125,7 +125,7 @@ static const char held[] =
         "two", "b", "\"needs\":[\"one\"],") "]}";
 
 /* All of them, in the order in which they came, also by a node that has not seen them come. */
-SCENARIO(what_is_held_back_keeps_its_order, .kinds = "job")
+SCENARIO(what_is_deferred_keeps_its_order, .kinds = "job")
 {
     sim_story_says(s, "@a", "{\"complete_step\":true}");
     sim_story_says(s, "@b", "{\"next_state\":null}");
@@ -310,14 +310,14 @@ SCENARIO(an_answer_is_taken_for_its_question, .kinds = "job", .store_ms = 400)
     struct gl_core *core = s->machines[0].node->node->core;
     struct gl_step *unit = NULL;
     struct gl_job *job = NULL;
-    for (int i = 0; i < 10000 && (unit == NULL || unit->mail == NULL || unit->mail->asked == 0);
-         i++) {
+    for (int i = 0;
+         i < 10000 && (unit == NULL || unit->mailbox == NULL || unit->mailbox->asked == 0); i++) {
         sim_story_run(s, 1);
         job = gl_job_find(core, the_job(s) != NULL ? the_job(s)->id : (gl_str){0});
         unit = job != NULL ? gl_step_find(job, 1) : NULL;
     }
     assert_non_null(unit);
-    uint64_t asked = unit->mail->asked;
+    uint64_t asked = unit->mailbox->asked;
     assert_true(asked > 0);
     struct gl_event stale = {
         .type = GL_EV_RESOLVED,
@@ -329,7 +329,7 @@ SCENARIO(an_answer_is_taken_for_its_question, .kinds = "job", .store_ms = 400)
                      .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"other\"}}}")}};
     gl_core_step(core, &stale, &out);
     assert_int_equal(out.n, 0);
-    assert_int_equal(unit->mail->asked, asked);
+    assert_int_equal(unit->mailbox->asked, asked);
     until_ended(s);
     assert_int_equal(the_job(s)->r.status, GL_JOB_COMPLETED);
     assert_int_equal(the_step(s, "@b")->r.processed, 1);
@@ -353,8 +353,8 @@ SCENARIO(what_is_read_too_late_changes_nothing, .kinds = "job", .store_ms = 400)
     struct gl_node *node = s->machines[0].node->node;
     struct gl_step *unit = NULL;
     struct gl_job *job = NULL;
-    for (int i = 0; i < 10000 && (unit == NULL || unit->mail == NULL || unit->mail->asked == 0);
-         i++) {
+    for (int i = 0;
+         i < 10000 && (unit == NULL || unit->mailbox == NULL || unit->mailbox->asked == 0); i++) {
         sim_story_run(s, 1);
         job = gl_job_find(node->core, the_job(s) != NULL ? the_job(s)->id : (gl_str){0});
         unit = job != NULL ? gl_step_find(job, 1) : NULL;
@@ -371,7 +371,7 @@ SCENARIO(what_is_read_too_late_changes_nothing, .kinds = "job", .store_ms = 400)
         .context = node->core->context,
         .job = job->id,
         .resolved = {.step_number = 1,
-                     .number = unit->mail->asked,
+                     .number = unit->mailbox->asked,
                      .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"hop\"}}}")}};
     gl_node_feed(node, &cancel);
     gl_node_feed(node, &answer); /* it has been on its way */
@@ -474,11 +474,11 @@ SCENARIO(a_status_shows_the_latest_sign_of_life, .kinds = "job")
     sim_story_flow(s, "chain", "{\"steps\":{\"a\":{\"run\":[\"x\"],\"heartbeat\":\"9s\"}}}");
     sim_story_run(s, 5000);
     int64_t beacon = told(s, "\"beacon_at\":\""), due = told(s, "\"heartbeat_at\":\"");
-    uint64_t commits = figure(s, "glia_store_commits_total");
+    uint64_t commits = metric(s, "glia_store_commits_total");
     sim_story_run(s, 20000);
     assert_true(told(s, "\"beacon_at\":\"") > beacon);
     assert_true(told(s, "\"heartbeat_at\":\"") > due);
-    assert_int_equal(figure(s, "glia_store_commits_total"), commits);
+    assert_int_equal(metric(s, "glia_store_commits_total"), commits);
 }
 
 int main(void)
@@ -486,7 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_outlives_the_node),
         cmocka_unit_test(a_turn_that_was_not_committed),
-        cmocka_unit_test(what_is_held_back_keeps_its_order),
+        cmocka_unit_test(what_is_deferred_keeps_its_order),
         cmocka_unit_test(an_aggregator_counts_a_sender_once),
         cmocka_unit_test(a_flow_that_was_changed_outlives_the_node),
         cmocka_unit_test(a_fan_out_outlives_the_node),

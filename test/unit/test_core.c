@@ -267,12 +267,12 @@ static void nothing_happens_twice_when_nothing_has_happened(void **state)
 static void slots_are_given_in_order_and_never_beyond_capacity(void **state)
 {
     struct rig *r = rig_new(2);
-    struct gl_core_figures f;
+    struct gl_core_metrics f;
 
     (void)state;
     submit(r, GL_S("{\"steps\":{\"a\":{\"noop\":true},\"b\":{\"noop\":true},\"c\":{\"noop\":true},"
                    "\"d\":{\"noop\":true,\"priority\":5}}}"));
-    gl_core_figures(r->core, &f);
+    gl_core_metrics(r->core, &f);
     assert_int_equal(f.pools[0].in_use, 2);
     assert_int_equal(f.steps_waiting, 2);
     assert_string_equal(take(r)->attempt, "d:attempt:1");

@@ -93,7 +93,7 @@ static bool is_quarantined(const struct bench *b, const char *job)
     return false;
 }
 
-static void a_job_is_held_after_three_crashes_in_a_row(void **state)
+static void a_job_is_quarantined_after_three_crashes_in_a_row(void **state)
 {
     struct bench *b = *state;
 
@@ -177,15 +177,15 @@ static void a_job_that_crashes_a_little_later_is_not_forgiven(void **state)
     gl_crash_counter_close(&b->mark);
 }
 
-static bool says_held(void *owner, gl_str job)
+static bool says_quarantined(void *owner, gl_str job)
 {
     return *(bool *)owner && gl_str_is(job, JOB);
 }
 
-static void a_job_that_is_held_stays_so_until_it_is_released(void **state)
+static void a_job_that_is_quarantined_stays_so_until_it_is_released(void **state)
 {
     struct bench *b = *state;
-    bool held = true;
+    bool quarantined = true;
 
     for (int i = 0; i < 3; i++) {
         crash(b, JOB);
@@ -193,17 +193,17 @@ static void a_job_that_is_held_stays_so_until_it_is_released(void **state)
     for (int i = 0; i < 2; i++) { /* questions about it are refused, and nothing happens */
         open_mark(b);
         assert_true(is_quarantined(b, JOB));
-        b->mark.is_held = says_held;
-        b->mark.owner = &held;
+        b->mark.is_quarantined = says_quarantined;
+        b->mark.owner = &quarantined;
         handle(b, JOB);
         the_time += 2 * GL_CRASH_COUNTER_WELL_MS;
         handle(b, JOB);
         gl_crash_counter_close(&b->mark);
     }
     open_mark(b);
-    b->mark.is_held = says_held;
-    b->mark.owner = &held;
-    held = false; /* somebody has resumed it */
+    b->mark.is_quarantined = says_quarantined;
+    b->mark.owner = &quarantined;
+    quarantined = false; /* somebody has resumed it */
     handle(b, JOB);
     gl_crash_counter_close(&b->mark);
     open_mark(b);
@@ -291,7 +291,7 @@ static void closing_what_was_never_opened_is_fine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_job_is_held_after_three_crashes_in_a_row, set_up,
+        cmocka_unit_test_setup_teardown(a_job_is_quarantined_after_three_crashes_in_a_row, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_good_end_leaves_no_suspect, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_death_between_jobs_is_nobodys_fault, set_up, tear_down),
@@ -299,8 +299,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_crashes_a_little_later_is_not_forgiven, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_is_held_stays_so_until_it_is_released, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_quarantined_stays_so_until_it_is_released,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_are_counted_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(only_so_many_suspects_are_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_files_are_no_reason_not_to_start, set_up,

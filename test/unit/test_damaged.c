@@ -53,13 +53,13 @@ static bool is_known_as_damaged(struct rig *r)
     assert_int_equal(gl_json_parse(&j, job_text(r), GL_RECORD_BYTES_MAX, &a, NULL), 0);
     assert_int_equal(gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &a, &record, NULL),
                      0);
-    is_known = gl_job_is_held_damaged(&record);
+    is_known = gl_job_is_paused_for_damage(&record);
     gl_arena_done(&a);
     return is_known;
 }
 
 /* Who explains a job has only its record. */
-static void its_record_tells_that_it_is_held_for_that(void **state)
+static void its_record_tells_that_it_is_paused_for_that(void **state)
 {
     (void)state;
     struct rig *r = spoiled();
@@ -169,7 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_with_a_damaged_step_is_paused_and_says_which),
-        cmocka_unit_test(its_record_tells_that_it_is_held_for_that),
+        cmocka_unit_test(its_record_tells_that_it_is_paused_for_that),
         cmocka_unit_test(so_it_does_if_no_single_record_is_to_blame),
         cmocka_unit_test(it_is_not_resumed_and_nothing_starts),
         cmocka_unit_test(it_can_be_cancelled),

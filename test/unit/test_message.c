@@ -425,7 +425,7 @@ static void the_artifact_that_is_a_body_is_not_inherited(void **state)
 
 static void a_body_can_be_named(void **state)
 {
-    struct gl_body_ref ref = {.sha256 = GL_S(SHA), .bytes = 300000, .letter = 12}, found;
+    struct gl_body_ref ref = {.sha256 = GL_S(SHA), .bytes = 300000, .message_number = 12}, found;
     gl_str list;
 
     (void)state;
@@ -434,7 +434,7 @@ static void a_body_can_be_named(void **state)
     assert_true(gl_message_body_ref(list, &arena, &found));
     EQ(found.sha256, SHA);
     assert_int_equal(found.bytes, 300000);
-    assert_int_equal(found.letter, 12);
+    assert_int_equal(found.message_number, 12);
     assert_int_equal(gl_message_pieces(1), 1);
     assert_int_equal(gl_message_pieces(GL_BODY_PIECE_BYTES), 1);
     assert_int_equal(gl_message_pieces(GL_BODY_PIECE_BYTES + 1), 2);

@@ -261,8 +261,8 @@ static int stage(struct restore *r, bool resume)
         err = gl_archive_extract(r->from, r->staging, &r->info, &r->why);
     }
     if (err == 0) {
-        err = gl_offline_hold(gl_paths_in(a, r->staging, in_context(r->cli, GL_PATHS_STATE)),
-                              resume ? NULL : reason, &r->jobs_n, &r->unfinished_n, &r->why);
+        err = gl_offline_pause(gl_paths_in(a, r->staging, in_context(r->cli, GL_PATHS_STATE)),
+                               resume ? NULL : reason, &r->jobs_n, &r->unfinished_n, &r->why);
     }
     if (err == 0 &&
         rename(gl_paths_in(a, r->staging, "contexts"), gl_paths_in(a, r->to, "contexts")) < 0) {

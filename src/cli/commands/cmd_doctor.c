@@ -373,7 +373,7 @@ static const struct gl_doctor_check_item items[] = {
 
 /* ---- the command ---- */
 
-static const char *const verdicts[] = {"ok", "warn", "fail"};
+static const char *const grades[] = {"ok", "warn", "fail"};
 
 static gl_str found_cell(const struct gl_row *row)
 {
@@ -390,7 +390,7 @@ static const struct gl_column columns[] = {
     {"FOUND", .cell = found_cell},
 };
 
-/* `counts`: number of results by verdict. */
+/* `counts`: number of checks by grade. */
 static void run_checks(struct gl_cli *cli, const struct gl_doctor_check_item *checks, size_t n,
                        size_t *counts, struct gl_jw *w)
 {
@@ -398,10 +398,10 @@ static void run_checks(struct gl_cli *cli, const struct gl_doctor_check_item *ch
         struct gl_doctor_check c = {.cli = cli, .found = "", .todo = ""};
 
         checks[i].look(&c);
-        counts[c.verdict]++;
+        counts[c.grade]++;
         gl_jw_object(w);
         gl_jw_put_c(w, "check", checks[i].name);
-        gl_jw_put_c(w, "result", verdicts[c.verdict]);
+        gl_jw_put_c(w, "result", grades[c.grade]);
         gl_jw_put_c(w, "found", c.found);
         gl_jw_put_c(w, "to_do", c.todo);
         gl_jw_end(w);
@@ -411,7 +411,7 @@ static void run_checks(struct gl_cli *cli, const struct gl_doctor_check_item *ch
 int gl_cmd_doctor(struct gl_cli *cli)
 {
     struct gl_rows l = {.cli = cli, GL_COLUMNS(columns), .list = "checks"};
-    size_t counts[GL_COUNT(verdicts)] = {0};
+    size_t counts[GL_COUNT(grades)] = {0};
     struct gl_jw *w = gl_rows_begin(&l);
     int code;
 

@@ -23,7 +23,7 @@ enum {
 /* No release of Glia is older: a clock before this time was never set. */
 static const gl_ms clock_min = 1767225600000; /* 2026-01-01 */
 
-void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verdict verdict,
+void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_grade grade,
                             const char *todo, const char *fmt, ...)
 {
     char text[GL_WHY_BYTES];
@@ -32,7 +32,7 @@ void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verd
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    c->verdict = verdict;
+    c->grade = grade;
     c->found = gl_str_c(&c->cli->arena, gl_str_of(text));
     c->todo = gl_str_c(&c->cli->arena, gl_str_of(todo));
 }

@@ -6,11 +6,11 @@
 
 #include "cli/cli.h"
 
-enum gl_doctor_check_verdict { GL_DOCTOR_OK, GL_DOCTOR_WARN, GL_DOCTOR_FAIL };
+enum gl_doctor_check_grade { GL_DOCTOR_OK, GL_DOCTOR_WARN, GL_DOCTOR_FAIL };
 
 struct gl_doctor_check {
     struct gl_cli *cli;
-    enum gl_doctor_check_verdict verdict;
+    enum gl_doctor_check_grade grade;
     const char *found; /* a sentence, in the command's arena */
     const char *todo;  /* "": nothing to do */
 };
@@ -21,7 +21,7 @@ struct gl_doctor_check_item {
 };
 
 /* Report the result; `todo` is copied. */
-void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verdict verdict,
+void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_grade grade,
                             const char *todo, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,6 +1,6 @@
 /* agent_step.c - the steps of a bundle's ledger, whose attempts are the work of an agent.
  *
- * An attempt has no process and no slots of its own. It begins with a letter to the step's agent
+ * An attempt has no process and no slots of its own. It begins with a message to the step's agent
  * and ends when the agent reports a result, when it fails, or when a deadline passes. */
 #include "base/check.h"
 #include "core/agents/agents.h"
@@ -58,14 +58,14 @@ void gl_agent_step_resume(struct gl_core *c, struct gl_step *st)
     }
 }
 
-void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
+void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_queued_message *q)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_job *j = st->job;
 
     GL_ASSERT(gl_step_is_bound(st));
     GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_READY);
-    (void)l; /* gl_agent_step_set_message() takes it */
+    (void)q; /* gl_agent_step_set_message() takes it */
     if (st->r.status == GL_STEP_WAITING) {
         gl_ledger_move(c, st, GL_STEP_READY);
     }
@@ -79,18 +79,18 @@ void gl_agent_step_begin(struct gl_core *c, struct gl_step *st, struct gl_letter
     gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
 }
 
-void gl_agent_step_set_message(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
+void gl_agent_step_set_message(struct gl_core *c, struct gl_step *st, struct gl_queued_message *q)
 {
     struct gl_mailbox *m = gl_mailbox_of(c, st);
 
     GL_ASSERT(gl_step_is_bound(st));
-    GL_ASSERT(l->r.number > 0);
-    /* Only the last letter of an attempt is kept; a retry begins with it. */
-    if (m->now != NULL && m->now != l && m->now->r.status == GL_LETTER_KEPT) {
+    GL_ASSERT(q->r.number > 0);
+    /* Only the last message of an attempt is kept; a retry begins with it. */
+    if (m->now != NULL && m->now != q && m->now->r.status == GL_MESSAGE_KEPT) {
         gl_mailbox_drop(c, st->job, m->now);
     }
-    m->now = l;
-    st->r.letter = l->r.number;
+    m->now = q;
+    st->r.letter = q->r.number;
     gl_txn_dirty(c, st);
 }
 
@@ -107,18 +107,18 @@ void gl_agent_step_on_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeou
 /* Stops the turn that works for the attempt: the worker if it runs, else the unit's wait. */
 static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
 {
-    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
-    struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+    struct gl_queued_message *q = st->mailbox != NULL ? st->mailbox->now : NULL;
+    struct gl_step *unit = q != NULL ? gl_step_find(st->job, q->unit) : NULL;
 
     GL_ASSERT(why != GL_STOP_NONE);
-    if (unit == NULL || unit->mail == NULL || unit->mail->now != l) {
+    if (unit == NULL || unit->mailbox == NULL || unit->mailbox->now != q) {
         return;
     }
     if (unit->r.status == GL_STEP_RUNNING) {
         gl_ledger_stop(c, unit, why);
     } else if ((unit->r.status == GL_STEP_READY || unit->r.status == GL_STEP_QUEUED ||
                 unit->r.status == GL_STEP_RETRY_WAIT) &&
-               unit->mail->asked == 0) { /* a WAITING unit is ending the step itself */
+               unit->mailbox->asked == 0) { /* a WAITING unit is ending the step itself */
         gl_slots_unqueue(c, unit);
         gl_agent_unit_ack(c, unit);
     }
@@ -136,18 +136,18 @@ void gl_agent_step_fail(struct gl_core *c, struct gl_step *st, gl_str why)
 
 void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
-    struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+    struct gl_queued_message *q = st->mailbox != NULL ? st->mailbox->now : NULL;
+    struct gl_step *unit = q != NULL ? gl_step_find(st->job, q->unit) : NULL;
 
     GL_ASSERT(gl_step_status_is_terminal(st->r.status));
     /* If others have ended the step while its turn waits, the turn ends, too. A running worker is
      * stopped only if the step was skipped: otherwise its own result is what ends the step. */
-    if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+    if (unit != NULL && unit->mailbox != NULL && unit->mailbox->now == q &&
         unit->r.status != GL_STEP_RUNNING && unit->r.status != GL_STEP_BLOCKED &&
         unit->r.status != GL_STEP_PENDING && unit->r.status != GL_STEP_WAITING &&
-        unit->mail->asked == 0) {
+        unit->mailbox->asked == 0) {
         stop_worker(c, st, GL_STOP_JOB_ENDS);
-    } else if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+    } else if (unit != NULL && unit->mailbox != NULL && unit->mailbox->now == q &&
                st->r.status == GL_STEP_SKIPPED && unit->r.status == GL_STEP_RUNNING) {
         gl_ledger_stop(c, unit, GL_STOP_DEADLINE);
     }
@@ -160,11 +160,11 @@ void gl_agent_step_on_ended(struct gl_core *c, struct gl_step *st)
 /* Is a person being asked whether the worker has done its work? */
 static bool is_under_review(const struct gl_step *st)
 {
-    const struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
-    const struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+    const struct gl_queued_message *q = st->mailbox != NULL ? st->mailbox->now : NULL;
+    const struct gl_step *unit = q != NULL ? gl_step_find(st->job, q->unit) : NULL;
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
-    return unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+    return unit != NULL && unit->mailbox != NULL && unit->mailbox->now == q &&
            unit->r.status == GL_STEP_BLOCKED && unit->r.blocked_on == GL_BLOCK_REVIEW;
 }
 
@@ -205,17 +205,17 @@ void gl_agent_step_on_timer(struct gl_core *c, struct gl_step *st)
 
 void gl_agent_step_redeliver(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+    struct gl_queued_message *q = st->mailbox != NULL ? st->mailbox->now : NULL;
 
     GL_ASSERT(gl_step_is_bound(st));
     GL_ASSERT(st->r.status == GL_STEP_READY);
-    if (l != NULL && l->r.status == GL_LETTER_KEPT) {
-        st->mail->now = NULL;
-        l->r.again = true;
-        gl_list_push(st->mail->letters.next, &l->link);
-        st->mail->n++;
+    if (q != NULL && q->r.status == GL_MESSAGE_KEPT) {
+        st->mailbox->now = NULL;
+        q->r.again = true;
+        gl_list_push(st->mailbox->messages.next, &q->link);
+        st->mailbox->n++;
     }
-    if (st->mail == NULL || st->mail->n == 0) {
+    if (st->mailbox == NULL || st->mailbox->n == 0) {
         gl_agent_step_trigger(c, st);
         return;
     }
@@ -265,7 +265,7 @@ void gl_agent_step_on_ready(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(gl_step_is_bound(st));
     GL_ASSERT(st->r.status == GL_STEP_READY);
-    if (st->mail != NULL && st->mail->n > 0) {
+    if (st->mailbox != NULL && st->mailbox->n > 0) {
         gl_mailbox_release(c, st);
     } else if (needs_trigger(st)) {
         gl_agent_step_trigger(c, st);

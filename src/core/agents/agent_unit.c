@@ -18,8 +18,8 @@ static const struct gl_agent_spec *agent_of(const struct gl_step *st)
 /* The ledger step this unit works for, if the attempt the turn began in still runs; else NULL. */
 static struct gl_step *step_of(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
-    struct gl_step *step = l != NULL ? gl_mailbox_step_of(c, st->job, l) : NULL;
+    struct gl_queued_message *q = st->mailbox != NULL ? st->mailbox->now : NULL;
+    struct gl_step *step = q != NULL ? gl_mailbox_step_of(c, st->job, q) : NULL;
 
     return step != NULL && step->r.status == GL_STEP_RUNNING &&
                    (step->r.attempt_count == st->r.mail_attempt || GL_PLANT(34))
@@ -95,8 +95,8 @@ void gl_agent_unit_on_slots(struct gl_core *c, struct gl_step *st)
     if (step != NULL && agent_of(st)->beacon_required) {
         gl_agent_step_on_beacon(c, step, agent_of(st)->beacon_timeout_ms);
     }
-    st->mail->beacons_n = 0;
-    st->mail->heard_at = 0;
+    st->mailbox->beacons_n = 0;
+    st->mailbox->heard_at = 0;
     log_beacon(c, st, "started");
     if (st->r.keeps_slots) { /* a retry on the lease it holds */
         st->r.keeps_slots = false;
@@ -115,21 +115,21 @@ void gl_agent_unit_on_slots(struct gl_core *c, struct gl_step *st)
 void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
 {
     struct gl_arena *a = c->out->arena;
-    struct gl_letter *l = st->mail->now;
+    struct gl_queued_message *q = st->mailbox->now;
     struct gl_step *step = step_of(c, st);
     struct gl_turn *t = GL_NEW(a, struct gl_turn);
 
     GL_ASSERT(e->type == GL_FX_START);
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
-    GL_ASSERT(l != NULL);
-    if (l->r.large) {
+    GL_ASSERT(q != NULL);
+    if (q->r.large) {
         GL_MARK(c->trace, "agents.large_message");
     }
-    t->letter = l->r.number;
+    t->message_number = q->r.number;
     t->message =
-        gl_str_dup(a, GL_PLANT(37) ? l->r.message : gl_mailbox_text(l)); /* planted: the envelope */
+        gl_str_dup(a, GL_PLANT(37) ? q->r.message : gl_mailbox_text(q)); /* planted: the envelope */
     t->state = gl_str_dup(a, st->r.output);
-    t->try_number = st->r.tries;
+    t->earlier_attempts = st->r.tries;
     t->queue_wait_ms = st->r.attempt_at - st->r.queued_at;
     t->ledger = (struct gl_message_ledger){.run_id = gl_str_dup(a, st->job->r.run_id),
                                            .has_revision = true,
@@ -145,7 +145,7 @@ void gl_agent_unit_fill_start(struct gl_core *c, struct gl_step *st, struct gl_e
             gl_str_fmt(a, "%.*s:attempt:%u", GL_STR_ARG(step->r.step_id), step->r.attempt_count);
         t->ledger.idempotency_key = gl_str_fmt(
             a, "%.*s:%.*s:%u:%.*s-%llu", GL_STR_ARG(st->job->r.run_id), GL_STR_ARG(step->r.step_id),
-            step->r.attempt_count, GL_STR_ARG(st->job->id), (unsigned long long)l->r.number);
+            step->r.attempt_count, GL_STR_ARG(st->job->id), (unsigned long long)q->r.number);
         t->ledger.deadline_at = step->r.deadline_at;
         t->ledger.heartbeat_deadline_at = step->r.heartbeat_at;
         t->ledger.timeout_ms = spec->timeout_ms;
@@ -161,7 +161,7 @@ void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
 {
     gl_slots_unqueue(c, st);
     gl_agent_unit_release(c, st);
-    st->mail->now = NULL;
+    st->mailbox->now = NULL;
     st->r.letter = 0;
     st->r.tries = 0;
     st->r.mail_attempt = 0;
@@ -174,7 +174,7 @@ void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
     if (st->job->known != NULL) { /* from this transaction on the unit has a record */
         st->job->known[st->of / 8] |= (uint8_t)(1u << (st->of % 8));
     }
-    st->mail->is_fetched = true;
+    st->mailbox->is_fetched = true;
     gl_mailbox_schedule(c, st);
     GL_ASSERT(st->r.letter == 0);
     GL_ASSERT(st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING);
@@ -183,27 +183,28 @@ void gl_agent_unit_clear(struct gl_core *c, struct gl_step *st)
 void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
-    struct gl_letter *l = st->mail->now;
-    struct gl_step *step = gl_mailbox_step_of(c, j, l);
-    bool is_its = step != NULL && step->mail != NULL && step->mail->now == l;
+    struct gl_queued_message *q = st->mailbox->now;
+    struct gl_step *step = gl_mailbox_step_of(c, j, q);
+    bool is_its = step != NULL && step->mailbox != NULL && step->mailbox->now == q;
 
-    GL_ASSERT(l->unit == st->of);
+    GL_ASSERT(q->unit == st->of);
     st->r.processed++;
     st->r.beacon_at = c->now;
     gl_agents_log(c, st, "message_acked", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
-                             (unsigned long long)l->r.number));
-    /* The attempt continues, and a retry of it would need this letter. */
-    if (is_its && l->r.status != GL_LETTER_COUNTED && !gl_step_status_is_terminal(step->r.status)) {
-        gl_mailbox_set_status(c, j, l, GL_LETTER_KEPT);
+                             (unsigned long long)q->r.number));
+    /* The attempt continues, and a retry of it would need this message. */
+    if (is_its && q->r.status != GL_MESSAGE_COUNTED &&
+        !gl_step_status_is_terminal(step->r.status)) {
+        gl_mailbox_set_status(c, j, q, GL_MESSAGE_KEPT);
         gl_agent_unit_clear(c, st);
         return;
     }
     if (is_its) {
-        step->mail->now = NULL;
+        step->mailbox->now = NULL;
     }
-    if (l->r.status != GL_LETTER_COUNTED) { /* a counted one stays with its aggregator */
-        gl_mailbox_drop(c, j, l);
+    if (q->r.status != GL_MESSAGE_COUNTED) { /* a counted one stays with its aggregator */
+        gl_mailbox_drop(c, j, q);
     }
     gl_agent_unit_clear(c, st);
 }
@@ -211,7 +212,7 @@ void gl_agent_unit_ack(struct gl_core *c, struct gl_step *st)
 /* The result belongs to an attempt of the ledger step that is over: logs and ignores it. */
 static void drop_stale_output(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_step *step = gl_mailbox_step_of(c, st->job, st->mail->now);
+    struct gl_step *step = gl_mailbox_step_of(c, st->job, st->mailbox->now);
 
     GL_ASSERT(st->r.mail_attempt > 0);
     GL_MARK(c->trace, "agents.stale_output");
@@ -265,7 +266,7 @@ void gl_agent_unit_release(struct gl_core *c, struct gl_step *st)
 static void on_success(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
     struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
-    struct gl_letter *l = st->mail->now;
+    struct gl_queued_message *q = st->mailbox->now;
     gl_str why = {0};
 
     GL_ASSERT(how->end == GL_EXEC_EXITED);
@@ -277,7 +278,8 @@ static void on_success(struct gl_core *c, struct gl_step *st, const struct gl_ev
         gl_agent_unit_fail(c, st, why);
         return;
     }
-    if (st->mail->now == l) { /* a rejected patch may have failed the attempt and ended the turn */
+    /* A rejected patch may have failed the attempt and ended the turn. */
+    if (st->mailbox->now == q) {
         gl_agent_unit_ack(c, st);
     }
 }
@@ -300,7 +302,7 @@ static bool may_retry(struct gl_core *c, const struct gl_step *st,
     return gl_worker_output_is_transient(why, r.stdout_text, r.stderr_text);
 }
 
-/* Retries the turn after a short backoff, with the same letter and the same slots. An agent of a
+/* Retries the turn after a short backoff, with the same message and the same slots. An agent of a
  * paused job returns its slots, as an attempt that is stopped by a pause does. */
 static bool schedule_retry(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
                            gl_str why)
@@ -326,7 +328,7 @@ static bool schedule_retry(struct gl_core *c, struct gl_step *st, const struct g
     return true;
 }
 
-/* An agent with failure_message_type reports its failure in a message, and the letter counts as
+/* An agent with failure_message_type reports its failure in a message, and its own counts as
  * handled. */
 static bool send_fallback(struct gl_core *c, struct gl_step *st, gl_str why)
 {
@@ -406,11 +408,11 @@ static void requeue(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ledger_rerun(c, st, why);
 }
 
-/* The attempt never ran. Puts the letter back and pauses the job, unless the turn is void anyway.
+/* The attempt never ran. Puts the message back and pauses the job, unless the turn is void anyway.
  */
 static void requeue_and_pause(struct gl_core *c, struct gl_step *st, gl_str why, gl_str reason)
 {
-    if (st->mail == NULL || st->mail->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
+    if (st->mailbox == NULL || st->mailbox->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
         is_stale(c, st)) {
         gl_agent_unit_fail(c, st, why);
         return;
@@ -441,7 +443,7 @@ void gl_agent_unit_on_bad_message(struct gl_core *c, struct gl_step *st, gl_str 
     GL_ASSERT(st->r.letter != 0);
     if (st->r.status == GL_STEP_RUNNING) {
         requeue_and_pause(c, st, why, reason);
-    } else { /* a built-in agent: its letter is read again when the job is resumed */
+    } else { /* a built-in agent: its message is read again when the job is resumed */
         GL_MARK(c->trace, "unit.no_message");
         gl_safety_pause(c, st->job, reason);
     }
@@ -452,7 +454,7 @@ void gl_agent_unit_on_result(struct gl_core *c, struct gl_step *st,
 {
     GL_ASSERT(gl_step_is_unit(st));
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.status == GL_STEP_BLOCKED);
-    if (st->mail == NULL || st->mail->now == NULL) { /* the records contradict each other */
+    if (st->mailbox == NULL || st->mailbox->now == NULL) { /* the records contradict each other */
         gl_ledger_move(c, st, GL_STEP_WAITING);
         return;
     }
@@ -520,8 +522,8 @@ static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status
     if (!a->beacons) {
         return;
     }
-    if (st->mail->heard_at > 0) {
-        since = gl_str_fmt(c->out->arena, "%lld", (long long)(c->now - st->mail->heard_at));
+    if (st->mailbox->heard_at > 0) {
+        since = gl_str_fmt(c->out->arena, "%lld", (long long)(c->now - st->mailbox->heard_at));
     }
     gl_agents_log(
         c, st, "agent_beacon", (gl_str){0},
@@ -532,7 +534,7 @@ static void log_beacon(struct gl_core *c, struct gl_step *st, const char *status
                    "\"timeout_ms\":%lld,\"elapsed_ms\":%lld,\"ms_since_last_agent_beacon\":%.*s,"
                    "\"emitted_at\":\"%.*s\"}",
                    GL_STR_ARG(st->job->id), GL_STR_ARG(a->id), GL_STR_ARG(st->r.waits_for),
-                   st->r.mail_attempt, status, ++st->mail->beacons_n,
+                   st->r.mail_attempt, status, ++st->mailbox->beacons_n,
                    strcmp(status, "working") == 0     ? "not ended"
                    : strcmp(status, "completed") == 0 ? "ended"
                                                       : "started",
@@ -565,14 +567,14 @@ void gl_agent_unit_on_line(struct gl_core *c, struct gl_step *st, gl_str line)
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     /* A line is the worker's own text: anything unreadable is ignored. */
-    if (st->mail == NULL || st->mail->now == NULL ||
+    if (st->mailbox == NULL || st->mailbox->now == NULL ||
         gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
         !gl_json_is(gl_json_root(&json), GL_JSON_OBJECT)) {
         return;
     }
     if (is_beacon) {
         (void)gl_json_i64(&json, gl_json_get(&json, gl_json_root(&json), "timeout_ms"), &timeout);
-        st->mail->heard_at = c->now;
+        st->mailbox->heard_at = c->now;
         gl_agents_log(c, st, "agent_beacon", (gl_str){0}, text);
         if (t.step != NULL) {
             gl_agent_step_on_beacon(c, t.step, timeout > 0 ? timeout : t.agent->beacon_timeout_ms);
@@ -612,7 +614,7 @@ void gl_agent_unit_on_timer(struct gl_core *c, struct gl_step *st)
 
 void gl_agent_unit_list_idle(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_mailbox *m = st->mail;
+    struct gl_mailbox *m = st->mailbox;
 
     GL_ASSERT(m->unit == st);
     if (m->n > 0 || m->now != NULL || m->asked != 0 || m->counted_n > 0 ||

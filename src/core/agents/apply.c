@@ -11,16 +11,16 @@
 /* The body may be missing: messages sent in reply inherit only the envelope. */
 void gl_apply_read_message(struct gl_core *c, struct gl_turn_end *t)
 {
-    struct gl_letter *l = t->unit->mail->now;
+    struct gl_queued_message *q = t->unit->mailbox->now;
 
     GL_ASSERT(gl_step_is_unit(t->unit));
     t->state = t->unit->r.output;
-    if (gl_message_read(l->r.message, c->out->arena, &t->in, NULL) != 0) {
+    if (gl_message_read(q->r.message, c->out->arena, &t->in, NULL) != 0) {
         t->in = (struct gl_message){
-            .from = l->r.from, .to = l->r.to, .type = l->r.type, .priority = GL_MESSAGE_PRIORITY};
+            .from = q->r.from, .to = q->r.to, .type = q->r.type, .priority = GL_MESSAGE_PRIORITY};
     }
     t->in.message_id = gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(t->unit->job->id),
-                                  (unsigned long long)l->r.number);
+                                  (unsigned long long)q->r.number);
 }
 
 /* ---- completion ---- */
@@ -155,7 +155,7 @@ static bool send_emitted(struct gl_core *c, const struct gl_turn_end *t,
     uint32_t n = 0;
 
     if (list == NULL || (GL_PLANT(31) && parsed->has_state)) {
-        return true; /* planted: the letter is acknowledged, and its messages are lost */
+        return true; /* planted: the message is acknowledged, and those it causes are lost */
     }
     for (gl_jnode e = gl_json_first(&parsed->json, list); e != NULL && n < GL_EMITS_MAX;
          e = gl_json_after(&parsed->json, list, e), n++) {

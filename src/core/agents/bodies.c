@@ -1,12 +1,12 @@
 /* bodies.c - large bodies of messages, kept apart from the messages.
  *
- * A large body is stored in pieces: records "body" under the number of the letter that brought it,
- * written in the same transaction. The message names it as an artifact. Letters that pass the same
+ * A large body is stored in pieces: records "body" under the number of the message that brought it,
+ * written in the same transaction. The message names it as an artifact. Messages that pass the same
  * body on share the records, and the transaction that drops the last of them deletes the records.
  *
  * Dead letters are not in memory, so their references cannot be counted. The body of a dead letter
  * therefore stays until its job is removed. So does every body that is there when a job with dead
- * letters is loaded, because any of them may belong to one. */
+ * messages is loaded, because any of them may belong to one. */
 #include "base/check.h"
 #include "core/agents/agents.h"
 
@@ -118,11 +118,12 @@ static struct gl_body *acquire_referenced(struct gl_core *c, struct gl_job *j,
     struct gl_body *b;
 
     GL_ASSERT(m->body.n == 0);
-    if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) || ref.letter > j->r.letters_n ||
+    if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) ||
+        ref.message_number > j->r.letters_n ||
         GL_PLANT(53)) { /* planted: named, but no reference is taken */
         return NULL;
     }
-    b = gl_body_acquire(c, j, ref.letter, ref.bytes);
+    b = gl_body_acquire(c, j, ref.message_number, ref.bytes);
     b->is_kept |= b->refs == 1 && j->r.dead_n > 0;
     return b;
 }
@@ -148,7 +149,11 @@ struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_messag
     } else {
         b = write_pieces(c, j, m->body, number);
     }
-    ref = (struct gl_body_ref){.sha256 = c->lately.sha256, .bytes = b->bytes, .letter = b->number};
+    ref = (struct gl_body_ref){
+        .sha256 = c->lately.sha256,
+        .bytes = b->bytes,
+        .message_number = b->number,
+    };
     m->artifacts = gl_message_artifacts(c->out->arena, m->artifacts,
                                         gl_message_body_artifact(&ref, c->out->arena));
     m->body = (gl_str){0};

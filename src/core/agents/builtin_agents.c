@@ -1,30 +1,30 @@
 /* builtin_agents.c - agents that need no process: aggregator, router, sensor. Their turn is one
- * call, within the step of the core that finds the letter. */
+ * call, within the step of the core that finds the message. */
 #include "base/check.h"
 #include "core/agents/agents.h"
-#include "core/agents/letter_order.h"
+#include "core/agents/message_order.h"
 
 #include "core/flow/txn.h"
 #include "model/bundle/route.h"
 
-/* Fills in `t` from the letter the unit handles. t->step stays NULL if the attempt of the ledger
+/* Fills in `t` from the message the unit handles. t->step stays NULL if the attempt of the ledger
  * step is over. */
 static void read_turn(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
 {
-    struct gl_letter *l = unit->mail->now;
+    struct gl_queued_message *q = unit->mailbox->now;
     struct gl_body_ref ref;
 
     GL_ASSERT(gl_step_is_unit(unit));
     *t = (struct gl_turn_end){.unit = unit,
                               .agent = gl_flow_agent(unit->job->spec->flow, unit->of),
-                              .step = gl_mailbox_step_of(c, unit->job, l),
+                              .step = gl_mailbox_step_of(c, unit->job, q),
                               .state = unit->r.output};
     if (gl_message_read(text, c->out->arena, &t->in, NULL) != 0) {
         t->in = (struct gl_message){
-            .from = l->r.from, .to = l->r.to, .type = l->r.type, .priority = GL_MESSAGE_PRIORITY};
+            .from = q->r.from, .to = q->r.to, .type = q->r.type, .priority = GL_MESSAGE_PRIORITY};
     }
-    if (l->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
-        gl_body_remember(c, t->in.body, ref.sha256, l->body); /* shared if it is passed on */
+    if (q->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
+        gl_body_remember(c, t->in.body, ref.sha256, q->body); /* shared if it is passed on */
     }
     if (t->step != NULL && (t->step->r.status != GL_STEP_RUNNING ||
                             t->step->r.attempt_count != unit->r.mail_attempt)) {
@@ -40,18 +40,18 @@ static gl_str key_of(struct gl_core *c, const struct gl_step *unit, gl_str sende
     return gl_str_fmt(c->out->arena, "%u %.*s", unit->of, GL_STR_ARG(sender));
 }
 
-void gl_builtin_agent_count(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+void gl_builtin_agent_count(struct gl_core *c, struct gl_step *unit, struct gl_queued_message *q)
 {
-    GL_ASSERT(l->unit == unit->of);
+    GL_ASSERT(q->unit == unit->of);
     gl_str key;
     gl_str *kept;
 
     GL_ASSERT(gl_step_is_unit(unit));
-    unit->mail->counted_n++;
-    if (l->r.sender.n == 0) {
+    unit->mailbox->counted_n++;
+    if (q->r.sender.n == 0) {
         return;
     }
-    key = key_of(c, unit, l->r.sender);
+    key = key_of(c, unit, q->r.sender);
     if (gl_map_find(&unit->job->seen, key) == NULL) {
         kept = gl_pool_alloc(&c->mem, sizeof(*kept));
         *kept = (gl_str){0};
@@ -89,7 +89,7 @@ static void complete_turn(struct gl_core *c, struct gl_turn_end *t, gl_str resul
     gl_agent_unit_ack(c, t->unit);
 }
 
-/* The result {messages, count, last_message}. False: not all counted letters are in memory. */
+/* The result {messages, count, last_message}. False: not all counted messages are in memory. */
 static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str *ret)
 {
     struct gl_buf buf = {0};
@@ -101,15 +101,15 @@ static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str 
     gl_jw_object(&w);
     gl_jw_key(&w, "messages");
     gl_jw_array(&w);
-    for (struct gl_link *k = t->unit->mail->counted.next; k != &t->unit->mail->counted && ok;
+    for (struct gl_link *k = t->unit->mailbox->counted.next; k != &t->unit->mailbox->counted && ok;
          k = k->next) {
-        struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
+        struct gl_queued_message *q = GL_CONTAINER(k, struct gl_queued_message, link);
 
-        if (l == t->unit->mail->now) {
+        if (q == t->unit->mailbox->now) {
             m = t->in;
         } else {
-            ok = gl_mailbox_text(l).n > 0 &&
-                 gl_message_read(l->r.message, c->out->arena, &m, NULL) == 0;
+            ok = gl_mailbox_text(q).n > 0 &&
+                 gl_message_read(q->r.message, c->out->arena, &m, NULL) == 0;
         }
         if (ok) {
             gl_jw_raw(&w, m.body.n > 0 ? m.body : GL_S("null"));
@@ -117,7 +117,7 @@ static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str 
     }
     gl_jw_end(&w);
     gl_jw_key(&w, "count");
-    gl_jw_u64(&w, t->unit->mail->counted_n);
+    gl_jw_u64(&w, t->unit->mailbox->counted_n);
     gl_jw_key(&w, "last_message");
     gl_jw_raw(&w, t->in.body.n > 0 ? t->in.body : GL_S("null"));
     gl_jw_end(&w);
@@ -126,30 +126,30 @@ static bool build_result(struct gl_core *c, const struct gl_turn_end *t, gl_str 
     return ok;
 }
 
-/* Counts the letter unless its sender was counted before, and completes when the count is reached.
+/* Counts the message unless its sender was counted before, and completes when the count is reached.
  */
 static void aggregate(struct gl_core *c, struct gl_turn_end *t)
 {
     struct gl_step *unit = t->unit;
-    struct gl_letter *l = unit->mail->now;
+    struct gl_queued_message *q = unit->mailbox->now;
     gl_str result;
 
     GL_ASSERT(t->agent->kind == GL_AGENT_AGGREGATOR);
-    if (!GL_PLANT(33) && l->r.sender.n > 0 &&
-        gl_map_find(&unit->job->seen, key_of(c, unit, l->r.sender)) != NULL) {
+    if (!GL_PLANT(33) && q->r.sender.n > 0 &&
+        gl_map_find(&unit->job->seen, key_of(c, unit, q->r.sender)) != NULL) {
         gl_agents_log(c, unit, "aggregator_duplicate_ignored", (gl_str){0}, (gl_str){0});
         gl_agent_unit_ack(c, unit);
         return;
     }
-    /* Counted letters stay in the store until the job winds down: they are the aggregator's state,
+    /* Counted messages stay in the store until the job winds down: they are the aggregator's state,
      * and its result is built from them. */
-    gl_mailbox_set_status(c, unit->job, l, GL_LETTER_COUNTED);
-    gl_letter_order_collect(unit, l);
-    gl_builtin_agent_count(c, unit, l);
+    gl_mailbox_set_status(c, unit->job, q, GL_MESSAGE_COUNTED);
+    gl_message_order_collect(unit, q);
+    gl_builtin_agent_count(c, unit, q);
     gl_agents_log(c, unit, "aggregator_received", (gl_str){0},
-                  gl_str_fmt(c->out->arena, "{\"count\":%u}", unit->mail->counted_n));
+                  gl_str_fmt(c->out->arena, "{\"count\":%u}", unit->mailbox->counted_n));
     if (!t->agent->complete_on_message &&
-        (t->agent->complete_after == 0 || unit->mail->counted_n < t->agent->complete_after)) {
+        (t->agent->complete_after == 0 || unit->mailbox->counted_n < t->agent->complete_after)) {
         gl_agent_unit_ack(c, unit);
     } else if (build_result(c, t, &result)) {
         complete_turn(c, t, result);
@@ -185,14 +185,14 @@ static void forward(struct gl_core *c, struct gl_turn_end *t, gl_str type)
     gl_agent_unit_ack(c, t->unit);
 }
 
-bool gl_builtin_agent_ignores_body(const struct gl_step *unit, const struct gl_letter *l)
+bool gl_builtin_agent_ignores_body(const struct gl_step *unit, const struct gl_queued_message *q)
 {
     const struct gl_flow *flow = unit->job->spec->flow;
     const struct gl_agent_spec *a = gl_flow_agent(flow, unit->of);
     const struct gl_route *routes = flow->bundle->routes.items;
 
-    GL_ASSERT(l->unit == unit->of);
-    if (l->r.large || l->body == NULL || a->kind == GL_AGENT_AGGREGATOR || a->step >= 0 ||
+    GL_ASSERT(q->unit == unit->of);
+    if (q->r.large || q->body == NULL || a->kind == GL_AGENT_AGGREGATOR || a->step >= 0 ||
         unit->r.waits_for.n > 0) {
         return false; /* the agent of a ledger step completes the step with the body */
     }
@@ -210,7 +210,7 @@ void gl_builtin_agent_handle(struct gl_core *c, struct gl_step *unit, gl_str tex
 {
     struct gl_turn_end t;
 
-    GL_ASSERT(unit->mail->asked == 0);
+    GL_ASSERT(unit->mailbox->asked == 0);
     read_turn(c, &t, unit, text);
     switch ((enum gl_agent_kind)t.agent->kind) {
     case GL_AGENT_AGGREGATOR:

@@ -1,8 +1,8 @@
-/* dispatch.c - hands letters to agent units: seed messages, what the ledger decides about a letter,
- * the next turn of a unit, and what happens when no letter is left. */
+/* dispatch.c - hands messages to agent units: seed messages, what the ledger decides about a
+ * message, the next turn of a unit, and what happens when no message is left. */
 #include "base/check.h"
 #include "core/agents/agents.h"
-#include "core/agents/letter_order.h"
+#include "core/agents/message_order.h"
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -35,19 +35,19 @@ static void send_seed(struct gl_core *c, struct gl_job *j, const struct gl_seed 
     gl_agents_deliver(c, j, &m, (uint32_t)to, NULL, NULL);
 }
 
-/* Seeds become letters only as far ahead as units can use them: the flow has them anyway, and
- * letters take room in the store and in memory. */
+/* Seeds become messages only as far ahead as units can use them: the flow has them anyway, and
+ * messages take room in the store and in memory. */
 enum { SEEDS_AHEAD = 1024 };
 
 static bool may_seed(const struct gl_job *j)
 {
     bool is_busy =
-        !gl_list_empty(&j->mailed) || j->asked_n > 0 ||
+        !gl_list_empty(&j->due_units) || j->asked_n > 0 ||
         j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] > 0;
 
     GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
-    /* Letters that aggregators have counted or the ledger holds count as waiting, too. They may
-     * need all seeds before they go away, so an idle job gets more seeds in any case. */
+    /* Messages that aggregators have counted or the ledger has deferred count as waiting, too. They
+     * may need all seeds before they go away, so an idle job gets more seeds in any case. */
     return j->r.seeds_n < j->spec->flow->bundle->seeds.n &&
            (j->r.waiting_n < SEEDS_AHEAD || !is_busy);
 }
@@ -95,26 +95,27 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
         l.region_id = gl_step_spec_of(step)->region_id;
     }
     m->headers = gl_message_headers(c->out->arena, m->headers, &l);
-    (void)gl_mailbox_post(c, j, m, to, step);
+    (void)gl_mailbox_send(c, j, m, to, step);
 }
 
 /* ---- asking the ledger ---- */
 
-enum verdict { HANDLE, HOLD, IGNORE };
+enum ledger_answer { HANDLE, DEFER, IGNORE };
 
-/* What the status of the ledger step says about a letter for it. Begins an attempt of a step that
+/* What the status of the ledger step says about a message for it. Begins an attempt of a step that
  * may run. */
-static enum verdict ask_ledger(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+static enum ledger_answer ask_ledger(struct gl_core *c, struct gl_step *step,
+                                     struct gl_queued_message *q)
 {
     GL_ASSERT(gl_step_is_bound(step));
     switch ((enum gl_step_status)step->r.status) {
     case GL_STEP_PENDING:
     case GL_STEP_BLOCKED:
     case GL_STEP_RETRY_WAIT:
-        return HOLD;
+        return DEFER;
     case GL_STEP_READY:
     case GL_STEP_WAITING:
-        gl_agent_step_begin(c, step, l);
+        gl_agent_step_begin(c, step, q);
         return HANDLE;
     case GL_STEP_RUNNING:
         return HANDLE;
@@ -123,7 +124,7 @@ static enum verdict ask_ledger(struct gl_core *c, struct gl_step *step, struct g
     }
 }
 
-static void hold_message(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+static void defer_message(struct gl_core *c, struct gl_step *step, struct gl_queued_message *q)
 {
     GL_ASSERT(gl_step_is_bound(step));
     if (step->r.status == GL_STEP_PENDING) {
@@ -131,12 +132,12 @@ static void hold_message(struct gl_core *c, struct gl_step *step, struct gl_lett
                         gl_str_fmt(c->out->arena, "%u of %u parent steps have ended",
                                    step->r.up_ended, gl_step_needs(step)));
     }
-    gl_mailbox_hold(c, step, l);
+    gl_mailbox_defer(c, step, q);
 }
 
 /* ---- the next turn of a unit ---- */
 
-/* Emits RESOLVE for the unit: its record, its letter, or its counted letters. The unit begins
+/* Emits RESOLVE for the unit: its record, its message, or its counted messages. The unit begins
  * nothing until the answer comes; losing the answer is harmless, because a load asks again. */
 static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 {
@@ -144,8 +145,8 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 
     GL_ASSERT(gl_step_is_unit(unit));
     GL_ASSERT(wants != 0);
-    GL_ASSERT(unit->mail->asked == 0);
-    unit->mail->asked = e->start_number = ++c->last_start;
+    GL_ASSERT(unit->mailbox->asked == 0);
+    unit->mailbox->asked = e->start_number = ++c->last_start;
     unit->job->asked_n++;
     e->spec = unit->job->spec;
     gl_spec_ref(e->spec);
@@ -154,7 +155,7 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
     e->run_id = gl_str_dup(c->out->arena, unit->job->r.run_id);
     e->item = -1;
     e->wants = wants;
-    e->letter = unit->mail->now != NULL ? unit->mail->now->r.number : 0;
+    e->message_number = unit->mailbox->now != NULL ? unit->mailbox->now->r.number : 0;
 }
 
 void gl_agents_fetch_counted(struct gl_core *c, struct gl_step *unit)
@@ -164,7 +165,7 @@ void gl_agents_fetch_counted(struct gl_core *c, struct gl_step *unit)
         gl_ledger_move(c, unit, GL_STEP_READY);
         gl_list_remove(&unit->work);
     }
-    fetch(c, unit, GL_WANT_COUNTED | GL_WANT_LETTER);
+    fetch(c, unit, GL_WANT_COUNTED | GL_WANT_MESSAGE);
 }
 
 static bool has_process(const struct gl_step *unit)
@@ -173,39 +174,39 @@ static bool has_process(const struct gl_step *unit)
     return !gl_str_is(gl_step_spec_of(unit)->driver, "relay");
 }
 
-/* Begins a turn with a letter that is in no mailbox any more. A built-in agent runs the whole turn
+/* Begins a turn with a message that is in no mailbox any more. A built-in agent runs the whole turn
  * if the message is in memory. */
-static void begin_message(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
+static void begin_message(struct gl_core *c, struct gl_step *unit, struct gl_queued_message *q,
                           struct gl_step *step)
 {
-    struct gl_mailbox *m = unit->mail;
+    struct gl_mailbox *m = unit->mailbox;
 
     GL_ASSERT(m->asked == 0);
-    GL_ASSERT(l->unit == unit->of);
-    m->now = l;
-    unit->r.letter = l->r.number;
+    GL_ASSERT(q->unit == unit->of);
+    m->now = q;
+    unit->r.letter = q->r.number;
     unit->r.tries = 0;
     unit->r.mail_attempt = step != NULL ? step->r.attempt_count : 0;
-    gl_core_set(c, &unit->r.waits_for, l->r.step);
+    gl_core_set(c, &unit->r.waits_for, q->r.step);
     if (step != NULL) {
-        gl_agent_step_set_message(c, step, l);
+        gl_agent_step_set_message(c, step, q);
     }
     gl_agents_log(c, unit, "agent_message_received", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\",\"type\":\"%.*s\"}",
-                             GL_STR_ARG(unit->job->id), (unsigned long long)l->r.number,
-                             GL_STR_ARG(gl_agents_json_safe(c, l->r.type))));
+                             GL_STR_ARG(unit->job->id), (unsigned long long)q->r.number,
+                             GL_STR_ARG(gl_agents_json_safe(c, q->r.type))));
     if (!has_process(unit)) {
-        if (gl_mailbox_text(l).n > 0 || gl_builtin_agent_ignores_body(unit, l)) {
-            gl_builtin_agent_handle(c, unit, l->r.message);
+        if (gl_mailbox_text(q).n > 0 || gl_builtin_agent_ignores_body(unit, q)) {
+            gl_builtin_agent_handle(c, unit, q->r.message);
         } else {
-            l->r.status = GL_LETTER_HANDLING; /* not written: the unit's record names it */
+            q->r.status = GL_MESSAGE_HANDLING; /* not written: the unit's record names it */
             gl_ledger_move(c, unit, GL_STEP_READY);
             gl_list_remove(&unit->work);
-            fetch(c, unit, GL_WANT_LETTER);
+            fetch(c, unit, GL_WANT_MESSAGE);
         }
         return;
     }
-    l->r.status = GL_LETTER_HANDLING; /* not written: the unit's record names it */
+    q->r.status = GL_MESSAGE_HANDLING; /* not written: the unit's record names it */
     gl_agent_unit_start(c, unit);
 }
 
@@ -213,40 +214,40 @@ static bool is_free(const struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
     return (unit->r.status == GL_STEP_PENDING || unit->r.status == GL_STEP_WAITING) &&
-           unit->mail->asked == 0;
+           unit->mailbox->asked == 0;
 }
 
-/* Takes the next letter of an idle unit and begins a turn with it, holds it, or drops it. */
+/* Takes the next message of an idle unit and begins a turn with it, defers it, or drops it. */
 static void handle_next(struct gl_core *c, struct gl_step *unit)
 {
     struct gl_job *j = unit->job;
-    struct gl_letter *l = gl_letter_order_next(unit);
-    struct gl_step *step = gl_mailbox_step_of(c, j, l);
+    struct gl_queued_message *q = gl_message_order_next(unit);
+    struct gl_step *step = gl_mailbox_step_of(c, j, q);
 
     GL_ASSERT(is_free(unit));
-    GL_ASSERT(unit->mail->n > 0);
-    gl_mailbox_take(c, unit, l);
-    if (l->r.expires_at != 0 && l->r.expires_at <= c->now && !GL_PLANT(36)) {
+    GL_ASSERT(unit->mailbox->n > 0);
+    gl_mailbox_take(c, unit, q);
+    if (q->r.expires_at != 0 && q->r.expires_at <= c->now && !GL_PLANT(36)) {
         GL_MARK(c->trace, "agents.message_expired");
-        gl_mailbox_make_dead(c, j, l, GL_S("its time to live has expired"));
+        gl_mailbox_make_dead(c, j, q, GL_S("its time to live has expired"));
         return;
     }
     if (step == NULL) {
-        begin_message(c, unit, l, NULL);
+        begin_message(c, unit, q, NULL);
         return;
     }
-    switch (ask_ledger(c, step, l)) {
+    switch (ask_ledger(c, step, q)) {
     case HANDLE:
-        begin_message(c, unit, l, step);
+        begin_message(c, unit, q, step);
         break;
-    case HOLD:
-        hold_message(c, step, l);
+    case DEFER:
+        defer_message(c, step, q);
         break;
     case IGNORE:
         GL_MARK(c->trace, "agents.message_too_late");
         gl_txn_log(c, j, step, "workflow_step_duplicate_message_ignored",
                    GL_S("the step has ended"), (gl_str){0});
-        gl_mailbox_drop(c, j, l);
+        gl_mailbox_drop(c, j, q);
         break;
     }
 }
@@ -258,11 +259,11 @@ static bool is_loaded(struct gl_core *c, struct gl_step *unit)
     const struct gl_job *j = unit->job;
 
     GL_ASSERT(gl_step_is_unit(unit));
-    if (!unit->mail->is_fetched && unit->r.status == GL_STEP_PENDING && j->known != NULL &&
+    if (!unit->mailbox->is_fetched && unit->r.status == GL_STEP_PENDING && j->known != NULL &&
         (j->known[unit->of / 8] & (1u << (unit->of % 8))) == 0) {
-        unit->mail->is_fetched = true;
+        unit->mailbox->is_fetched = true;
     }
-    if (unit->mail->is_fetched || unit->r.status != GL_STEP_PENDING) {
+    if (unit->mailbox->is_fetched || unit->r.status != GL_STEP_PENDING) {
         return true;
     }
     fetch(c, unit, GL_WANT_UNIT);
@@ -274,7 +275,7 @@ uint32_t gl_agents_dispatch(struct gl_core *c, struct gl_job *j, uint32_t budget
     GL_ASSERT(budget <= GL_SPREAD_MAX);
     GL_ASSERT(j->memory == GL_MEM_HOT);
     budget = send_seeds(c, j, budget);
-    for (struct gl_link *k; budget > 0 && (k = gl_list_first(&j->mailed)) != NULL;) {
+    for (struct gl_link *k; budget > 0 && (k = gl_list_first(&j->due_units)) != NULL;) {
         struct gl_mailbox *m = GL_CONTAINER(k, struct gl_mailbox, due);
         struct gl_step *unit = m->unit;
 
@@ -291,7 +292,7 @@ uint32_t gl_agents_dispatch(struct gl_core *c, struct gl_job *j, uint32_t budget
 
 bool gl_agents_have_work(const struct gl_job *j)
 {
-    return !gl_list_empty(&j->mailed) || may_seed(j);
+    return !gl_list_empty(&j->due_units) || may_seed(j);
 }
 
 /* ---- the answers to RESOLVE ---- */
@@ -303,9 +304,9 @@ static bool load_unit(struct gl_core *c, struct gl_step *unit, gl_str record)
     struct gl_json json;
 
     GL_ASSERT(gl_step_is_unit(unit));
-    GL_ASSERT(unit->mail->asked == 0);
+    GL_ASSERT(unit->mailbox->asked == 0);
     if (record.n == 0) { /* no record: its first message */
-        unit->mail->is_fetched = true;
+        unit->mailbox->is_fetched = true;
         return true;
     }
     if (gl_json_parse(&json, record, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
@@ -313,7 +314,7 @@ static bool load_unit(struct gl_core *c, struct gl_step *unit, gl_str record)
                        NULL) != 0) {
         return false;
     }
-    unit->mail->is_fetched = true;
+    unit->mailbox->is_fetched = true;
     GL_MARK(c->trace, "agents.woken");
     r.status = unit->r.status; /* as it is in memory: PENDING; the store has it WAITING */
     gl_core_adopt(c, &gl_step_schema, &unit->r, &r);
@@ -347,11 +348,12 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     gl_str text;
 
     GL_ASSERT(ev->type == GL_EV_RESOLVED);
-    /* The job may have been loaded again meanwhile, and the unit may be handling another letter. */
-    if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0) {
+    /* The job may have been loaded again meanwhile, and the unit may be handling another message.
+     */
+    if (unit == NULL || unit->mailbox == NULL || unit->mailbox->asked == 0) {
         return;
     }
-    if (unit->mail->asked != ev->resolved.number) {
+    if (unit->mailbox->asked != ev->resolved.number) {
         GL_MARK(c->trace, "agents.late_answer");
         if (!GL_PLANT(50)) { /* planted: the stale answer is used */
             return;
@@ -362,7 +364,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         gl_load_distrust(c, j); /* load the job again once the store can be read */
         return;
     }
-    unit->mail->asked = 0;
+    unit->mailbox->asked = 0;
     GL_ASSERT(j->asked_n > 0);
     j->asked_n--;
     gl_txn_touch(c, j);
@@ -370,13 +372,13 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         GL_MARK(c->trace, "agents.read_too_late");
         return;
     }
-    if (ev->resolved.code == GL_E_DAMAGED && unit->mail->now != NULL) {
+    if (ev->resolved.code == GL_E_DAMAGED && unit->mailbox->now != NULL) {
         gl_agent_unit_on_bad_message(c, unit, ev->resolved.why);
         return;
     }
     if (ev->resolved.code != 0 ||
         gl_json_parse(&json, ev->resolved.facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
-        if (unit->mail->now != NULL) {
+        if (unit->mailbox->now != NULL) {
             gl_agent_unit_fail(c, unit,
                                ev->resolved.why.n > 0 ? ev->resolved.why
                                                       : GL_S("its message cannot be read"));
@@ -385,7 +387,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         }
         return;
     }
-    if (unit->mail->now == NULL) {
+    if (unit->mailbox->now == NULL) {
         if (load_unit(c, unit, raw_of(&json, "unit"))) {
             gl_mailbox_schedule(c, unit);
         } else {
@@ -407,13 +409,13 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
 bool gl_agents_refetch(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
-    if (has_process(unit) || unit->mail == NULL || unit->mail->now == NULL) {
+    if (has_process(unit) || unit->mailbox == NULL || unit->mailbox->now == NULL) {
         return false;
     }
-    if (unit->mail->now->r.status == GL_LETTER_COUNTED) {
+    if (unit->mailbox->now->r.status == GL_MESSAGE_COUNTED) {
         gl_agents_fetch_counted(c, unit);
     } else {
-        fetch(c, unit, GL_WANT_LETTER);
+        fetch(c, unit, GL_WANT_MESSAGE);
     }
     return true;
 }
@@ -421,14 +423,15 @@ bool gl_agents_refetch(struct gl_core *c, struct gl_step *unit)
 void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
 {
     GL_ASSERT(gl_step_is_unit(unit));
-    if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_refetch(c, unit)) {
+    if (unit->r.status != GL_STEP_READY || unit->mailbox->asked != 0 ||
+        !gl_agents_refetch(c, unit)) {
         gl_mailbox_schedule(c, unit);
     }
 }
 
-/* ---- when no letter is left ---- */
+/* ---- when no message is left ---- */
 
-/* Is nothing in flight that could still send a letter or make a step ready? */
+/* Is nothing in flight that could still send a message or make a step ready? */
 static bool is_quiet(const struct gl_job *j)
 {
     GL_ASSERT(j->r.seeds_n <= j->spec->flow->bundle->seeds.n);
@@ -471,7 +474,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
         gl_ledger_set_verdict(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
     } else if (is_quiet(j)) {
         if (!is_done && trigger_one(c, j)) {
-            if (gl_list_empty(&j->busy)) { /* dispatch the letter in the next step of the core */
+            if (gl_list_empty(&j->busy)) { /* dispatch the message in the next step of the core */
                 gl_list_push(&c->busy, &j->busy);
             }
             return;
@@ -482,24 +485,25 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* Drops the letters an aggregator has counted, within the budget. */
+/* Drops the messages an aggregator has counted, within the budget. */
 static uint32_t drop_counted(struct gl_core *c, struct gl_step *unit, uint32_t budget)
 {
     uint32_t n = 0;
 
     GL_ASSERT(gl_step_is_unit(unit));
-    while (unit->mail != NULL && unit->mail->now == NULL && n < budget &&
-           !gl_list_empty(&unit->mail->counted)) {
-        gl_mailbox_drop(c, unit->job,
-                        GL_CONTAINER(gl_list_first(&unit->mail->counted), struct gl_letter, link));
-        GL_ASSERT(unit->mail->counted_n > 0);
-        unit->mail->counted_n--;
+    while (unit->mailbox != NULL && unit->mailbox->now == NULL && n < budget &&
+           !gl_list_empty(&unit->mailbox->counted)) {
+        gl_mailbox_drop(
+            c, unit->job,
+            GL_CONTAINER(gl_list_first(&unit->mailbox->counted), struct gl_queued_message, link));
+        GL_ASSERT(unit->mailbox->counted_n > 0);
+        unit->mailbox->counted_n--;
         n++;
     }
     return n;
 }
 
-/* Letters that have not been handled stay in the store; retention removes them with the job. */
+/* Messages that have not been handled stay in the store; retention removes them with the job. */
 uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t budget)
 {
     uint32_t n = gl_step_is_unit(st) ? drop_counted(c, st, budget) : 0;
@@ -522,8 +526,8 @@ uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t bud
         gl_list_remove(&st->work);
         return 0;
     }
-    if (st->r.status == GL_STEP_RUNNING && st->mail != NULL && st->mail->now != NULL) {
-        struct gl_step *unit = gl_step_find(st->job, st->mail->now->unit);
+    if (st->r.status == GL_STEP_RUNNING && st->mailbox != NULL && st->mailbox->now != NULL) {
+        struct gl_step *unit = gl_step_find(st->job, st->mailbox->now->unit);
 
         if (unit != NULL && unit->r.status == GL_STEP_RUNNING) {
             return 0; /* its worker ends first */

@@ -30,13 +30,13 @@ static int64_t find_receiver(struct gl_core *c, struct gl_job *j, const struct g
         return -1;
     }
     unit = gl_step_find(j, (uint32_t)to);
-    if (unit != NULL && unit->mail != NULL && unit->mail->is_pressed) {
+    if (unit != NULL && unit->mailbox != NULL && unit->mailbox->is_pressed) {
         const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, (uint32_t)to);
 
         gl_agents_log(c, unit, "external_input_rejected", GL_S("backpressure"), (gl_str){0});
         gl_txn_reply(c, j, ev->command.request, GL_R_INBOX_FULL,
                      "agent '%.*s' has %u messages waiting: try again in %lld ms", GL_STR_ARG(name),
-                     unit->mail->n, (long long)a->retry_after_ms);
+                     unit->mailbox->n, (long long)a->retry_after_ms);
         return -1;
     }
     return to;

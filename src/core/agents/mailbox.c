@@ -1,29 +1,29 @@
-/* mailbox.c - letters: their records, and the mailboxes they are in.
+/* mailbox.c - queued messages: their records, and the mailboxes they are in.
  *
- * A job counts its letters (waiting_n) and numbers every message it has ever sent (letters_n). Both
- * are in the job's record, which the same transactions write; so gl_mailbox_is_complete() can tell
- * after a load whether the store has lost a letter. */
+ * A job counts its queued messages (waiting_n) and numbers every message it has ever sent
+ * (letters_n). Both are in the job's record, which the same transactions write; so
+ * gl_mailbox_is_complete() can tell after a load whether the store has lost a message. */
 #include "core/agents/mailbox.h"
 
 #include "base/check.h"
 #include "base/sha256.h"
 #include "core/agents/agents.h"
-#include "core/agents/letter_order.h"
+#include "core/agents/message_order.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 
 static const char *const status_words[] = {
 #define X(name, word) word,
-    GL_LETTER_STATUSES(X)
+    GL_MESSAGE_STATUSES(X)
 #undef X
         NULL,
 };
 
-#define LF(member, type, flags, doc) GL_FIELD(gl_letter_record, member, type, flags, doc)
+#define LF(member, type, flags, doc) GL_FIELD(gl_message_record, member, type, flags, doc)
 
-static const struct gl_field letter_fields[] = {
+static const struct gl_field message_fields[] = {
     LF(number, U64, GL_FF_REQUIRED, "Its number in the job."),
-    GL_FIELD_ENUM(gl_letter_record, status, status_words, GL_FF_ALWAYS, "Its status."),
+    GL_FIELD_ENUM(gl_message_record, status, status_words, GL_FF_ALWAYS, "Its status."),
     LF(to, STR, GL_FF_REQUIRED, "The agent that receives it."),
     LF(from, STR, 0, "Its sender."),
     LF(type, STR, 0, "Its type."),
@@ -33,33 +33,33 @@ static const struct gl_field letter_fields[] = {
     LF(expires_at, TIME, 0, "When it expires."),
     LF(urgency, I64, 0, "Its priority, less the usual one."),
     LF(again, BOOL, 0, "A retry gets it again: it goes before all others."),
-    LF(body, U64, 0, "The number of the letter that brought its body, if that is a large one."),
+    LF(body, U64, 0, "The number of the message that brought its body, if that is a large one."),
     LF(body_bytes, U64, 0, "The size of that body."),
     LF(large, BOOL, 0, "The whole message is a record of its own."),
     LF(message, RAW, 0, "The message; without its body if it is large."),
 };
 
-const struct gl_schema gl_letter_schema = {
+const struct gl_schema gl_message_schema = {
     .name = "letter",
     .doc = "A message between agents that has not been handled.",
-    .bytes = sizeof(struct gl_letter_record),
-    .fields = letter_fields,
-    .fields_n = GL_COUNT(letter_fields),
+    .bytes = sizeof(struct gl_message_record),
+    .fields = message_fields,
+    .fields_n = GL_COUNT(message_fields),
 };
 
 struct gl_mailbox *gl_mailbox_of(struct gl_core *c, struct gl_step *st)
 {
-    if (st->mail == NULL) {
-        st->mail = gl_pool_alloc(&c->mem, sizeof(*st->mail));
-        st->mail->unit = st;
-        gl_list_init(&st->mail->letters);
-        gl_letter_order_init(&st->mail->inbox);
-        gl_list_init(&st->mail->counted);
-        gl_list_init(&st->mail->due);
-        gl_list_init(&st->mail->idle);
+    if (st->mailbox == NULL) {
+        st->mailbox = gl_pool_alloc(&c->mem, sizeof(*st->mailbox));
+        st->mailbox->unit = st;
+        gl_list_init(&st->mailbox->messages);
+        gl_message_order_init(&st->mailbox->inbox);
+        gl_list_init(&st->mailbox->counted);
+        gl_list_init(&st->mailbox->due);
+        gl_list_init(&st->mailbox->idle);
     }
-    GL_ASSERT(st->mail->unit == st);
-    return st->mail;
+    GL_ASSERT(st->mailbox->unit == st);
+    return st->mailbox;
 }
 
 void gl_mailbox_schedule(struct gl_core *c, struct gl_step *unit)
@@ -74,7 +74,7 @@ void gl_mailbox_schedule(struct gl_core *c, struct gl_step *unit)
         c->idle_n--;
     }
     if (gl_list_empty(&m->due)) {
-        gl_list_push(&unit->job->mailed, &m->due);
+        gl_list_push(&unit->job->due_units, &m->due);
     }
     GL_ASSERT(gl_list_empty(&m->idle));
     GL_ASSERT(!gl_list_empty(&m->due));
@@ -82,24 +82,24 @@ void gl_mailbox_schedule(struct gl_core *c, struct gl_step *unit)
 
 /* ---- records ---- */
 
-/* The number has a fixed width, so that listing the records yields the letters in order. */
+/* The number has a fixed width, so that listing the records yields the messages in order. */
 static gl_str id_of(struct gl_core *c, const struct gl_job *j, uint64_t number)
 {
     return gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
 }
 
 /* Writes the record as it is now; later writes in the same transaction replace it. */
-static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
+static void write_message(struct gl_core *c, struct gl_job *j, struct gl_queued_message *q)
 {
     struct gl_buf buf = {0};
-    struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("letter"), id_of(c, j, l->r.number));
+    struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("letter"), id_of(c, j, q->r.number));
     struct gl_jw jw;
 
-    GL_ASSERT(l->r.status != GL_LETTER_HANDLING);
-    GL_ASSERT(l->r.number > 0);
+    GL_ASSERT(q->r.status != GL_MESSAGE_HANDLING);
+    GL_ASSERT(q->r.number > 0);
     gl_jw_init(&jw, &buf);
     gl_jw_object(&jw);
-    gl_schema_write(&gl_letter_schema, &l->r, &jw, GL_FOR_STORE);
+    gl_schema_write(&gl_message_schema, &q->r, &jw, GL_FOR_STORE);
     gl_jw_end(&jw);
     w->live = true;
     w->value = gl_str_dup(c->out->arena, gl_buf_view(&buf));
@@ -107,44 +107,44 @@ static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *
 }
 
 /* From memory only. Its body loses a reference but keeps its records. */
-static void letter_free(struct gl_core *c, struct gl_letter *l)
+static void message_free(struct gl_core *c, struct gl_queued_message *q)
 {
-    GL_ASSERT(l->r.number > 0);
-    gl_list_remove(&l->link);
-    gl_body_release(c, l->body);
-    gl_core_set(c, &l->r.from, (gl_str){0});
-    gl_core_set(c, &l->r.type, (gl_str){0});
-    gl_core_set(c, &l->r.step, (gl_str){0});
-    gl_core_set(c, &l->r.sender, (gl_str){0});
-    gl_core_set(c, &l->r.message, (gl_str){0});
-    gl_pool_free(&c->mem, l, sizeof(*l));
+    GL_ASSERT(q->r.number > 0);
+    gl_list_remove(&q->link);
+    gl_body_release(c, q->body);
+    gl_core_set(c, &q->r.from, (gl_str){0});
+    gl_core_set(c, &q->r.type, (gl_str){0});
+    gl_core_set(c, &q->r.step, (gl_str){0});
+    gl_core_set(c, &q->r.sender, (gl_str){0});
+    gl_core_set(c, &q->r.message, (gl_str){0});
+    gl_pool_free(&c->mem, q, sizeof(*q));
 }
 
-struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uint32_t unit,
-                                        const struct gl_letter_record *r)
+struct gl_queued_message *gl_mailbox_message_new(struct gl_core *c, struct gl_job *j, uint32_t unit,
+                                                 const struct gl_message_record *r)
 {
-    struct gl_letter *l = gl_pool_alloc(&c->mem, sizeof(*l));
+    struct gl_queued_message *q = gl_pool_alloc(&c->mem, sizeof(*q));
 
     GL_ASSERT(unit < gl_flow_agents_n(j->spec->flow));
-    gl_list_init(&l->link);
-    l->unit = unit;
-    l->r = (struct gl_letter_record){.number = r->number,
-                                     .status = r->status,
-                                     .to = gl_flow_agent(j->spec->flow, unit)->id,
-                                     .created_at = r->created_at,
-                                     .expires_at = r->expires_at,
-                                     .urgency = r->urgency,
-                                     .again = r->again,
-                                     .body = r->body,
-                                     .body_bytes = r->body_bytes,
-                                     .large = r->large};
-    l->body = r->body > 0 ? gl_body_acquire(c, j, r->body, r->body_bytes) : NULL;
-    gl_core_set(c, &l->r.from, r->from);
-    gl_core_set(c, &l->r.type, r->type);
-    gl_core_set(c, &l->r.step, r->step);
-    gl_core_set(c, &l->r.sender, r->sender);
-    gl_core_set(c, &l->r.message, r->message);
-    return l;
+    gl_list_init(&q->link);
+    q->unit = unit;
+    q->r = (struct gl_message_record){.number = r->number,
+                                      .status = r->status,
+                                      .to = gl_flow_agent(j->spec->flow, unit)->id,
+                                      .created_at = r->created_at,
+                                      .expires_at = r->expires_at,
+                                      .urgency = r->urgency,
+                                      .again = r->again,
+                                      .body = r->body,
+                                      .body_bytes = r->body_bytes,
+                                      .large = r->large};
+    q->body = r->body > 0 ? gl_body_acquire(c, j, r->body, r->body_bytes) : NULL;
+    gl_core_set(c, &q->r.from, r->from);
+    gl_core_set(c, &q->r.type, r->type);
+    gl_core_set(c, &q->r.step, r->step);
+    gl_core_set(c, &q->r.sender, r->sender);
+    gl_core_set(c, &q->r.message, r->message);
+    return q;
 }
 
 /* ---- sending ---- */
@@ -153,7 +153,7 @@ struct gl_letter *gl_mailbox_letter_new(struct gl_core *c, struct gl_job *j, uin
 static void update_backpressure(struct gl_core *c, struct gl_step *unit)
 {
     const struct gl_agent_spec *a = gl_flow_agent(unit->job->spec->flow, unit->of);
-    struct gl_mailbox *m = unit->mail;
+    struct gl_mailbox *m = unit->mailbox;
     bool was = m->is_pressed;
 
     GL_ASSERT(gl_step_is_unit(unit));
@@ -258,10 +258,10 @@ static const char *why_undeliverable(const struct gl_job *j, const struct gl_ste
     if (text.n > GL_MESSAGE_BYTES_MAX) {
         return "it is larger than 16 MiB: pass large data as a file";
     }
-    if (unit != NULL && unit->mail != NULL && unit->mail->n >= GL_INBOX_MAX) {
+    if (unit != NULL && unit->mailbox != NULL && unit->mailbox->n >= GL_INBOX_MAX) {
         return "the receiver's inbox is full";
     }
-    return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "the job has too many waiting messages" : NULL;
+    return j->r.waiting_n >= GL_JOB_MESSAGES_MAX ? "the job has too many waiting messages" : NULL;
 }
 
 /* A dead letter refers to the body from now on: its records stay until the job is removed. */
@@ -299,7 +299,7 @@ static gl_str assign_number(struct gl_core *c, struct gl_job *j, struct gl_messa
     return text_of(c, m);
 }
 
-/* Makes a message that never became a letter a dead letter. */
+/* Makes a dead letter of a message that was never queued. */
 static void make_dead(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
                       uint64_t number, gl_str why, struct gl_body *body)
 {
@@ -308,7 +308,7 @@ static void make_dead(struct gl_core *c, struct gl_job *j, const struct gl_messa
     keep_body(c, body);
 }
 
-void gl_mailbox_post_dead(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why)
+void gl_mailbox_send_dead(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why)
 {
     uint64_t number = ++j->r.letters_n;
     struct gl_body *body;
@@ -321,13 +321,13 @@ void gl_mailbox_post_dead(struct gl_core *c, struct gl_job *j, struct gl_message
 
 /* Sets r->message. A long message becomes a record of its own; memory keeps the envelope. */
 static void set_text(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
-                     struct gl_letter_record *r)
+                     struct gl_message_record *r)
 {
     struct gl_message head = *m;
 
     GL_ASSERT(r->number > 0);
     GL_ASSERT(text.n > 0);
-    r->large = text.n > GL_LETTER_BYTES_MAX;
+    r->large = text.n > GL_SHORT_MESSAGE_BYTES_MAX;
     r->message = text;
     if (r->large) {
         head.body = (gl_str){0};
@@ -336,20 +336,20 @@ static void set_text(struct gl_core *c, struct gl_job *j, const struct gl_messag
     }
 }
 
-struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl_message *m,
-                                  uint32_t to, const struct gl_step *step)
+struct gl_queued_message *gl_mailbox_send(struct gl_core *c, struct gl_job *j, struct gl_message *m,
+                                          uint32_t to, const struct gl_step *step)
 {
     struct gl_step *unit = gl_step_get(c, j, to);
     const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, to);
-    struct gl_letter_record r = {.number = ++j->r.letters_n,
-                                 .from = m->from,
-                                 .type = m->type,
-                                 .step = step != NULL ? step->r.step_id : (gl_str){0},
-                                 .created_at = gl_letter_order_date(c, j),
-                                 .expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0,
-                                 .urgency = gl_letter_order_urgency(m)};
+    struct gl_message_record r = {.number = ++j->r.letters_n,
+                                  .from = m->from,
+                                  .type = m->type,
+                                  .step = step != NULL ? step->r.step_id : (gl_str){0},
+                                  .created_at = gl_message_order_date(c, j),
+                                  .expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0,
+                                  .urgency = gl_message_order_urgency(m)};
     struct gl_body *body;
-    struct gl_letter *l;
+    struct gl_queued_message *q;
     const char *bad;
     gl_str text;
 
@@ -359,8 +359,8 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
     m->to = a->id;
     text = assign_number(c, j, m, r.number, &body);
     bad = why_undeliverable(j, unit, text);
-    if (bad !=
-        NULL) { /* dead, not refused: the sender's turn commits whatever happens to its mail */
+    /* Dead, not refused: the sender's turn commits whatever happens to its messages. */
+    if (bad != NULL) {
         gl_agents_log(c, unit, "backpressure_rejected", gl_str_of(bad), (gl_str){0});
         make_dead(c, j, m, text, r.number, gl_str_of(bad), body);
         return NULL;
@@ -370,89 +370,90 @@ struct gl_letter *gl_mailbox_post(struct gl_core *c, struct gl_job *j, struct gl
         r.body_bytes = body->bytes;
     }
     set_text(c, j, m, text, &r);
-    l = gl_mailbox_letter_new(c, j, to, &r);
-    gl_body_release(c, body); /* the letter has a reference of its own */
-    write_letter(c, j, l);
+    q = gl_mailbox_message_new(c, j, to, &r);
+    gl_body_release(c, body); /* the message has a reference of its own */
+    write_message(c, j, q);
     (void)gl_mailbox_of(c, unit); /* created if it has none */
-    gl_letter_order_enqueue(unit, l);
+    gl_message_order_enqueue(unit, q);
     j->r.waiting_n++;
     log_queued(c, unit, m);
     update_backpressure(c, unit);
     gl_mailbox_schedule(c, unit);
-    GL_ASSERT(unit->mail->n > 0);
-    GL_ASSERT(unit->mail->n <= GL_INBOX_MAX);
+    GL_ASSERT(unit->mailbox->n > 0);
+    GL_ASSERT(unit->mailbox->n <= GL_INBOX_MAX);
     GL_ASSERT(j->r.waiting_n > 0);
-    GL_ASSERT(l->unit == unit->of);
-    return l;
+    GL_ASSERT(q->unit == unit->of);
+    return q;
 }
 
 /* ---- handling ---- */
 
-void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
-                           enum gl_letter_status status)
+void gl_mailbox_set_status(struct gl_core *c, struct gl_job *j, struct gl_queued_message *q,
+                           enum gl_message_status status)
 {
-    GL_ASSERT(status != GL_LETTER_HANDLING); /* never written */
-    if (l->r.status != status) {
-        l->r.status = (uint8_t)status;
-        write_letter(c, j, l);
+    GL_ASSERT(status != GL_MESSAGE_HANDLING); /* never written */
+    if (q->r.status != status) {
+        q->r.status = (uint8_t)status;
+        write_message(c, j, q);
     }
 }
 
-void gl_mailbox_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+void gl_mailbox_take(struct gl_core *c, struct gl_step *unit, struct gl_queued_message *q)
 {
-    struct gl_mailbox *m = unit->mail;
+    struct gl_mailbox *m = unit->mailbox;
 
     GL_ASSERT(m->n > 0);
-    GL_ASSERT(l->unit == unit->of);
-    gl_list_remove(&l->link);
-    gl_heap_remove(&m->inbox, &l->waits);
+    GL_ASSERT(q->unit == unit->of);
+    gl_list_remove(&q->link);
+    gl_heap_remove(&m->inbox, &q->waits);
     m->n--;
     if (m->n == 0) { /* an agent that is idle takes no memory for messages */
         gl_heap_done(&m->inbox);
-        gl_letter_order_init(&m->inbox);
+        gl_message_order_init(&m->inbox);
     }
     update_backpressure(c, unit);
 }
 
-void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
+void gl_mailbox_drop(struct gl_core *c, struct gl_job *j, struct gl_queued_message *q)
 {
-    gl_str id = id_of(c, j, l->r.number);
+    gl_str id = id_of(c, j, q->r.number);
 
-    GL_ASSERT(!gl_heap_has(&l->waits)); /* gl_mailbox_take() comes first */
-    /* In the transaction of the turn: if it fails, the letter is still there and is handled again.
+    GL_ASSERT(!gl_heap_has(&q->waits)); /* gl_mailbox_take() comes first */
+    /* In the transaction of the turn: if it fails, the message is still there and is handled again.
      */
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("letter"), id);
-    if (l->r.large) {
+    if (q->r.large) {
         (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("message"), id);
     }
     GL_ASSERT(j->r.waiting_n > 0);
     j->r.waiting_n--;
-    gl_body_delete(c, l->body);
-    l->body = NULL;
-    letter_free(c, l);
+    gl_body_delete(c, q->body);
+    q->body = NULL;
+    message_free(c, q);
 }
 
-void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why)
+void gl_mailbox_make_dead(struct gl_core *c, struct gl_job *j, struct gl_queued_message *q,
+                          gl_str why)
 {
-    struct gl_message m = {.to = l->r.to, .from = l->r.from, .type = l->r.type};
+    struct gl_message m = {.to = q->r.to, .from = q->r.from, .type = q->r.type};
 
     GL_ASSERT(why.n > 0);
-    write_dead_letter(c, j, &m, l->r.large ? GL_S("null") : l->r.message, l->r.number, why);
-    l->r.large = false; /* the dead letter needs the record "message" */
-    keep_body(c, l->body);
-    l->body = NULL;
-    gl_mailbox_drop(c, j, l);
+    write_dead_letter(c, j, &m, q->r.large ? GL_S("null") : q->r.message, q->r.number, why);
+    q->r.large = false; /* the dead letter needs the record "message" */
+    keep_body(c, q->body);
+    q->body = NULL;
+    gl_mailbox_drop(c, j, q);
 }
 
-void gl_mailbox_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+void gl_mailbox_defer(struct gl_core *c, struct gl_step *step, struct gl_queued_message *q)
 {
     GL_ASSERT(gl_step_is_bound(step));
-    GL_ASSERT(!gl_heap_has(&l->waits));
-    gl_mailbox_set_status(c, step->job, l, GL_LETTER_HELD);
-    gl_list_push(&gl_mailbox_of(c, step)->letters, &l->link);
-    step->mail->n++;
-    GL_ASSERT(l->r.status == GL_LETTER_HELD);
-    GL_ASSERT(step->mail->n > 0);
+    GL_ASSERT(!gl_heap_has(&q->waits));
+    gl_mailbox_set_status(c, step->job, q, GL_MESSAGE_DEFERRED);
+    gl_list_push(&gl_mailbox_of(c, step)->messages, &q->link);
+    step->mailbox->n++;
+    GL_ASSERT(q->r.status == GL_MESSAGE_DEFERRED);
+    GL_ASSERT(step->mailbox->n > 0);
 }
 
 void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
@@ -460,15 +461,16 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
     struct gl_job *j = step->job;
 
     GL_ASSERT(gl_step_is_bound(step));
-    while (step->mail != NULL && step->mail->n > 0) {
-        struct gl_letter *l = GL_CONTAINER(step->mail->letters.next, struct gl_letter, link);
-        struct gl_step *unit = gl_step_get(c, j, l->unit);
+    while (step->mailbox != NULL && step->mailbox->n > 0) {
+        struct gl_queued_message *q =
+            GL_CONTAINER(step->mailbox->messages.next, struct gl_queued_message, link);
+        struct gl_step *unit = gl_step_get(c, j, q->unit);
 
-        gl_list_remove(&l->link);
-        step->mail->n--;
-        gl_mailbox_set_status(c, j, l, GL_LETTER_QUEUED);
+        gl_list_remove(&q->link);
+        step->mailbox->n--;
+        gl_mailbox_set_status(c, j, q, GL_MESSAGE_QUEUED);
         (void)gl_mailbox_of(c, unit); /* created if it has none */
-        gl_letter_order_enqueue(unit, l);
+        gl_message_order_enqueue(unit, q);
         gl_mailbox_schedule(c, unit);
         if (GL_PLANT(32)) {
             break; /* planted: only the first one is released */
@@ -479,70 +481,71 @@ void gl_mailbox_release(struct gl_core *c, struct gl_step *step)
 void gl_mailbox_discard(struct gl_core *c, struct gl_step *step)
 {
     GL_ASSERT(gl_step_is_bound(step));
-    if (step->mail == NULL) {
+    if (step->mailbox == NULL) {
         return;
     }
-    for (struct gl_link *k; (k = gl_list_first(&step->mail->letters)) != NULL;) {
+    for (struct gl_link *k; (k = gl_list_first(&step->mailbox->messages)) != NULL;) {
         gl_txn_log(c, step->job, step, "workflow_step_duplicate_message_ignored",
                    GL_S("the step has ended"), (gl_str){0});
-        gl_mailbox_drop(c, step->job, GL_CONTAINER(k, struct gl_letter, link));
+        gl_mailbox_drop(c, step->job, GL_CONTAINER(k, struct gl_queued_message, link));
     }
-    step->mail->n = 0;
-    if (step->mail->now != NULL && step->mail->now->r.status == GL_LETTER_KEPT) {
-        gl_mailbox_drop(c, step->job, step->mail->now);
+    step->mailbox->n = 0;
+    if (step->mailbox->now != NULL && step->mailbox->now->r.status == GL_MESSAGE_KEPT) {
+        gl_mailbox_drop(c, step->job, step->mailbox->now);
     }
-    step->mail->now = NULL;
-    GL_ASSERT(gl_list_empty(&step->mail->letters));
+    step->mailbox->now = NULL;
+    GL_ASSERT(gl_list_empty(&step->mailbox->messages));
 }
 
-struct gl_step *gl_mailbox_step_of(struct gl_core *c, struct gl_job *j, const struct gl_letter *l)
+struct gl_step *gl_mailbox_step_of(struct gl_core *c, struct gl_job *j,
+                                   const struct gl_queued_message *q)
 {
     uint32_t of;
     int32_t item;
 
-    if (l->r.step.n == 0 || !gl_step_split_id(j->spec->flow, l->r.step, &of, &item)) {
+    if (q->r.step.n == 0 || !gl_step_split_id(j->spec->flow, q->r.step, &of, &item)) {
         return NULL;
     }
-    return item < 0 ? gl_step_get(c, j, of) : gl_step_by_id(j, l->r.step);
+    return item < 0 ? gl_step_get(c, j, of) : gl_step_by_id(j, q->r.step);
 }
 
 /* ---- loading and unloading ---- */
 
-static void free_letters(struct gl_core *c, struct gl_link *list)
+static void free_messages(struct gl_core *c, struct gl_link *list)
 {
     for (struct gl_link *k; (k = gl_list_first(list)) != NULL;) {
-        letter_free(c, GL_CONTAINER(k, struct gl_letter, link));
+        message_free(c, GL_CONTAINER(k, struct gl_queued_message, link));
     }
     GL_ASSERT(gl_list_empty(list));
 }
 
-/* The letter is about to be freed: its ledger step must not point to it. */
-static void clear_step_pointer(struct gl_job *j, const struct gl_letter *l)
+/* The message is about to be freed: its ledger step must not point to it. */
+static void clear_step_pointer(struct gl_job *j, const struct gl_queued_message *q)
 {
-    struct gl_step *step = l->r.step.n > 0 ? gl_step_by_id(j, l->r.step) : NULL;
+    struct gl_step *step = q->r.step.n > 0 ? gl_step_by_id(j, q->r.step) : NULL;
 
-    if (step != NULL && step->mail != NULL && step->mail->now == l) {
-        step->mail->now = NULL;
+    if (step != NULL && step->mailbox != NULL && step->mailbox->now == q) {
+        step->mailbox->now = NULL;
     }
 }
 
 void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st)
 {
-    struct gl_mailbox *m = st->mail;
+    struct gl_mailbox *m = st->mailbox;
 
     if (m == NULL) {
         return;
     }
-    /* A letter being handled belongs to its unit; the ledger step only points to it. */
+    /* A message being handled belongs to its unit; the ledger step only points to it. */
     if (m->now != NULL && gl_step_is_unit(st)) {
         clear_step_pointer(st->job, m->now);
-        letter_free(c, m->now); /* leaves the list `counted`, too, if it is in it */
-    } else if (m->now != NULL && m->now->r.status == GL_LETTER_KEPT) {
-        letter_free(c, m->now);
+        message_free(c, m->now); /* leaves the list `counted`, too, if it is in it */
+    } else if (m->now != NULL && m->now->r.status == GL_MESSAGE_KEPT) {
+        message_free(c, m->now);
     }
     gl_heap_done(&m->inbox);
-    free_letters(c, &m->letters);
-    free_letters(c, &m->counted);
+    free_messages(c, &m->messages);
+    free_messages(c, &m->counted);
     if (!gl_list_empty(&m->idle)) {
         gl_list_remove(&m->idle);
         GL_ASSERT(c->idle_n > 0);
@@ -552,51 +555,51 @@ void gl_mailbox_free_step(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->job->asked_n >= (m->asked != 0));
     st->job->asked_n -= m->asked != 0;
     gl_pool_free(&c->mem, m, sizeof(*m));
-    st->mail = NULL;
+    st->mailbox = NULL;
 }
 
 int gl_mailbox_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
 {
-    struct gl_letter_record r;
+    struct gl_message_record r;
     struct gl_json json;
-    struct gl_letter *l;
+    struct gl_queued_message *q;
     struct gl_step *unit;
     int64_t to;
 
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     if (gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
-        gl_schema_read(&gl_letter_schema, &json, gl_json_root(&json), false, c->out->arena, &r,
+        gl_schema_read(&gl_message_schema, &json, gl_json_root(&json), false, c->out->arena, &r,
                        NULL) != 0) {
         return GL_E_DAMAGED;
     }
     to = gl_flow_find_agent(j->spec->flow, r.to);
     /* Bytes from the store are checked, not asserted on. */
-    if (to < 0 || !gl_letter_order_is_valid(&r) || r.number > j->r.letters_n ||
+    if (to < 0 || !gl_message_order_is_valid(&r) || r.number > j->r.letters_n ||
         r.body > j->r.letters_n) {
         return GL_E_DAMAGED;
     }
     /* They come in the order of their numbers. Releases that ordered them by number let the dates
      * of a job go back when a node with a slow clock took it over. */
-    r.created_at = r.created_at > j->mail_at ? r.created_at : j->mail_at;
-    j->mail_at = r.created_at;
+    r.created_at = r.created_at > j->last_message_at ? r.created_at : j->last_message_at;
+    j->last_message_at = r.created_at;
     unit = gl_step_get(c, j, (uint32_t)to);
-    l = gl_mailbox_letter_new(c, j, (uint32_t)to, &r);
-    if (l->body != NULL) { /* a dead letter may refer to the same body (bodies.c) */
-        l->body->is_kept = j->r.dead_n > 0;
+    q = gl_mailbox_message_new(c, j, (uint32_t)to, &r);
+    if (q->body != NULL) { /* a dead letter may refer to the same body (bodies.c) */
+        q->body->is_kept = j->r.dead_n > 0;
     }
     /* In its receiver's inbox for now; gl_mailbox_on_load() places it once all steps are known. */
-    gl_list_push(&gl_mailbox_of(c, unit)->letters, &l->link);
-    unit->mail->n++;
+    gl_list_push(&gl_mailbox_of(c, unit)->messages, &q->link);
+    unit->mailbox->n++;
     return 0;
 }
 
-/* Has the letter been loaded that the unit's record says it handles? */
-static bool has_letter(const struct gl_step *unit)
+/* Has the message been loaded that the unit's record says it handles? */
+static bool has_message(const struct gl_step *unit)
 {
     GL_ASSERT(unit->r.letter != 0);
-    for (const struct gl_link *k = unit->mail != NULL ? unit->mail->letters.next : NULL;
-         k != NULL && k != &unit->mail->letters; k = k->next) {
-        if (GL_CONTAINER(k, struct gl_letter, link)->r.number == unit->r.letter) {
+    for (const struct gl_link *k = unit->mailbox != NULL ? unit->mailbox->messages.next : NULL;
+         k != NULL && k != &unit->mailbox->messages; k = k->next) {
+        if (GL_CONTAINER(k, struct gl_queued_message, link)->r.number == unit->r.letter) {
             return true;
         }
     }
@@ -605,69 +608,69 @@ static bool has_letter(const struct gl_step *unit)
 
 bool gl_mailbox_is_complete(struct gl_job *j)
 {
-    uint64_t letters = 0;
+    uint64_t messages = 0;
 
     for (uint32_t i = 0; i < gl_flow_agents_n(j->spec->flow); i++) {
         const struct gl_step *unit = gl_step_find(j, i);
 
-        if (unit != NULL && unit->r.letter != 0 && !has_letter(unit)) {
+        if (unit != NULL && unit->r.letter != 0 && !has_message(unit)) {
             return false;
         }
-        letters += unit != NULL && unit->mail != NULL ? unit->mail->n : 0;
+        messages += unit != NULL && unit->mailbox != NULL ? unit->mailbox->n : 0;
     }
-    return letters == j->r.waiting_n;
+    return messages == j->r.waiting_n;
 }
 
-/* Moves a loaded letter from its receiver's inbox to where its status says it belongs. */
-static void place_letter(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+/* Moves a loaded message from its receiver's inbox to where its status says it belongs. */
+static void place_message(struct gl_core *c, struct gl_step *unit, struct gl_queued_message *q)
 {
     struct gl_job *j = unit->job;
     struct gl_step *step = NULL;
 
-    GL_ASSERT(unit->mail->n > 0);
-    GL_ASSERT(l->unit == unit->of);
-    switch ((enum gl_letter_status)l->r.status) {
-    case GL_LETTER_QUEUED:
-    case GL_LETTER_HANDLING:
-        step = gl_mailbox_step_of(c, j, l);
-        if (unit->r.letter != l->r.number) {
-            gl_letter_order_put(unit, l);
+    GL_ASSERT(unit->mailbox->n > 0);
+    GL_ASSERT(q->unit == unit->of);
+    switch ((enum gl_message_status)q->r.status) {
+    case GL_MESSAGE_QUEUED:
+    case GL_MESSAGE_HANDLING:
+        step = gl_mailbox_step_of(c, j, q);
+        if (unit->r.letter != q->r.number) {
+            gl_message_order_put(unit, q);
             if (GL_PLANT(35)) { /* planted: the newest is handled first */
-                l->rank = -(gl_ms)l->r.number;
-                gl_heap_moved(&unit->mail->inbox, &l->waits);
+                q->rank = -(gl_ms)q->r.number;
+                gl_heap_moved(&unit->mailbox->inbox, &q->waits);
             }
             return;
         }
-        l->r.status = GL_LETTER_HANDLING;
-        unit->mail->now = l;
-        if (step != NULL && step->r.letter == l->r.number) {
-            gl_mailbox_of(c, step)->now = l;
+        q->r.status = GL_MESSAGE_HANDLING;
+        unit->mailbox->now = q;
+        if (step != NULL && step->r.letter == q->r.number) {
+            gl_mailbox_of(c, step)->now = q;
         }
         break;
-    case GL_LETTER_HELD:
-    case GL_LETTER_KEPT:
-        step = gl_mailbox_step_of(c, j, l);
+    case GL_MESSAGE_DEFERRED:
+    case GL_MESSAGE_KEPT:
+        step = gl_mailbox_step_of(c, j, q);
         if (step == NULL) {
-            gl_letter_order_put(unit, l);
+            gl_message_order_put(unit, q);
             return;
         }
         break;
-    case GL_LETTER_COUNTED:
+    case GL_MESSAGE_COUNTED:
         break;
     }
-    gl_list_remove(&l->link);
-    unit->mail->n--;
-    if (l->r.status == GL_LETTER_COUNTED) {
-        gl_letter_order_collect(unit, l);
-        gl_builtin_agent_count(c, unit, l);
-        if (unit->r.letter == l->r.number) { /* the unit was about to complete with this one */
-            unit->mail->now = l;
+    gl_list_remove(&q->link);
+    unit->mailbox->n--;
+    if (q->r.status == GL_MESSAGE_COUNTED) {
+        gl_message_order_collect(unit, q);
+        gl_builtin_agent_count(c, unit, q);
+        if (unit->r.letter == q->r.number) { /* the unit was about to complete with this one */
+            unit->mailbox->now = q;
         }
-    } else if (l->r.status == GL_LETTER_HELD) {
-        gl_list_push(&gl_mailbox_of(c, step)->letters, &l->link);
-        step->mail->n++;
-    } else if (l->r.status == GL_LETTER_KEPT) {
-        gl_mailbox_of(c, step)->now = l;
+    } else if (q->r.status == GL_MESSAGE_DEFERRED) {
+        gl_list_push(&gl_mailbox_of(c, step)->messages, &q->link);
+        step->mailbox->n++;
+    } else if (q->r.status == GL_MESSAGE_KEPT) {
+        gl_mailbox_of(c, step)->now = q;
     }
 }
 
@@ -678,14 +681,15 @@ void gl_mailbox_on_load(struct gl_core *c, struct gl_job *j)
         struct gl_step *unit = gl_step_find(j, i);
         struct gl_link *next;
 
-        if (unit == NULL || unit->mail == NULL) {
+        if (unit == NULL || unit->mailbox == NULL) {
             continue;
         }
-        for (struct gl_link *k = unit->mail->letters.next; k != &unit->mail->letters; k = next) {
+        for (struct gl_link *k = unit->mailbox->messages.next; k != &unit->mailbox->messages;
+             k = next) {
             next = k->next;
-            place_letter(c, unit, GL_CONTAINER(k, struct gl_letter, link));
+            place_message(c, unit, GL_CONTAINER(k, struct gl_queued_message, link));
         }
-        GL_ASSERT(unit->mail->inbox.n == unit->mail->n);
+        GL_ASSERT(unit->mailbox->inbox.n == unit->mailbox->n);
         gl_mailbox_schedule(c, unit);
     }
 }

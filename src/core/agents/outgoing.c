@@ -131,5 +131,5 @@ void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
     gl_agents_log(c, t->unit, "delivery_failed", GL_S("there is no such agent"),
                   gl_str_fmt(c->out->arena, "{\"to\":\"%.*s\"}",
                              GL_STR_ARG(gl_agents_json_safe(c, shape->to))));
-    gl_mailbox_post_dead(c, j, &m, GL_S("there is no such agent"));
+    gl_mailbox_send_dead(c, j, &m, GL_S("there is no such agent"));
 }

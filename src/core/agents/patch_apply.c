@@ -222,7 +222,7 @@ static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
     }
 }
 
-/* Skips the steps that the patch has removed, so that letters for them are ignored. None of them
+/* Skips the steps that the patch has removed, so that messages for them are ignored. None of them
  * has started and no edge leads to them any more. They do not count as steps of the job. */
 static void skip_removed(struct gl_core *c, struct gl_job *j, gl_str patch)
 {
@@ -268,23 +268,23 @@ static void add_steps(struct gl_core *c, struct gl_job *j, uint32_t first,
 static void update_receivers(struct gl_link *list, const struct gl_flow *flow)
 {
     for (struct gl_link *k = list->next; k != list; k = k->next) {
-        struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
-        GL_ASSERT(l->unit < gl_flow_agents_n(flow));
+        struct gl_queued_message *q = GL_CONTAINER(k, struct gl_queued_message, link);
+        GL_ASSERT(q->unit < gl_flow_agents_n(flow));
 
-        l->r.to = gl_flow_agent(flow, l->unit)->id;
+        q->r.to = gl_flow_agent(flow, q->unit)->id;
     }
 }
 
-/* Steps and letters in memory borrow names from the job's flow: points them to the new one. */
+/* Steps and messages in memory borrow names from the job's flow: points them to the new one. */
 static void update_names(struct gl_job *j, const struct gl_flow *flow)
 {
     GL_ASSERT(flow->steps.n >= j->spec->flow->steps.n);
     gl_step_rename(j, flow);
     for (struct gl_link *k = j->live.next; k != &j->live; k = k->next) {
-        struct gl_mailbox *m = GL_CONTAINER(k, struct gl_step, live)->mail;
+        struct gl_mailbox *m = GL_CONTAINER(k, struct gl_step, live)->mailbox;
 
         if (m != NULL) {
-            update_receivers(&m->letters, flow);
+            update_receivers(&m->messages, flow);
             update_receivers(&m->counted, flow);
             if (m->now != NULL) {
                 m->now->r.to = gl_flow_agent(flow, m->now->unit)->id;

@@ -1,12 +1,12 @@
 /* snapshot_agents.c - saves what bundles have in memory in a snapshot of the core, and restores it:
- * the flow of a patched job, mailboxes with their letters, and idle agents.
+ * the flow of a patched job, mailboxes with their messages, and idle agents.
  *
- * The mailboxes of agent units come before those of ledger steps, which may point to a letter that
+ * The mailboxes of agent units come before those of ledger steps, which may point to a message that
  * a unit handles. The senders an aggregator remembers are not saved: they follow from its counted
- * letters. */
+ * messages. */
 #include "base/check.h"
 #include "core/agents/agents.h"
-#include "core/agents/letter_order.h"
+#include "core/agents/message_order.h"
 #include "core/snapshot.h"
 
 /* ---- a job ---- */
@@ -40,7 +40,7 @@ void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out)
     struct gl_buf known = {0}, graph = {0};
     struct saved_agents s = {0};
 
-    if (j->known == NULL && j->graph == NULL && j->mail_at == 0) {
+    if (j->known == NULL && j->graph == NULL && j->last_message_at == 0) {
         return;
     }
     GL_ASSERT(j->memory == GL_MEM_HOT);
@@ -52,7 +52,7 @@ void gl_snapshot_agents_job(const struct gl_job *j, struct gl_buf *out)
     }
     s.known = gl_buf_view(&known);
     s.graph = gl_buf_view(&graph);
-    s.mail_at = j->mail_at;
+    s.mail_at = j->last_message_at;
     gl_snapshot_put(out, "agents", &agents_schema, &s);
     gl_buf_done(&known);
     gl_buf_done(&graph);
@@ -71,7 +71,7 @@ int gl_snapshot_agents_restore_job(struct gl_core *c, struct gl_snapshot_line *l
         !gl_list_empty(&j->live) || (s.known.n > 0 && s.known.n != 2 * known_bytes(j))) {
         return gl_snapshot_bad(l, "agents of a job that is missing or has none");
     }
-    j->mail_at = s.mail_at > 0 ? s.mail_at : 0;
+    j->last_message_at = s.mail_at > 0 ? s.mail_at : 0;
     if (s.known.n > 0) {
         j->known = gl_pool_alloc(&c->mem, known_bytes(j));
     }
@@ -92,7 +92,7 @@ struct saved_mail {
     uint32_t number; /* of the step */
     bool is_pressed, is_fetched;
     uint64_t asked;
-    uint64_t now;  /* ledger step: the number of its letter, ... */
+    uint64_t now;  /* ledger step: the number of its message, ... */
     uint32_t unit; /* ... which this unit handles */
 };
 
@@ -112,45 +112,45 @@ struct saved_letter {
     uint32_t number; /* of the step whose mailbox it is in */
     uint8_t place;
     bool body_is_kept;
-    struct gl_letter_record r;
+    struct gl_message_record r;
 };
 
 static const struct gl_field letter_fields[] = {
     GL_FIELD(saved_letter, number, U32, 0, ""),
     GL_FIELD_ENUM(saved_letter, place, place_words, GL_FF_ALWAYS, ""),
     GL_FIELD(saved_letter, body_is_kept, BOOL, 0, ""),
-    GL_FIELD_SUB(saved_letter, r, OBJECT, &gl_letter_schema, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+    GL_FIELD_SUB(saved_letter, r, OBJECT, &gl_message_schema, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
 };
 
 GL_SNAPSHOT_SCHEMA(letter);
 
-static void save_letter(const struct gl_step *st, const struct gl_letter *l, uint8_t place,
-                        struct gl_buf *out)
+static void save_message(const struct gl_step *st, const struct gl_queued_message *q, uint8_t place,
+                         struct gl_buf *out)
 {
     struct saved_letter s = {.number = st->number,
                              .place = place,
-                             .body_is_kept = l->body != NULL && l->body->is_kept,
-                             .r = l->r};
+                             .body_is_kept = q->body != NULL && q->body->is_kept,
+                             .r = q->r};
 
     GL_ASSERT(place <= GATHERED);
     gl_snapshot_put(out, "letter", &letter_schema, &s);
 }
 
-static void save_letters(const struct gl_step *st, const struct gl_link *list, uint8_t place,
-                         struct gl_buf *out)
+static void save_messages(const struct gl_step *st, const struct gl_link *list, uint8_t place,
+                          struct gl_buf *out)
 {
     for (const struct gl_link *k = list->next; k != list; k = k->next) {
-        const struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
+        const struct gl_queued_message *q = GL_CONTAINER(k, struct gl_queued_message, link);
 
-        save_letter(st, l, l == st->mail->now ? GATHERED : place, out);
+        save_message(st, q, q == st->mailbox->now ? GATHERED : place, out);
     }
 }
 
 static void save_mail(const struct gl_step *st, struct gl_buf *out)
 {
-    const struct gl_mailbox *m = st->mail;
-    bool is_own = m->now != NULL && (gl_step_is_unit(st) || m->now->r.status == GL_LETTER_KEPT);
-    bool is_counted = is_own && m->now->r.status == GL_LETTER_COUNTED;
+    const struct gl_mailbox *m = st->mailbox;
+    bool is_own = m->now != NULL && (gl_step_is_unit(st) || m->now->r.status == GL_MESSAGE_KEPT);
+    bool is_counted = is_own && m->now->r.status == GL_MESSAGE_COUNTED;
     struct saved_mail s = {.number = st->number,
                            .is_pressed = m->is_pressed,
                            .is_fetched = m->is_fetched,
@@ -160,10 +160,10 @@ static void save_mail(const struct gl_step *st, struct gl_buf *out)
 
     GL_ASSERT(m->unit == st);
     gl_snapshot_put(out, "mail", &mail_schema, &s);
-    save_letters(st, &m->letters, INBOX, out);
-    save_letters(st, &m->counted, COUNTED, out);
+    save_messages(st, &m->messages, INBOX, out);
+    save_messages(st, &m->counted, COUNTED, out);
     if (is_own && !is_counted) {
-        save_letter(st, m->now, NOW, out);
+        save_message(st, m->now, NOW, out);
     }
 }
 
@@ -181,12 +181,12 @@ void gl_snapshot_agents_mailboxes(const struct gl_job *j, struct gl_buf *out)
         for (const struct gl_link *k = j->live.next; k != &j->live; k = k->next) {
             const struct gl_step *st = GL_CONTAINER(k, struct gl_step, live);
 
-            if (st->mail != NULL && gl_step_is_unit(st) == (ledger == 0)) {
+            if (st->mailbox != NULL && gl_step_is_unit(st) == (ledger == 0)) {
                 save_mail(st, out);
             }
         }
     }
-    for (const struct gl_link *k = j->mailed.next; k != &j->mailed; k = k->next) {
+    for (const struct gl_link *k = j->due_units.next; k != &j->due_units; k = k->next) {
         struct saved_number s = {.number = GL_CONTAINER(k, struct gl_mailbox, due)->unit->number};
 
         gl_snapshot_put(out, "mailed", &number_schema, &s);
@@ -212,48 +212,49 @@ int gl_snapshot_agents_restore_mailbox(struct gl_core *c, struct gl_snapshot_lin
         return rc;
     }
     st = step_of(l, s.number);
-    if (st == NULL || st->mail != NULL) {
+    if (st == NULL || st->mailbox != NULL) {
         return gl_snapshot_bad(l, "a mailbox belongs to no step, or is a duplicate");
     }
     gl_mailbox_of(c, st);
-    st->mail->is_pressed = s.is_pressed;
-    st->mail->is_fetched = s.is_fetched;
-    st->mail->asked = s.asked;
+    st->mailbox->is_pressed = s.is_pressed;
+    st->mailbox->is_fetched = s.is_fetched;
+    st->mailbox->asked = s.asked;
     l->job->asked_n += s.asked != 0;
     if (s.now == 0) {
         return 0;
     }
     unit = gl_flow_is_unit(l->job->spec->flow, s.unit) ? gl_step_find(l->job, s.unit) : NULL;
-    if (gl_step_is_unit(st) || unit == NULL || unit->mail == NULL || unit->mail->now == NULL ||
-        unit->mail->now->r.number != s.now) {
+    if (gl_step_is_unit(st) || unit == NULL || unit->mailbox == NULL ||
+        unit->mailbox->now == NULL || unit->mailbox->now->r.number != s.now) {
         return gl_snapshot_bad(l, "no agent handles the message that a step waits for");
     }
-    st->mail->now = unit->mail->now;
+    st->mailbox->now = unit->mailbox->now;
     return 0;
 }
 
-static void put_letter(struct gl_core *c, struct gl_step *st, struct gl_letter *x, uint8_t place)
+static void put_message(struct gl_core *c, struct gl_step *st, struct gl_queued_message *x,
+                        uint8_t place)
 {
     GL_ASSERT(place <= GATHERED);
     if (place == NOW) {
-        st->mail->now = x;
+        st->mailbox->now = x;
     } else if (place == COUNTED || place == GATHERED) {
-        gl_list_push(&st->mail->counted, &x->link);
+        gl_list_push(&st->mailbox->counted, &x->link);
         gl_builtin_agent_count(c, st, x);
-        st->mail->now = place == GATHERED ? x : st->mail->now;
+        st->mailbox->now = place == GATHERED ? x : st->mailbox->now;
     } else if (gl_step_is_unit(st)) {
-        gl_letter_order_enqueue(st, x);
+        gl_message_order_enqueue(st, x);
     } else {
-        gl_list_push(&st->mail->letters, &x->link);
-        st->mail->n++;
+        gl_list_push(&st->mailbox->messages, &x->link);
+        st->mailbox->n++;
     }
 }
 
-int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line *l)
+int gl_snapshot_agents_restore_message(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct gl_effects scratch = {.arena = l->arena}; /* for its arena: no effect is emitted */
     struct saved_letter s;
-    struct gl_letter *x;
+    struct gl_queued_message *x;
     struct gl_step *st;
     int64_t to;
     int rc = gl_snapshot_get(l, &letter_schema, &s);
@@ -263,15 +264,15 @@ int gl_snapshot_agents_restore_letter(struct gl_core *c, struct gl_snapshot_line
     }
     st = step_of(l, s.number);
     to = st != NULL ? gl_flow_find_agent(l->job->spec->flow, s.r.to) : -1;
-    if (to < 0 || st->mail == NULL || !gl_letter_order_is_valid(&s.r) ||
+    if (to < 0 || st->mailbox == NULL || !gl_message_order_is_valid(&s.r) ||
         (s.place == INBOX && gl_step_is_unit(st) && (uint32_t)to != st->of) ||
-        ((s.place == NOW || s.place == GATHERED) && st->mail->now != NULL) ||
+        ((s.place == NOW || s.place == GATHERED) && st->mailbox->now != NULL) ||
         ((s.place == COUNTED || s.place == GATHERED) && !gl_step_is_unit(st))) {
         return gl_snapshot_bad(l, "a message has no mailbox, or no receiver");
     }
     c->out = &scratch;
-    x = gl_mailbox_letter_new(c, l->job, (uint32_t)to, &s.r);
-    put_letter(c, st, x, s.place);
+    x = gl_mailbox_message_new(c, l->job, (uint32_t)to, &s.r);
+    put_message(c, st, x, s.place);
     if (x->body != NULL) {
         x->body->is_kept = s.body_is_kept;
     }
@@ -290,10 +291,10 @@ int gl_snapshot_agents_restore_due(struct gl_core *c, struct gl_snapshot_line *l
         return rc;
     }
     st = step_of(l, s.number);
-    if (st == NULL || st->mail == NULL || !gl_list_empty(&st->mail->due)) {
+    if (st == NULL || st->mailbox == NULL || !gl_list_empty(&st->mailbox->due)) {
         return gl_snapshot_bad(l, "a scheduled agent has no mailbox");
     }
-    gl_list_push(&l->job->mailed, &st->mail->due);
+    gl_list_push(&l->job->due_units, &st->mailbox->due);
     return 0;
 }
 
@@ -315,7 +316,7 @@ void gl_snapshot_agents_idle(const struct gl_core *c, struct gl_buf *out)
 {
     for (const struct gl_link *k = c->idle.next; k != &c->idle; k = k->next) {
         const struct gl_step *st = GL_CONTAINER(k, struct gl_mailbox, idle)->unit;
-        GL_ASSERT(st->mail->n == 0);
+        GL_ASSERT(st->mailbox->n == 0);
         struct saved_idle s = {.job = st->job->id, .number = st->number};
 
         gl_snapshot_put(out, "idle", &idle_schema, &s);
@@ -334,11 +335,11 @@ int gl_snapshot_agents_restore_idle(struct gl_core *c, struct gl_snapshot_line *
     }
     j = gl_job_find(c, s.job);
     st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_find(j, s.number) : NULL;
-    if (st == NULL || st->mail == NULL || !gl_list_empty(&st->mail->idle) ||
-        st->mail->now != NULL || st->mail->n > 0) {
+    if (st == NULL || st->mailbox == NULL || !gl_list_empty(&st->mailbox->idle) ||
+        st->mailbox->now != NULL || st->mailbox->n > 0) {
         return gl_snapshot_bad(l, "an idle agent does not exist, or has work");
     }
-    gl_list_push(&c->idle, &st->mail->idle);
+    gl_list_push(&c->idle, &st->mailbox->idle);
     c->idle_n++;
     return 0;
 }

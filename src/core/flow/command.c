@@ -102,7 +102,7 @@ static void resume_job(struct gl_core *c, struct gl_job *j, gl_str why)
         }
         if (gl_step_is_bound(st)) {
             gl_agent_step_resume(c, st);
-        } else if (gl_step_is_unit(st) && st->mail != NULL) {
+        } else if (gl_step_is_unit(st) && st->mailbox != NULL) {
             gl_agents_resume(c, st);
         }
         gl_step_set_due(c, st);
@@ -160,8 +160,8 @@ static void apply_decision(struct gl_core *c, struct gl_step *st, const struct g
         gl_str_fmt(c->out->arena, "\"decision\":\"%.*s\"", GL_STR_ARG(ev->command.decision)));
     if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
         resume_job(c, j, why);
-    } else if (gl_step_is_unit(st) && st->mail != NULL && st->mail->now != NULL) {
-        struct gl_step *step = gl_mailbox_step_of(c, j, st->mail->now);
+    } else if (gl_step_is_unit(st) && st->mailbox != NULL && st->mailbox->now != NULL) {
+        struct gl_step *step = gl_mailbox_step_of(c, j, st->mailbox->now);
 
         if (step != NULL) { /* the wait for the decision does not count against its deadlines */
             gl_agent_step_resume(c, step);
@@ -212,7 +212,7 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
             c, j, ev->command.request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
             GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL ? st->r.choices
                                                              : GL_S("rerun, done, failed")));
-    } else if (j->r.verdict != GL_VERDICT_NONE && !gl_safety_holds_job(j, st)) {
+    } else if (j->r.verdict != GL_VERDICT_NONE && !gl_safety_delays_end(j, st)) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is already ending",
                      GL_STR_ARG(j->id));
     } else {
@@ -256,7 +256,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,
                      "%.*s; cancel the job, or repair that record and resume the job",
-                     GL_STR_ARG(gl_job_is_held_damaged(&j->r)
+                     GL_STR_ARG(gl_job_is_paused_for_damage(&j->r)
                                     ? j->r.reason
                                     : gl_str_fmt(c->out->arena, "a record of job %.*s is damaged",
                                                  GL_STR_ARG(j->id))));

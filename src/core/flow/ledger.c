@@ -486,7 +486,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
             budget -= gl_agents_wind_down(c, st, budget);
             continue;
         }
-        if (st->r.status == GL_STEP_RUNNING || gl_txn_may_drop(st) || gl_safety_holds_job(j, st)) {
+        if (st->r.status == GL_STEP_RUNNING || gl_txn_may_drop(st) || gl_safety_delays_end(j, st)) {
             continue;
         }
         if (!gl_step_status_is_terminal(st->r.status)) {
@@ -534,7 +534,7 @@ static bool is_wound_down(const struct gl_job *j)
         return false;
     }
     for (const struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
-        if (gl_safety_holds_job(j, GL_CONTAINER(l, const struct gl_step, live))) {
+        if (gl_safety_delays_end(j, GL_CONTAINER(l, const struct gl_step, live))) {
             return false;
         }
     }

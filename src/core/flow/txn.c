@@ -225,7 +225,7 @@ bool gl_txn_may_drop(const struct gl_step *st)
     if (gl_step_is_unit(st)) {
         return st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING;
     }
-    if (gl_step_is_bound(st)) { /* a letter for it may still come, and must find it ended */
+    if (gl_step_is_bound(st)) { /* a message for it may still come, and must find it ended */
         return false;
     }
     if (st->item >= 0) { /* an instance has neither parents nor children */

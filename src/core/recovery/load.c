@@ -561,8 +561,8 @@ static bool is_another_nodes(const struct gl_core *c, const struct gl_event_reco
 
 /* Pause a job of which a record cannot be used. Its other records stay as they are, and its
  * attempts keep running. */
-static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
-                         const struct gl_event_record *bad)
+static void pause_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                          const struct gl_event_record *bad)
 {
     const struct gl_event_record *job = ev->loaded.records.items;
     bool is_readable, has_ended;
@@ -583,7 +583,7 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     j->r.is_strayed |=
         is_another_nodes(c, job) && !GL_PLANT(55); /* planted: that node can be asked */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
-        /* gl_job_is_held_damaged() recognises both sentences by their words, which are stored. */
+        /* gl_job_is_paused_for_damage() recognises both sentences, which are stored. */
         gl_core_set(c, &j->r.reason,
                     bad == NULL ? GL_S("a record of it is missing or does not match the others")
                                 : gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
@@ -675,7 +675,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (gl_restore_job(c, j, ev, &bad) != 0) {
-        hold_damaged(c, j, ev, bad);
+        pause_damaged(c, j, ev, bad);
         return;
     }
     become_hot(c, j);

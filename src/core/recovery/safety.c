@@ -109,7 +109,7 @@ bool gl_safety_keeps_seat(const struct gl_core *c, const struct gl_step *st,
            !GL_PLANT(67); /* planted: a lost attempt frees its seat at once */
 }
 
-bool gl_safety_holds_job(const struct gl_job *j, const struct gl_step *st)
+bool gl_safety_delays_end(const struct gl_job *j, const struct gl_step *st)
 {
     /* By cancelling the job, a person has decided about its unsafe work as well. */
     return st->r.seat > 0 &&

@@ -43,7 +43,7 @@ bool gl_safety_keeps_seat(const struct gl_core *c, const struct gl_step *st,
                           enum gl_step_status next);
 /* Does this step keep its ending job from ending, until its attempt has certainly ended or a person
  * has decided? */
-bool gl_safety_holds_job(const struct gl_job *j, const struct gl_step *st);
+bool gl_safety_delays_end(const struct gl_job *j, const struct gl_step *st);
 /* The grace period of the lost attempt is over: the step runs again, or ends. */
 void gl_safety_on_timer(struct gl_core *c, struct gl_step *st);
 /* For how much longer the lost attempt may still run under its node's keeper, even if a person asks

@@ -39,7 +39,7 @@ enum {
 static bool has_work(const struct gl_job *j)
 {
     return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) > 0 ||
-           !gl_list_empty(&j->busy) || !gl_list_empty(&j->mailed) ||
+           !gl_list_empty(&j->busy) || !gl_list_empty(&j->due_units) ||
            j->r.verdict != GL_VERDICT_NONE || !gl_list_empty(&j->making) ||
            j->r.roots_spread < j->spec->flow->roots_n || j->asked_n > 0;
 }

@@ -135,7 +135,7 @@ struct gl_agent_spec {
     bool leaves_step;    /* workflow_complete_step is false */
     bool terminal_sink, complete_run, complete_on_message;
     uint32_t complete_after; /* 0: no number */
-    uint32_t tries;          /* max_attempts: immediate tries after transient failures; >= 1 */
+    uint32_t tries;          /* max_attempts: immediate attempts after transient failures; >= 1 */
     gl_ms try_backoff_ms;    /* doubles */
     uint32_t stdout_max;     /* max_output_bytes */
     gl_ms startup_delay_ms;

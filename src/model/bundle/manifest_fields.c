@@ -305,7 +305,7 @@ static const struct gl_manifest_field config_fields[] = {
      "For an aggregator: complete with the first message. Needs `output_message_type`, or "
      "`terminal_sink` and `complete_run`.",
      "false"},
-    {"complete_after", U32(CONFIG, agent.complete_after, 1, GL_JOB_LETTERS_MAX),
+    {"complete_after", U32(CONFIG, agent.complete_after, 1, GL_JOB_MESSAGES_MAX),
      "For an aggregator: complete after this many messages. Needs the same as "
      "`complete_on_message`."},
     {"timeout_seconds", SECONDS(CONFIG, timeout_ms, 1), "How long the process may run."},

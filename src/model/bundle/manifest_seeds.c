@@ -130,9 +130,9 @@ static bool add_seed(struct seeder *s, gl_jnode at, gl_str agent, gl_str text)
 {
     struct gl_seed seed = {.agent = agent, .message = text};
 
-    if (s->seeds.n / sizeof(seed) >= GL_JOB_LETTERS_MAX) {
+    if (s->seeds.n / sizeof(seed) >= GL_JOB_MESSAGES_MAX) {
         gl_manifest_error(s->m, at, NULL, GL_REASON_TOO_MANY,
-                          "a job begins with at most %d messages", GL_JOB_LETTERS_MAX);
+                          "a job begins with at most %d messages", GL_JOB_MESSAGES_MAX);
         return false;
     }
     if (!gl_manifest_add_expansion(s->m, at, text.n + agent.n + 32)) {

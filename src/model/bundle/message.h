@@ -39,10 +39,10 @@ struct gl_message_ledger {
 };
 
 /* A body that is not in its message: the JSON text `sha256`, in pieces of GL_BODY_PIECE_BYTES under
- * the number of the letter that carried it. */
+ * the number of the message that carried it. */
 struct gl_body_ref {
     gl_str sha256;
-    uint64_t bytes, letter;
+    uint64_t bytes, message_number;
 };
 
 void gl_message_defaults(struct gl_message *m);

@@ -144,22 +144,23 @@ gl_str gl_message_body_artifact(const struct gl_body_ref *ref, struct gl_arena *
 {
     return gl_str_fmt(
         a, "{\"name\":\"" GL_ARTIFACT_BODY "\",\"sha256\":\"%.*s\",\"bytes\":%llu,\"letter\":%llu}",
-        GL_STR_ARG(ref->sha256), (unsigned long long)ref->bytes, (unsigned long long)ref->letter);
+        GL_STR_ARG(ref->sha256), (unsigned long long)ref->bytes,
+        (unsigned long long)ref->message_number);
 }
 
 static bool read_ref(const struct gl_json *j, gl_jnode n, struct gl_arena *a,
                      struct gl_body_ref *ret)
 {
-    int64_t bytes, letter;
+    int64_t bytes, number;
 
     *ret = (struct gl_body_ref){.sha256 = gl_json_str(j, gl_json_get(j, n, "sha256"), a)};
     if (ret->sha256.n != GL_SHA256_HEX - 1 || !gl_json_i64(j, gl_json_get(j, n, "bytes"), &bytes) ||
         bytes <= 0 || bytes > GL_MESSAGE_BYTES_MAX ||
-        !gl_json_i64(j, gl_json_get(j, n, "letter"), &letter) || letter <= 0) {
+        !gl_json_i64(j, gl_json_get(j, n, "letter"), &number) || number <= 0) {
         return false;
     }
     ret->bytes = (uint64_t)bytes;
-    ret->letter = (uint64_t)letter;
+    ret->message_number = (uint64_t)number;
     return true;
 }
 

@@ -44,7 +44,7 @@ int gl_worker_output_read(gl_str stdout_text, struct gl_arena *a, struct gl_work
 struct gl_worker_turn_facts {
     gl_str agent_id, runner, node_name, remote_dir;
     int64_t exit_code;
-    uint32_t attempts; /* immediate tries */
+    uint32_t attempts; /* immediate attempts */
     gl_str lease_id, pool;
     uint32_t slots;
     gl_ms queue_wait_ms;

@@ -6,7 +6,7 @@
 
 static const struct {
     gl_str word;
-    enum gl_redis_error_class verdict;
+    enum gl_redis_error_class class;
     const char *advice;
 } errors[] = {
     {GL_S("NOSCRIPT"), GL_REDIS_RELOAD, "its scripts have been flushed"},
@@ -51,7 +51,7 @@ static size_t find_error(gl_str error)
 enum gl_redis_error_class gl_redis_error_classify(gl_str error)
 {
     size_t i = find_error(error);
-    return i < GL_COUNT(errors) ? errors[i].verdict : GL_REDIS_UNKNOWN;
+    return i < GL_COUNT(errors) ? errors[i].class : GL_REDIS_UNKNOWN;
 }
 
 int gl_redis_error_why(struct gl_why *why, int code, gl_str error)
@@ -62,7 +62,7 @@ int gl_redis_error_why(struct gl_why *why, int code, gl_str error)
     if (i < GL_COUNT(errors)) {
         (void)gl_why(why, code, "the Redis server refused: %s (%.*s)", errors[i].advice,
                      GL_STR_ARG(error));
-        why->needs_help = errors[i].verdict == GL_REDIS_REFUSED;
+        why->needs_help = errors[i].class == GL_REDIS_REFUSED;
         return code;
     }
     return gl_why(why, code, "the Redis server failed: %.*s", GL_STR_ARG(error));
