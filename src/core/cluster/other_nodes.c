@@ -305,6 +305,9 @@ void gl_other_nodes_save(const struct gl_core *c, struct gl_buf *out)
                              .is_old = c->others.is_old,
                              .nodes = {.items = all, .n = c->others.n}};
 
+    if (!c->shared) {
+        return;
+    }
     for (size_t i = 0; i < c->others.n; i++) {
         const struct gl_place_node *n = &c->others.items[i];
 

@@ -128,6 +128,9 @@ static void save_list(const struct gl_link *list, bool is_write, struct gl_buf *
     struct saved_taken_list s = {.is_write = is_write};
     gl_str *ids;
 
+    if (gl_list_empty(list)) {
+        return;
+    }
     for (const struct gl_link *l = list->next; l != list; l = l->next) {
         s.ids.n++;
     }
