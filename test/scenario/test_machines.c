@@ -275,14 +275,15 @@ SCENARIO(a_sleep_of_a_dead_nodes_job_ends_without_a_slot, .machines = 2, .slots 
               "31100 n1.1 owner job=D token=2 taken\n");
 }
 
-/* What waits for a slot here runs first: no other node could run it. Then the job goes where the
- * pool is that it lacks. */
+/* Steps with folders of their own run where their job is. What waits for a slot here runs first: no
+ * other node could run it. Then the job goes where the pool is that it lacks. */
 SCENARIO(a_job_goes_where_its_next_pool_is_when_nothing_of_it_waits_here, .machines = 2, .slots = 1,
          .gpu_at = 2, .is_split = true, .kinds = "step job")
 {
     static const char flow[] =
-        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"]},\"b\":{\"run\":[\"x\"]},"
-        "\"g\":{\"run\":[\"x\"],\"pool\":\"gpu\"}}}";
+        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],\"cwd\":\"/srv\"},"
+        "\"b\":{\"run\":[\"x\"],\"cwd\":\"/srv\"},"
+        "\"g\":{\"run\":[\"x\"],\"cwd\":\"/srv\",\"pool\":\"gpu\"}}}";
     sim_story_run(s, 12000);
     sim_story_flow(s, "build", flow);
     expect(s, "12000 n1.1 job job=A pending->running\n"
@@ -306,7 +307,8 @@ SCENARIO(a_job_that_lacks_a_pool_goes_though_it_had_to_leave_memory, .machines =
          .hot_jobs_max = 1, .kinds = "step job owner")
 {
     static const char flow[] = "{\"name\":\"f\",\"steps\":{\"nap\":{\"sleep\":\"30s\"},"
-                               "\"g\":{\"run\":[\"x\"],\"pool\":\"gpu\",\"needs\":[\"nap\"]}}}";
+                               "\"g\":{\"run\":[\"x\"],\"cwd\":\"/srv\",\"pool\":\"gpu\","
+                               "\"needs\":[\"nap\"]}}}";
     static const char other[] = "{\"name\":\"f\",\"steps\":{\"nap\":{\"sleep\":\"30s\"}}}";
     sim_story_run(s, 12000);
     sim_story_at(s, 2);
@@ -360,10 +362,10 @@ SCENARIO(a_change_of_stack_forgets_no_attempt, .machines = 2, .guests = true, .s
     sim_story_kill(s);
     s->options.stack = "blue";
     sim_story_start(s);
-    expect(s, "33000 n1.3 step job=A step=a n=1 running->completed\n"
+    expect(s, "33000 n1.3 owner job=A token=2 taken\n"
+              "33000 n1.3 step job=A step=a n=1 running->completed\n"
               "33000 n1.3 step job=A step=b pending->ready\n"
               "33000 n1.3 step job=A step=b ready->queued\n"
-              "33000 n1.3 owner job=A token=2 taken\n"
               "33000 n1.3 step job=A step=b queued->running\n"
               "34000 n1.3 step job=A step=b n=1 running->completed\n"
               "34000 n1.3 job job=A token=2 running->completed\n");
