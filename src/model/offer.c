@@ -7,7 +7,7 @@ const char *const gl_taken_state_words[] = {
 #define X(name, word) word,
     GL_TAKEN_STATES(X)
 #undef X
-    NULL};
+        NULL};
 
 #define F(member, type, doc) GL_FIELD(gl_taken_record, member, type, 0, doc)
 

@@ -19,11 +19,11 @@
 
 /*   (absent) ──► RUNNING ──► ENDED | NEVER | LOST ──► (deleted)
  *       └──────► WITHDRAWN ──────────────────────────► (deleted) */
-#define GL_TAKEN_STATES(X)                                                           \
-    X(RUNNING, "running")     /* taken; it may not have started yet */               \
-    X(ENDED, "ended")         /* with this result */                                 \
-    X(NEVER, "never")         /* taken, but it has not started and never will */     \
-    X(LOST, "lost")           /* it may have run, and does not run any more */       \
+#define GL_TAKEN_STATES(X)                                                       \
+    X(RUNNING, "running")     /* taken; it may not have started yet */           \
+    X(ENDED, "ended")         /* with this result */                             \
+    X(NEVER, "never")         /* taken, but it has not started and never will */ \
+    X(LOST, "lost")           /* it may have run, and does not run any more */   \
     X(WITHDRAWN, "withdrawn") /* by the owner: no node may take it */
 
 enum gl_taken_state {

@@ -32,8 +32,7 @@ static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key
 }
 
 /* The slots that attempts of this node's jobs use there. */
-static uint64_t read_ours(const struct gl_json *j, gl_jnode taken, gl_str node,
-                          struct gl_arena *a)
+static uint64_t read_ours(const struct gl_json *j, gl_jnode taken, gl_str node, struct gl_arena *a)
 {
     uint64_t ours = 0;
 

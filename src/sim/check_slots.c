@@ -226,7 +226,8 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
         bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
         bool counts =
             (!beside || (gl_str_eq(other->by, p->by) && !its->torn)) && !sim_fact_was_spoilt(its);
-        used += same_owner && counts ? other->spec->slots : 0;
+        /* On a shared store it may also run for the owner of another job. */
+        used += (same_owner || c->disk->shared) && counts ? other->spec->slots : 0;
     }
     return used;
 }

@@ -330,12 +330,16 @@ struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct si
     return c->keepers[machine_of(c, p)];
 }
 
-uint32_t sim_checks_slots(const struct sim_checks *c, const struct sim_process *p, gl_str pool)
+uint32_t sim_pools_slots(const struct sim_pools *pools, gl_str pool)
 {
-    const struct sim_pools *pools = &c->pools[machine_of(c, p)];
     return gl_str_is(pool, "gpu")                ? pools->gpu_slots
            : gl_str_is(pool, "executor.default") ? pools->executor_slots
                                                  : pools->default_slots;
+}
+
+uint32_t sim_checks_slots(const struct sim_checks *c, const struct sim_process *p, gl_str pool)
+{
+    return sim_pools_slots(&c->pools[machine_of(c, p)], pool);
 }
 
 void sim_checks_done(struct sim_checks *c)

@@ -63,6 +63,7 @@ struct sim_check {
     X(counted)        \
     X(damage)         \
     X(effects)        \
+    X(elsewhere)      \
     X(events)         \
     X(forgotten)      \
     X(gates)          \
@@ -129,6 +130,7 @@ void sim_checks_done(struct sim_checks *c);
 /* Adds another machine. */
 void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper,
                            const struct sim_pools *pools);
+uint32_t sim_pools_slots(const struct sim_pools *pools, gl_str pool);
 /* Slots of that pool on the machine that runs this process. */
 uint32_t sim_checks_slots(const struct sim_checks *c, const struct sim_process *p, gl_str pool);
 /* The keeper that runs this process. */
@@ -142,5 +144,8 @@ void sim_checks_removed(struct sim_checks *c, const struct gl_record *before);
 /* The same, for the rule about which records may be deleted (check_promises.c). */
 void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *before);
 void sim_checks_end(struct sim_checks *c);
+/* Nothing is wrong at the moment, and these machines (numbers from 0) have a node that runs steps:
+ * does a step wait for slots that are free (check_elsewhere.c)? */
+void sim_check_elsewhere_calm(struct sim_checks *c, const bool *has_node, size_t n);
 
 #endif

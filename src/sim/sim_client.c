@@ -29,6 +29,10 @@ struct sim_node *sim_client_node(struct sim_client *cl)
             awake[n++] = node;
         }
     }
+    if (n > 1 && cl->world->cluster.crowds != 0 &&
+        gl_rng_chance(&cl->rng, cl->world->cluster.crowds)) {
+        return awake[0];
+    }
     return n == 0 ? NULL : awake[gl_rng_below(&cl->rng, n)];
 }
 

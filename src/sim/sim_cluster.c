@@ -158,6 +158,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     s->pools.default_slots = w->options.slots_narrow == 0 ? 4 : w->options.slots_narrow;
     s->pools.gpu_slots = 1;
     sim_swarm_agents(w, options, &s->pools);
+    s->has_agents = options->agents;
     sim_disk_init(&s->disk);
     s->disk.shared = true;
     s->disk.keeps_tail = w->cluster.failovers > 0;
@@ -260,6 +261,22 @@ static void check_takeover(struct sim_cluster *s)
     s->victim = NULL;
 }
 
+/* Where every node may run every step. */
+static void check_waiting(struct sim_cluster *s)
+{
+    const struct sim_world *w = &s->world;
+    bool has_node[SIM_MACHINES_MAX];
+    if (s->has_agents || w->cluster.guests != 0 || w->cluster.stacks != 0 || w->failed) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->machines_n; i++) {
+        const struct sim_machine *m = &s->machines[i];
+        has_node[i] = m->current != NULL && m->current->ready && !m->current->lost &&
+                      !m->current->stopping && !m->dies && m->keeper.up;
+    }
+    sim_check_elsewhere_calm(&s->checks, has_node, s->machines_n);
+}
+
 static bool at_rest(struct sim_cluster *s)
 {
     bool rest = sim_client_satisfied(&s->client) && s->kill_at == INT64_MAX && s->victim == NULL;
@@ -305,6 +322,7 @@ static void phase_two(struct sim_cluster *s)
             lose_one(s);
         }
         check_takeover(s);
+        check_waiting(s);
         if (!w->failed && at_rest(s)) {
             s->ended = true;
             return;

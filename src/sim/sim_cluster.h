@@ -21,7 +21,7 @@ struct sim_cluster {
     struct gl_rng rng;
     struct sim_pools pools;
     uint32_t renew;
-    bool record;
+    bool record, has_agents;
     struct gl_link nodes; /* struct sim_node.link: all live nodes, on any machine */
     struct sim_machine machines[SIM_MACHINES_MAX];
     uint32_t machines_n;

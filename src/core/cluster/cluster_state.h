@@ -93,26 +93,26 @@ struct gl_offers_state {
 
 /* taken.c: attempts of other nodes' jobs that run here. */
 struct gl_taken_attempts {
-    struct gl_map all;    /* struct gl_taken, by the id of its record */
-    struct gl_map jobs;   /* struct gl_taken_job, by id */
+    struct gl_map all;             /* struct gl_taken, by the id of its record */
+    struct gl_map jobs;            /* struct gl_taken_job, by id */
     struct gl_heap timers, checks; /* struct gl_taken, by `due` and by `check_at` */
-    struct gl_link idle;  /* struct gl_taken_job without attempts, oldest first */
+    struct gl_link idle;           /* struct gl_taken_job without attempts, oldest first */
     size_t idle_n;
     size_t queued_n;         /* offers that wait for slots here */
     struct gl_link to_take;  /* struct gl_taken that have their slots */
     struct gl_link to_write; /* struct gl_taken whose record is to be written */
     uint64_t take_call, write_call, check_call, clean_call;
     uint64_t scan_call;
-    uint8_t stage;         /* enum gl_taken_stage: of the scan */
-    bool is_adopted;       /* what an earlier life of this node has taken is known */
-    bool is_again;         /* woken during the scan: scan again at once */
-    bool has_more;         /* another page follows */
-    gl_ms due;             /* the next scan */
-    gl_ms retry_at;        /* after a failed commit: when to try the next one */
-    int64_t after_score;   /* the last entry of a full page; */
-    gl_str after_id;       /* "": at the beginning */
-    struct gl_link found;  /* struct gl_taken_entry: the page that is being read */
-    struct gl_link stale;  /* struct gl_taken_entry: to be removed from its index */
+    uint8_t stage;        /* enum gl_taken_stage: of the scan */
+    bool is_adopted;      /* what an earlier life of this node has taken is known */
+    bool is_again;        /* woken during the scan: scan again at once */
+    bool has_more;        /* another page follows */
+    gl_ms due;            /* the next scan */
+    gl_ms retry_at;       /* after a failed commit: when to try the next one */
+    int64_t after_score;  /* the last entry of a full page; */
+    gl_str after_id;      /* "": at the beginning */
+    struct gl_link found; /* struct gl_taken_entry: the page that is being read */
+    struct gl_link stale; /* struct gl_taken_entry: to be removed from its index */
 };
 
 /* other_nodes.c: the nodes that could run attempts of this node's jobs. */

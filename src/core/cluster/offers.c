@@ -16,12 +16,12 @@
 #include "model/offer.h"
 
 enum {
-    PAGE = 128,         /* results, or offers, read at a time */
-    SCAN_MS = 1000,     /* between two scans of the index of results */
-    OPEN_MS = 1000,     /* between two looks at an offer that has not been taken, ... */
-    TAKEN_MS = 5000,    /* ... that has been taken, ... */
+    PAGE = 128,          /* results, or offers, read at a time */
+    SCAN_MS = 1000,      /* between two scans of the index of results */
+    OPEN_MS = 1000,      /* between two looks at an offer that has not been taken, ... */
+    TAKEN_MS = 5000,     /* ... that has been taken, ... */
     INHERITED_MS = 1000, /* ... and that was taken under an earlier owner, to whom it reports */
-    PATIENCE_MS = 2000, /* an offer is withdrawn after this if another node has free slots */
+    PATIENCE_MS = 2000,  /* an offer is withdrawn after this if another node has free slots */
 };
 
 struct gl_offer {
@@ -31,17 +31,16 @@ struct gl_offer {
     gl_ms made_at; /* when this node made or inherited it */
     uint64_t call; /* the look or the withdrawal in flight; 0: none */
     bool is_withdrawing;
-    gl_str session;   /* that has taken it, as far as known; "": none */
+    gl_str session;    /* that has taken it, as far as known; "": none */
     gl_str reports_to; /* the node in whose index the result is, as its record says; "": ours */
-    uint64_t listing; /* the listing that must show that session, if it is unknown; 0: it is not */
+    uint64_t listing;  /* the listing that must show that session, if it is unknown; 0: it is not */
 };
 
 #define F(member, type) GL_FIELD(gl_offer, member, type, 0, "")
 
 static const struct gl_field offer_fields[] = {
-    F(look_at, I64),        F(made_at, I64), F(call, U64),
-    F(is_withdrawing, BOOL), F(session, STR), F(reports_to, STR),
-    F(listing, U64),
+    F(look_at, I64), F(made_at, I64),    F(call, U64),    F(is_withdrawing, BOOL),
+    F(session, STR), F(reports_to, STR), F(listing, U64),
 };
 #undef F
 
@@ -131,8 +130,8 @@ void gl_offers_forget(struct gl_core *c, struct gl_step *st)
 static gl_str id_of(const struct gl_step *st, struct gl_arena *a)
 {
     GL_ASSERT(st->r.attempt_count > 0);
-    return gl_str_fmt(a, "%.*s/%.*s:attempt:%u", GL_STR_ARG(st->job->id),
-                      GL_STR_ARG(st->r.step_id), st->r.attempt_count);
+    return gl_str_fmt(a, "%.*s/%.*s:attempt:%u", GL_STR_ARG(st->job->id), GL_STR_ARG(st->r.step_id),
+                      st->r.attempt_count);
 }
 
 gl_str gl_offers_wake(struct gl_core *c, gl_str word, gl_str node)
@@ -191,12 +190,11 @@ void gl_offers_end(struct gl_core *c, struct gl_step *st)
 {
     struct gl_arena *a = c->out->arena;
     gl_str id = id_of(st, a);
-    const gl_str indexes[] = {gl_offer_index(a, "offers", st->r.node),
-                              gl_offer_index(a, "taken", st->r.node),
-                              gl_offer_index(a, "results",
-                                             st->offer != NULL && st->offer->reports_to.n > 0
-                                                 ? st->offer->reports_to
-                                                 : c->node)};
+    const gl_str indexes[] = {
+        gl_offer_index(a, "offers", st->r.node), gl_offer_index(a, "taken", st->r.node),
+        gl_offer_index(a, "results",
+                       st->offer != NULL && st->offer->reports_to.n > 0 ? st->offer->reports_to
+                                                                        : c->node)};
 
     GL_ASSERT(st->r.is_elsewhere);
     for (size_t i = 0; i < GL_COUNT(indexes); i++) {
@@ -297,8 +295,8 @@ static void on_open(struct gl_core *c, struct gl_offer *o)
     bool is_late = c->now - o->made_at >= PATIENCE_MS;
     bool fits_elsewhere =
         is_late && gl_other_nodes_have_room(c, spec->pool, spec->slots, st->r.node);
-    bool may_ask = gl_components_are_on(c) && gl_job_is_mine(c, st->job) &&
-                   st->job->inflight_n == 0;
+    bool may_ask =
+        gl_components_are_on(c) && gl_job_is_mine(c, st->job) && st->job->inflight_n == 0;
 
     if ((st->r.stopping != GL_STOP_NONE || is_gone || fits_elsewhere ||
          (is_late && gl_slots_have_room(c, spec))) &&
@@ -363,8 +361,7 @@ static void look(struct gl_core *c)
     size_t n = 0;
 
     GL_ASSERT(c->made.look_call == 0);
-    for (struct gl_heap_item *top;
-         n < PAGE && (top = gl_heap_top(&c->made.timers)) != NULL; n++) {
+    for (struct gl_heap_item *top; n < PAGE && (top = gl_heap_top(&c->made.timers)) != NULL; n++) {
         struct gl_offer *o = GL_CONTAINER(top, struct gl_offer, timer);
 
         if (o->look_at > c->now) {
@@ -598,8 +595,8 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 #define F(member, type) GL_FIELD(gl_offers_state, member, type, 0, "")
 
 static const struct gl_field state_fields[] = {
-    F(call, U64),        F(look_call, U64),   F(due, I64),       F(is_reading, BOOL),
-    F(is_again, BOOL),   F(has_more, BOOL),   F(after_score, I64), F(after_id, STR),
+    F(call, U64),      F(look_call, U64), F(due, I64),         F(is_reading, BOOL),
+    F(is_again, BOOL), F(has_more, BOOL), F(after_score, I64), F(after_id, STR),
 };
 #undef F
 

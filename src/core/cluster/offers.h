@@ -16,9 +16,9 @@
  *     happens, never both.
  *   - The index of results is a hint; each offer is also looked at regularly.
  *
- * Called: gl_offers_make() when an attempt is decided, gl_offers_add() for one of a job just loaded;
- * gl_offers_stop() to stop it, gl_offers_look() to ask about it; gl_offers_end() when the step moves
- * on, gl_offers_forget() when its job leaves memory. */
+ * Called: gl_offers_make() when an attempt is decided, gl_offers_add() for one of a job just
+ * loaded; gl_offers_stop() to stop it, gl_offers_look() to ask about it; gl_offers_end() when the
+ * step moves on, gl_offers_forget() when its job leaves memory. */
 #ifndef GL_CORE_CLUSTER_OFFERS_H
 #define GL_CORE_CLUSTER_OFFERS_H
 

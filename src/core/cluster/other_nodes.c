@@ -70,10 +70,10 @@ static void copy_pools(struct gl_core *c, struct gl_place_node *to, const struct
         uint64_t slots = from[i].slots < GL_SLOTS_MAX ? from[i].slots : GL_SLOTS_MAX;
         uint64_t others = from[i].in_use > from[i].ours ? from[i].in_use - from[i].ours : 0;
 
-        to->pools[i] =
-            (struct gl_place_pool){.slots = (uint32_t)slots,
-                                   .others = others < GL_SLOTS_MAX ? (uint32_t)others : GL_SLOTS_MAX,
-                                   .ours = old != NULL ? old->ours : 0};
+        to->pools[i] = (struct gl_place_pool){.slots = (uint32_t)slots,
+                                              .others = others < GL_SLOTS_MAX ? (uint32_t)others
+                                                                              : GL_SLOTS_MAX,
+                                              .ours = old != NULL ? old->ours : 0};
         gl_core_set(c, &to->pools[i].name, from[i].name);
     }
 }
@@ -120,8 +120,7 @@ void gl_other_nodes_on_listed(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_peer *all = ev->answer.sessions.items;
     struct gl_other_nodes_state was = c->others;
     size_t cap = ev->answer.sessions.n + was.n;
-    struct gl_place_node *items =
-        cap > 0 ? gl_pool_alloc(&c->mem, cap * sizeof(*items)) : NULL;
+    struct gl_place_node *items = cap > 0 ? gl_pool_alloc(&c->mem, cap * sizeof(*items)) : NULL;
     size_t n = 0;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
@@ -153,8 +152,7 @@ void gl_other_nodes_on_listed(struct gl_core *c, const struct gl_event *ev)
     c->others.n = n;
     c->others.is_heard = true;
     if (cap > n) { /* the pool frees by size */
-        struct gl_place_node *exact =
-            n > 0 ? gl_pool_alloc(&c->mem, n * sizeof(*exact)) : NULL;
+        struct gl_place_node *exact = n > 0 ? gl_pool_alloc(&c->mem, n * sizeof(*exact)) : NULL;
 
         if (n > 0) {
             memcpy(exact, items, n * sizeof(*exact));
@@ -217,8 +215,8 @@ struct gl_place_node *gl_other_nodes_choose(struct gl_core *c, const struct gl_s
     GL_ASSERT(gl_other_nodes_are_placing(c));
     GL_ASSERT(gl_other_nodes_may_run(c, st));
     at = gl_place(c->others.items, c->others.n, &r, &result);
-    if (at < 0 || (result != GL_PLACE_FITS &&
-                   !(may_queue && may_queue_at(&c->others.items[at], &r)))) {
+    if (at < 0 ||
+        (result != GL_PLACE_FITS && !(may_queue && may_queue_at(&c->others.items[at], &r)))) {
         return NULL;
     }
     return &c->others.items[at];
@@ -255,7 +253,10 @@ void gl_other_nodes_unuse(struct gl_core *c, gl_str node, gl_str pool, uint32_t 
 #define F(member, type) GL_FIELD(gl_place_pool, member, type, 0, "")
 
 static const struct gl_field pool_fields[] = {
-    F(name, STR), F(slots, U32), F(others, U32), F(ours, U32),
+    F(name, STR),
+    F(slots, U32),
+    F(others, U32),
+    F(ours, U32),
 };
 #undef F
 
@@ -274,7 +275,9 @@ struct saved_node {
 #define F(member, type) GL_FIELD(saved_node, member, type, 0, "")
 
 static const struct gl_field node_fields[] = {
-    F(id, STR), F(takes, BOOL), F(grace_ms, I64),
+    F(id, STR),
+    F(takes, BOOL),
+    F(grace_ms, I64),
     GL_FIELD_SUB(saved_node, pools, LIST, &pool_schema, 0, ""),
 };
 #undef F

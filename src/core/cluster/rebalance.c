@@ -137,8 +137,8 @@ void gl_rebalance_return_jobs(struct gl_core *c)
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_core_pool_state *p = &c->pools[i];
 
-        for (unsigned given = 0; given < RELEASES_MAX && p->others_free > 0 && gl_slots_waiting(p) > 0 &&
-                                 (p->in_use >= p->slots || !c->exec_up);
+        for (unsigned given = 0; given < RELEASES_MAX && p->others_free > 0 &&
+                                 gl_slots_waiting(p) > 0 && (p->in_use >= p->slots || !c->exec_up);
              given++) {
             struct gl_job *j = find_newest_waiting(c, i);
 

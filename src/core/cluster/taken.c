@@ -102,7 +102,8 @@ void gl_taken_job_drop(struct gl_core *c, struct gl_taken_job *j)
 void gl_taken_job_trim(struct gl_core *c)
 {
     while (c->taken.idle_n > JOBS_IDLE_MAX) {
-        gl_taken_job_drop(c, GL_CONTAINER(gl_list_first(&c->taken.idle), struct gl_taken_job, idle));
+        gl_taken_job_drop(c,
+                          GL_CONTAINER(gl_list_first(&c->taken.idle), struct gl_taken_job, idle));
     }
 }
 
@@ -231,6 +232,10 @@ void gl_taken_on_granted(struct gl_core *c, struct gl_taken *t)
     c->taken.queued_n--;
     t->wait = NULL;
     t->has_slots = true;
+    if (GL_PLANT(115)) { /* planted: what runs for others needs no slots */
+        t->has_slots = false;
+        gl_slots_give_back(c, (int)t->pool, t->slots);
+    }
     t->phase = GL_TAKEN_TAKING;
     gl_taken_set_due(c, t);
     gl_list_push(&c->taken.to_take, &t->link);
@@ -433,8 +438,8 @@ static void send_writes(struct gl_core *c)
             word = gl_offers_wake(c, word, owner);
         }
         t->is_written = t->phase == GL_TAKEN_OVER;
-        confirm |= t->is_written &&
-                   gl_flow_step(t->job->spec->flow, t->of)->safety == GL_SAFETY_UNSAFE;
+        confirm |=
+            t->is_written && gl_flow_step(t->job->spec->flow, t->of)->safety == GL_SAFETY_UNSAFE;
         gl_list_remove(&t->link);
         t->call = c->last_call + 1;
     }
@@ -514,7 +519,7 @@ static void on_check(struct gl_core *c, const struct gl_event_record *r)
     gl_str attempt, job = gl_str_cut(r->id, '/', &attempt);
     struct gl_taken *t = gl_taken_find(c, job, attempt);
 
-    if (t == NULL || t->call != 0 || t->phase < GL_TAKEN_RUNNING_HERE) {
+    if (t == NULL || t->call != 0 || t->phase < GL_TAKEN_RUNNING_HERE || t->is_unwanted) {
         return;
     }
     if (r->rev == 0) {
@@ -534,8 +539,7 @@ static void on_check(struct gl_core *c, const struct gl_event_record *r)
         t->rev = r->rev;
         gl_taken_write(c, t);
     }
-    gl_taken_set_check(c, t,
-                       c->now + (t->phase == GL_TAKEN_OVER ? CONSUMED_LATER_MS : CHECK_MS));
+    gl_taken_set_check(c, t, c->now + (t->phase == GL_TAKEN_OVER ? CONSUMED_LATER_MS : CHECK_MS));
 }
 
 static void on_checks(struct gl_core *c, const struct gl_event *ev)
@@ -555,7 +559,7 @@ void gl_taken_on_changed(struct gl_core *c)
     c->taken.is_adopted = false; /* records may have come back, ... */
     c->taken.due = c->now;
     for (size_t i = 0; (t = gl_map_next(&c->taken.all, &i)) != NULL;) {
-        if (t->phase >= GL_TAKEN_RUNNING_HERE) { /* ... or be gone, or older */
+        if (t->phase >= GL_TAKEN_RUNNING_HERE && !t->is_unwanted) { /* ... or be gone, or older */
             gl_taken_set_check(c, t, c->now);
         }
     }
@@ -572,11 +576,11 @@ static void send_clean(struct gl_core *c)
     for (struct gl_link *l; n < TAKE_MAX && (l = gl_list_first(&c->taken.stale)) != NULL;) {
         struct gl_taken_entry *e = GL_CONTAINER(l, struct gl_taken_entry, link);
 
-        writes[n++] = (struct gl_write){
-            .type = GL_WRITE_UNINDEX,
-            .kind = gl_offer_index(a, e->is_taken ? "taken" : "offers", c->node),
-            .id = gl_str_dup(a, e->id),
-            .score = e->score};
+        writes[n++] =
+            (struct gl_write){.type = GL_WRITE_UNINDEX,
+                              .kind = gl_offer_index(a, e->is_taken ? "taken" : "offers", c->node),
+                              .id = gl_str_dup(a, e->id),
+                              .score = e->score};
         gl_list_remove(&e->link);
         gl_core_disown(c, &gl_taken_entry_schema, e);
         gl_pool_free(&c->mem, e, sizeof(*e));
@@ -695,10 +699,13 @@ static const char *const stage_words[] = {"list", "records", "offers", "steps",
 #define F(member, type) GL_FIELD(gl_taken_attempts, member, type, 0, "")
 
 static const struct gl_field state_fields[] = {
-    F(take_call, U64),  F(write_call, U64), F(check_call, U64), F(clean_call, U64),
-    F(scan_call, U64),  GL_FIELD_ENUM(gl_taken_attempts, stage, stage_words, GL_FF_ALWAYS, ""),
-    F(is_adopted, BOOL), F(is_again, BOOL), F(has_more, BOOL),  F(due, I64),
-    F(retry_at, I64),   F(after_score, I64), F(after_id, STR),
+    F(take_call, U64),   F(write_call, U64),
+    F(check_call, U64),  F(clean_call, U64),
+    F(scan_call, U64),   GL_FIELD_ENUM(gl_taken_attempts, stage, stage_words, GL_FF_ALWAYS, ""),
+    F(is_adopted, BOOL), F(is_again, BOOL),
+    F(has_more, BOOL),   F(due, I64),
+    F(retry_at, I64),    F(after_score, I64),
+    F(after_id, STR),
 };
 #undef F
 

@@ -53,8 +53,8 @@ void gl_taken_start(struct gl_core *c, struct gl_taken *t)
     e->step_id = gl_str_dup(c->out->arena, t->step_id);
     e->submitted_at = t->job->submitted_at;
     e->run_id = gl_str_dup(c->out->arena, t->job->run_id);
-    e->idempotency_key = gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(t->job->id),
-                                    GL_STR_ARG(t->step_id));
+    e->idempotency_key =
+        gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(t->job->id), GL_STR_ARG(t->step_id));
     e->start_by = c->now + START_BY_MS;
     e->deadline_at = spec->timeout_ms > 0 ? c->now + spec->timeout_ms : 0;
     e->needs_session = gl_safety_spec_needs_session(c, spec, spec->limit_key.n > 0);
@@ -106,6 +106,11 @@ static void end(struct gl_core *c, struct gl_taken *t, enum gl_taken_state state
     }
     GL_TRACE(c->trace, EXEC, .job = t->job->id, .step = t->step_id, .token = t->token,
              .number = t->number, .what = "ended for another node");
+    if (t->is_unwanted) {
+        (void)effect(c, t, GL_FX_ACK);
+        gl_taken_drop(c, t);
+        return;
+    }
     gl_taken_write(c, t);
 }
 
@@ -277,12 +282,20 @@ void gl_taken_on_gone(struct gl_core *c, struct gl_taken *t)
 {
     if (t->phase == GL_TAKEN_OVER) {
         (void)effect(c, t, GL_FX_ACK);
-    } else { /* nobody wants its result, and others may run it again */
-        GL_MARK(c->trace, "taken.unwanted");
-        effect(c, t, GL_FX_STOP)->grace_ms = 1;
-        gl_attempts_list_soon(c);
+        gl_taken_drop(c, t);
+        return;
     }
-    gl_taken_drop(c, t);
+    /* Nobody wants its result, and others may run it again. Its slots are free when it has ended.
+     */
+    GL_MARK(c->trace, "taken.unwanted");
+    t->is_unwanted = true;
+    t->stopping = GL_STOP_JOB_ENDS;
+    t->heartbeat_at = 0;
+    t->probe_at = c->now + PROBE_MS;
+    gl_taken_set_due(c, t);
+    gl_taken_set_check(c, t, INT64_MAX);
+    gl_list_remove(&t->link);
+    effect(c, t, GL_FX_STOP)->grace_ms = 1;
 }
 
 void gl_taken_on_timer(struct gl_core *c, struct gl_taken *t)

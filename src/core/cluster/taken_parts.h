@@ -6,10 +6,10 @@
 #include "model/offer.h"
 
 enum gl_taken_phase {
-    GL_TAKEN_QUEUED,  /* waits for slots */
-    GL_TAKEN_TAKING,  /* has them; the transaction that takes it is to be sent, or in flight */
+    GL_TAKEN_QUEUED,       /* waits for slots */
+    GL_TAKEN_TAKING,       /* has them; the transaction that takes it is to be sent, or in flight */
     GL_TAKEN_RUNNING_HERE, /* taken, and with the executor */
-    GL_TAKEN_OVER,    /* ended in some way; its record says so, or is to be written */
+    GL_TAKEN_OVER,         /* ended in some way; its record says so, or is to be written */
 };
 
 /* What a scan reads, in this order: first what was taken, then what is offered. */
@@ -48,19 +48,20 @@ struct gl_taken {
     gl_str owner; /* the session that owned the job when the step was read */
     uint64_t token;
     gl_str epoch;
-    gl_ms at;        /* the score in the indexes */
-    uint64_t rev;    /* of its record */
-    uint64_t call;   /* the commit or check in flight; 0: none */
-    bool is_alone;   /* its commit is not combined with others: a combined one was refused */
-    bool is_written; /* OVER: the record says so */
+    gl_ms at;          /* the score in the indexes */
+    uint64_t rev;      /* of its record */
+    uint64_t call;     /* the commit or check in flight; 0: none */
+    bool is_alone;     /* its commit is not combined with others: a combined one was refused */
+    bool is_unwanted;  /* RUNNING: its record is gone, and it is being ended */
+    bool is_written;   /* OVER: the record says so */
     bool is_inherited; /* OVER: an earlier session has written it; only its record has the result */
     uint64_t starting;
     gl_ms taken_at;
-    gl_ms due;                   /* of `timer`: INT64_MAX: none */
+    gl_ms due;                    /* of `timer`: INT64_MAX: none */
     gl_ms heartbeat_at, probe_at; /* 0: none */
-    gl_ms check_at;              /* of `check` */
-    uint8_t stopping;            /* enum gl_stop: why it is being stopped */
-    struct gl_taken_record end;  /* OVER; its strings belong to the pool */
+    gl_ms check_at;               /* of `check` */
+    uint8_t stopping;             /* enum gl_stop: why it is being stopped */
+    struct gl_taken_record end;   /* OVER; its strings belong to the pool */
 };
 
 /* An entry of an index, and what has been read for it. */

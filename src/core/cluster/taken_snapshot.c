@@ -27,7 +27,7 @@ struct saved_taken_attempt {
     uint32_t number, of, slots;
     int64_t item, pool;
     uint8_t phase, stopping;
-    bool has_slots, is_alone, is_written, is_inherited;
+    bool has_slots, is_alone, is_unwanted, is_written, is_inherited;
     uint64_t step_rev, token, rev, call, starting;
     gl_ms at, taken_at, heartbeat_at, probe_at, check_at; /* check_at 0: none */
     struct gl_taken_record end;
@@ -49,6 +49,7 @@ static const struct gl_field taken_attempt_fields[] = {
     GL_FIELD_ENUM(saved_taken_attempt, stopping, gl_stop_words, 0, ""),
     F(has_slots, BOOL),
     F(is_alone, BOOL),
+    F(is_unwanted, BOOL),
     F(is_written, BOOL),
     F(is_inherited, BOOL),
     F(step_rev, U64),
@@ -93,6 +94,7 @@ static void save_attempt(const struct gl_taken *t, struct gl_buf *out)
                                     .stopping = t->stopping,
                                     .has_slots = t->has_slots,
                                     .is_alone = t->is_alone,
+                                    .is_unwanted = t->is_unwanted,
                                     .is_written = t->is_written,
                                     .is_inherited = t->is_inherited,
                                     .step_rev = t->step_rev,
@@ -213,15 +215,15 @@ static bool is_sound(struct gl_core *c, const struct saved_taken_attempt *s,
                      const struct gl_taken_job *j)
 {
     return j != NULL && j->spec != NULL && s->of < j->spec->flow->steps.n &&
-           s->id.n > GL_ULID_BYTES + 1 &&
-           s->id.n <= GL_ULID_BYTES + 1 + GL_ATTEMPT_ID_BYTES_MAX && s->pool >= -1 &&
-           s->pool < (int64_t)c->pools_n && gl_map_find(&c->taken.all, s->id) == NULL;
+           s->id.n > GL_ULID_BYTES + 1 && s->id.n <= GL_ULID_BYTES + 1 + GL_ATTEMPT_ID_BYTES_MAX &&
+           s->pool >= -1 && s->pool < (int64_t)c->pools_n &&
+           gl_map_find(&c->taken.all, s->id) == NULL;
 }
 
 static bool connect_wait(struct gl_core *c, struct gl_taken *t)
 {
-    struct gl_wait *w = gl_slots_find_offered(
-        c, t->job->id, gl_flow_place(t->job->spec->flow, t->of, t->item));
+    struct gl_wait *w =
+        gl_slots_find_offered(c, t->job->id, gl_flow_place(t->job->spec->flow, t->of, t->item));
 
     if (w == NULL || !w->offered) {
         return false;
@@ -260,6 +262,7 @@ int gl_taken_restore_attempt(struct gl_core *c, struct gl_snapshot_line *l)
     t->stopping = s.stopping;
     t->has_slots = s.has_slots;
     t->is_alone = s.is_alone;
+    t->is_unwanted = s.is_unwanted;
     t->is_written = s.is_written;
     t->is_inherited = s.is_inherited;
     t->step_rev = s.step_rev;

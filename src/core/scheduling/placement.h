@@ -20,7 +20,7 @@ struct gl_place_pool {
 
 struct gl_place_node {
     gl_str id;
-    bool takes; /* it takes offers: it is ready, of our scope, and not stopping */
+    bool takes;     /* it takes offers: it is ready, of our scope, and not stopping */
     gl_ms grace_ms; /* of its keeper: see recovery/safety.h */
     struct gl_place_pool *pools;
     size_t pools_n;
@@ -34,11 +34,11 @@ struct gl_place_request {
 };
 
 /* In the order of preference: a better reason for one node does not outweigh a worse one. */
-#define GL_PLACE_RESULTS(X)                                                           \
-    X(FITS, "fits", "it has enough free slots")                                       \
-    X(BUSY, "busy", "it has the slots, but they are in use")                          \
-    X(POOL_TOO_SMALL, "pool_too_small", "its pool has fewer slots than are needed")   \
-    X(NO_POOL, "no_pool", "it does not have the pool")                                \
+#define GL_PLACE_RESULTS(X)                                                         \
+    X(FITS, "fits", "it has enough free slots")                                     \
+    X(BUSY, "busy", "it has the slots, but they are in use")                        \
+    X(POOL_TOO_SMALL, "pool_too_small", "its pool has fewer slots than are needed") \
+    X(NO_POOL, "no_pool", "it does not have the pool")                              \
     X(NOT_TAKING, "not_taking", "it does not run attempts for other nodes")
 
 enum gl_place_result {

@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "core/agents/agents.h"
-#include "core/flow/ledger.h"
 #include "core/cluster/other_nodes.h"
 #include "core/cluster/taken.h"
+#include "core/flow/ledger.h"
 #include "core/recovery/load.h"
 #include "core/scheduling/quotas.h"
 
@@ -548,7 +548,8 @@ void gl_slots_adopt(struct gl_core *c, struct gl_step *st)
             st)) { /* the job was in memory before, and its slots are still counted */
         return;
     }
-    h = gl_slots_hold_new(c, st, st->r.is_elsewhere ? -1 : gl_slots_find_pool(c, gl_step_spec_of(st)->pool));
+    h = gl_slots_hold_new(
+        c, st, st->r.is_elsewhere ? -1 : gl_slots_find_pool(c, gl_step_spec_of(st)->pool));
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;
     }

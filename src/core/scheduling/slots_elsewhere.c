@@ -108,11 +108,11 @@ static void start_elsewhere(struct gl_core *c, struct gl_wait *w, const struct g
 /* The first of the steps that may run elsewhere. */
 static struct gl_wait *next_elsewhere(struct gl_core *c, struct gl_core_pool_state *p)
 {
-    struct gl_wait *away = gl_slots_head_of(c, &p->queues[GL_WHERE_AWAY]);
+    struct gl_wait *away = GL_PLANT(114) ? NULL /* planted: only what this node could run, too */
+                                         : gl_slots_head_of(c, &p->queues[GL_WHERE_AWAY]);
     struct gl_wait *any = gl_slots_head_of(c, &p->queues[GL_WHERE_ANY]);
 
-    return away == NULL || (any != NULL && gl_slots_before(&any->place, &away->place)) ? any
-                                                                                        : away;
+    return away == NULL || (any != NULL && gl_slots_before(&any->place, &away->place)) ? any : away;
 }
 
 static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
