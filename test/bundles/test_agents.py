@@ -387,14 +387,14 @@ def test_a_dead_letter_that_is_sent_again_is_handled(served, tmp_path):
     box, run = served.box, f"late-{tmp_path.name}"
     box.glia("run", b.write(tmp_path / "bundle"), "--run-id", run, "--detach")
 
-    def letters():
+    def dead():
         return box.json("job", "dead-letters", run)["dead_letters"]
-    wait_for("a dead letter", letters)
-    assert letters()[0]["reason"] == "its time to live has expired"
+    wait_for("a dead letter", dead)
+    assert dead()[0]["reason"] == "its time to live has expired"
     box.glia("job", "dead-letters", run, "--redrive", "all")
 
     def processed():
         return box.json("job", "agents", run)["agents"][0]["processed"] == 2
     wait_for("the message", processed)
-    assert letters() == []
+    assert dead() == []
     box.glia("job", "cancel", run)

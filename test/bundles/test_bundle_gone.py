@@ -148,7 +148,7 @@ def test_what_runs_meanwhile_ends_before_the_job_is_paused(served, tmp_path):
 
 
 @ONE_COPY
-def test_it_is_held_after_the_death_of_its_node_too(alone, tmp_path):
+def test_it_is_paused_after_the_death_of_its_node_too(alone, tmp_path):
     box, folder = alone.box, two(tmp_path, "alone")
     run = alone.start(folder, run_id="alone-1")
     alone.wait_file("alone-1", "a")

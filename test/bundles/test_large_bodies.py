@@ -226,10 +226,10 @@ else:
 
     def dead():
         return box.json("job", "dead-letters", process.run_id)["dead_letters"]
-    [letter] = wait_for("the dead letter", dead)
-    assert letter["message"]["artifacts"][0]["name"] == "glia:body"
+    [found] = wait_for("the dead letter", dead)
+    assert found["message"]["artifacts"][0]["name"] == "glia:body"
     assert len(pieces(box, process.run_id)) == 4  # three MiB and a little
-    box.glia("job", "dead-letters", process.run_id, "--redrive", str(letter["number"]))
+    box.glia("job", "dead-letters", process.run_id, "--redrive", str(found["number"]))
     got = served.finish(process).lines("got")
     assert got[-1]["input"] == hashlib.sha256(text_of()).hexdigest()
 
@@ -322,7 +322,7 @@ def test_one_that_is_damaged_holds_its_job_until_it_is_mended(box, alone, tmp_pa
 
 
 def test_a_message_whose_text_is_gone_holds_its_job(box, alone, tmp_path):
-    """Above 2 KiB its text is a record of its own, and what the letter has is not all of it."""
+    """Above 2 KiB its text is a record of its own, of which the record "letter" has only a part."""
     serve(box)
     box.glia("run", held("worker", 8000).write(tmp_path / "bundle"), "--run-id", "r1", "--detach")
     alone.wait_file("r1", "held")

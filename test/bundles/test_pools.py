@@ -61,7 +61,7 @@ def in_use(box):
 
 @item("B-10-4")
 @pytest.mark.parametrize("killed", [False, True], ids=["alive", "killed"])
-def test_nobody_else_gets_the_slots_between_two_tries(narrow, tmp_path, killed):
+def test_nobody_else_gets_the_slots_between_two_attempts(narrow, tmp_path, killed):
     box = narrow.box
     submit(narrow, shaky(tmp_path, 2500 if killed else 400, 2 if killed else 3), "first")
     wait_between(narrow, "first")
@@ -85,7 +85,7 @@ def test_nobody_else_gets_the_slots_between_two_tries(narrow, tmp_path, killed):
 
 @item("B-10-4")
 @pytest.mark.parametrize("how", ["pause", "cancel"])
-def test_a_job_that_is_held_or_ends_keeps_no_slots(narrow, tmp_path, how):
+def test_a_job_that_is_paused_or_ends_keeps_no_slots(narrow, tmp_path, how):
     box = narrow.box
     submit(narrow, shaky(tmp_path, 600000), "first")
     wait_between(narrow, "first")

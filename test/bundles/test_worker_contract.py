@@ -421,8 +421,8 @@ def test_a_message_to_nobody_is_a_dead_letter(served, tmp_path):
                               output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     assert "nobody" in json.dumps(ran.one("dead_letter")), ran
-    letters = served.box.json("job", "dead-letters", ran.run_id)
-    assert "nobody" in json.dumps(letters), letters
+    dead = served.box.json("job", "dead-letters", ran.run_id)
+    assert "nobody" in json.dumps(dead), dead
 
 
 @item("B-2.2-10")

@@ -41,7 +41,7 @@ static inline void expect(struct sim_story *s, const char *text)
 }
 
 /* What /metrics of the first node says under this name. */
-static inline uint64_t figure(struct sim_story *s, const char *name)
+static inline uint64_t metric(struct sim_story *s, const char *name)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};

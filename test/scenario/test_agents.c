@@ -125,7 +125,7 @@ static const char held[] =
         "two", "b", "\"needs\":[\"one\"],") "]}";
 
 /* All of them, in the order in which they came, also by a node that has not seen them come. */
-SCENARIO(what_is_held_back_keeps_its_order, .kinds = "job")
+SCENARIO(what_is_deferred_keeps_its_order, .kinds = "job")
 {
     sim_story_says(s, "@a", "{\"complete_step\":true}");
     sim_story_says(s, "@b", "{\"next_state\":null}");
@@ -474,11 +474,11 @@ SCENARIO(a_status_shows_the_latest_sign_of_life, .kinds = "job")
     sim_story_flow(s, "chain", "{\"steps\":{\"a\":{\"run\":[\"x\"],\"heartbeat\":\"9s\"}}}");
     sim_story_run(s, 5000);
     int64_t beacon = told(s, "\"beacon_at\":\""), due = told(s, "\"heartbeat_at\":\"");
-    uint64_t commits = figure(s, "glia_store_commits_total");
+    uint64_t commits = metric(s, "glia_store_commits_total");
     sim_story_run(s, 20000);
     assert_true(told(s, "\"beacon_at\":\"") > beacon);
     assert_true(told(s, "\"heartbeat_at\":\"") > due);
-    assert_int_equal(figure(s, "glia_store_commits_total"), commits);
+    assert_int_equal(metric(s, "glia_store_commits_total"), commits);
 }
 
 int main(void)
@@ -486,7 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_outlives_the_node),
         cmocka_unit_test(a_turn_that_was_not_committed),
-        cmocka_unit_test(what_is_held_back_keeps_its_order),
+        cmocka_unit_test(what_is_deferred_keeps_its_order),
         cmocka_unit_test(an_aggregator_counts_a_sender_once),
         cmocka_unit_test(a_flow_that_was_changed_outlives_the_node),
         cmocka_unit_test(a_fan_out_outlives_the_node),

@@ -58,7 +58,7 @@ struct world {
     char keys[KEYS][16];
     struct grant grants[KEYS][FENCES_MAX];
     char failure[256];
-    uint64_t grants_n, steals_n;
+    uint64_t grants_n, reacquired_n;
 };
 
 /* ---- the checker ---- */
@@ -103,7 +103,7 @@ static void check_grant(struct world *w, const char *key, const struct gl_claim 
     if (!is_first && before->state == GL_CLAIM_CLAIMED) {
         must(w, before->lease_until <= w->sim.now, "%s: stolen %lld ms before its time", key,
              (long long)(before->lease_until - w->sim.now));
-        w->steals_n++;
+        w->reacquired_n++;
     }
 }
 
@@ -492,7 +492,7 @@ static void of_eight_racers_one_wins_fresh_and_expired(void **state)
         assert_int_equal(race(&w, &busy), 1);
         assert_int_equal(busy, CLIENTS - 1);
         assert_int_equal(w.grants_n, 2);
-        assert_int_equal(w.steals_n, 1);
+        assert_int_equal(w.reacquired_n, 1);
         assert_int_equal(indexed(&w), 1);
         end(&w);
     }
@@ -549,7 +549,7 @@ static void a_holder_that_renews_keeps_it(void **state)
         assert_int_equal(a->code, 0);
         assert_int_equal(b->code, GL_E_BUSY);
     }
-    assert_int_equal(w.steals_n, 0);
+    assert_int_equal(w.reacquired_n, 0);
     end(&w);
 }
 
@@ -665,7 +665,7 @@ static void act(struct world *w, struct client *c)
 static void no_history_breaks_a_rule(void **state)
 {
     static struct world w;
-    uint64_t grants = 0, steals = 0, done = 0;
+    uint64_t grants = 0, reacquired = 0, done = 0;
 
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -682,7 +682,7 @@ static void no_history_breaks_a_rule(void **state)
             run(&w, gl_rng_range(&w.rng, 0, 200));
         }
         grants += w.grants_n;
-        steals += w.steals_n;
+        reacquired += w.reacquired_n;
         for (uint32_t i = 0; i < CLIENTS; i++) {
             done += counts(&w.clients[i])->completed;
         }
@@ -690,7 +690,7 @@ static void no_history_breaks_a_rule(void **state)
     }
     /* It was worth watching. */
     assert_true(grants > 1000);
-    assert_true(steals > 200);
+    assert_true(reacquired > 200);
     assert_true(done > 200);
 }
 

@@ -11,7 +11,7 @@
     "\"lease_timeout_ms\":600000,\"lease_queue_max\":1000,\"beacon_ms\":1000,"        \
     "\"beacon_timeout_ms\":45000,\"depth_max\":100,\"high_mark\":75,\"low_mark\":25," \
     "\"retry_after_ms\":250"
-/* Its second try comes after so many milliseconds. */
+/* Its second attempt comes after so many milliseconds. */
 #define BUNDLE(agent, backoff)                                                                 \
     "{\"format\":3,\"name\":\"" agent "\",\"bundle\":{\"agents\":[{\"id\":\"" agent "\","      \
     "\"kind\":\"executor\",\"tries\":3,\"try_backoff_ms\":" backoff "," LIMITS "}],"           \
@@ -97,7 +97,7 @@ static gl_ms started(const struct sim_story *s, const char *run_id)
     return unit_of(s, run_id)->attempt_at;
 }
 
-SCENARIO(nobody_gets_what_is_kept_between_two_tries, .slots = 1)
+SCENARIO(nobody_gets_what_is_kept_between_two_attempts, .slots = 1)
 {
     begin(s);
     submit(s, "second", second);
@@ -226,7 +226,7 @@ SCENARIO(two_leases_meet_in_a_pool_of_one, .slots = 1, .machines = 3)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_gets_what_is_kept_between_two_tries),
+        cmocka_unit_test(nobody_gets_what_is_kept_between_two_attempts),
         cmocka_unit_test(what_is_kept_outlives_the_node),
         cmocka_unit_test(a_try_that_is_due_waits_for_the_executor),
         cmocka_unit_test(a_job_that_is_paused_keeps_nothing),

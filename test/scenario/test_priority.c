@@ -121,10 +121,10 @@ SCENARIO(a_message_that_waits_gains_priority, .kinds = "job")
     assert_given(s, "1 5 2 4 3");
 }
 
-/* A letter without `urgency` is one of the usual priority. */
+/* A message without `urgency` is one of the usual priority. */
 SCENARIO(a_usual_priority_is_not_written, .kinds = "job")
 {
-    size_t with = 0, letters = 0;
+    size_t with = 0, messages = 0;
 
     sim_story_says(s, "@a", "{}");
     submit(s, ALONE(SEED("a", 100) "," SEED("a", 100) "," SEED("a", 101)));
@@ -134,11 +134,11 @@ SCENARIO(a_usual_priority_is_not_written, .kinds = "job")
         const struct sim_disk_record *r =
             sim_disk_peek(&s->disk, SIM_CONTEXT, GL_S("letter"), all->rows[i]->id);
 
-        letters++;
+        messages++;
         with += memmem(r->value.p, r->value.n, "\"urgency\":1,", 12) != NULL;
         assert_null(memmem(r->value.p, r->value.n, "again", 5));
     }
-    assert_int_equal(letters, 3);
+    assert_int_equal(messages, 3);
     assert_int_equal(with, 1);
     sim_story_run(s, 20000);
     assert_given(s, "3 1 2");
@@ -161,9 +161,8 @@ SCENARIO(a_node_with_a_slow_clock_keeps_the_order, .kinds = "job")
     assert_given(s, "1 2 3 4");
 }
 
-/* Earlier releases ordered letters by number; their dates went back when another clock took over.
- */
-SCENARIO(letters_of_earlier_releases_keep_their_order, .kinds = "job")
+/* Earlier releases ordered messages by number; their dates could go back with a new owner. */
+SCENARIO(messages_of_earlier_releases_keep_their_order, .kinds = "job")
 {
     sim_story_says(s, "@a", "{}");
     submit(s, ALONE(SEED("a", 100) "," SEED("a", 100) "," SEED("a", 100) "," SEED("a", 100)));
@@ -180,7 +179,7 @@ SCENARIO(letters_of_earlier_releases_keep_their_order, .kinds = "job")
     assert_given(s, "1 2 3 4");
 }
 
-/* A core that was made from the text of another takes the same letter next. */
+/* A core that was made from the text of another takes the same message next. */
 SCENARIO(a_snapshot_keeps_the_order, .kinds = "job")
 {
     static const int numbers[] = {3, 5, 1, 4, 2};
@@ -241,7 +240,7 @@ int main(void)
         cmocka_unit_test(a_message_that_waits_gains_priority),
         cmocka_unit_test(a_usual_priority_is_not_written),
         cmocka_unit_test(a_node_with_a_slow_clock_keeps_the_order),
-        cmocka_unit_test(letters_of_earlier_releases_keep_their_order),
+        cmocka_unit_test(messages_of_earlier_releases_keep_their_order),
         cmocka_unit_test(a_snapshot_keeps_the_order),
         cmocka_unit_test(a_retry_begins_with_its_message),
     };

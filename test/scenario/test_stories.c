@@ -284,11 +284,11 @@ SCENARIO(an_event_from_inside_a_step_is_handled_after_it)
     sim_story_run(s, 10);
     inside_n = 0;
     s->machines[0].node->node->config.on_event = feed_inside;
-    uint64_t before = figure(s, "glia_core_events_total");
+    uint64_t before = metric(s, "glia_core_events_total");
     sim_story_submit(s, "build", "a", 1);
     sim_story_run(s, 3000);
     assert_true(inside_n > 0);
-    assert_true(figure(s, "glia_core_events_total") >= before + 2 * inside_n);
+    assert_true(metric(s, "glia_core_events_total") >= before + 2 * inside_n);
     sim_story_ask(s, "status", "build", "", "");
     sim_story_run(s, 1000);
     assert_non_null(strstr(s->body.p, "completed"));

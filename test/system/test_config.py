@@ -247,7 +247,7 @@ def test_a_port_that_is_taken_is_told(box, tmp_path):
 
 # ---- jobs that crash the node ----
 
-def test_a_job_that_crashes_the_node_three_times_is_held(box, monkeypatch):
+def test_a_job_that_crashes_the_node_three_times_is_quarantined(box, monkeypatch):
     build = os.environ.get("GLIA_BUILD_CLANG")
     assert build, "this test needs the build with failpoints: GLIA_BUILD_CLANG"
     monkeypatch.setattr(glianode, "GLIA", os.path.join(build, "glia"))

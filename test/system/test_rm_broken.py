@@ -19,11 +19,11 @@ from records import open_records  # noqa: E402
 pytestmark = pytest.mark.sqlite_only("dies at failpoints of SQLite")
 
 KINDS = ("job", "step", "letter", "message", "deadletter", "inputs")
-LETTERS = 700
+MESSAGES = 700
 FOREVER = ("--keep-for", "0", "--keep-jobs", "0", "--keep-workspaces-for", "0")
 SENDS = f"""
 say(complete_step=True, emit_messages=[{{"to": "nobody", "type": "x", "body": {{"n": n}}}}
-                                       for n in range({LETTERS})])
+                                       for n in range({MESSAGES})])
 """
 
 
@@ -45,7 +45,7 @@ def make_large(tmp_path_factory):
     Runner(box).run(b.write(folder / "bundle"), run_id="large")
     job = box.json("job", "status", "large")["job_id"]
     box.close()
-    assert left(box, job)["deadletter"] == LETTERS
+    assert left(box, job)["deadletter"] == MESSAGES
     return box, job
 
 
@@ -95,4 +95,4 @@ def test_a_job_that_never_was_is_not_removed(made):
     large, job = made
     other = job[:-1] + ("0" if job[-1] != "0" else "1")
     assert large.reason("job", "rm", other, code=3) == "no_such_job"
-    assert left(large, job)["deadletter"] == LETTERS
+    assert left(large, job)["deadletter"] == MESSAGES

@@ -59,7 +59,7 @@ static bool is_known_as_damaged(struct rig *r)
 }
 
 /* Who explains a job has only its record. */
-static void its_record_tells_that_it_is_held_for_that(void **state)
+static void its_record_tells_that_it_is_paused_for_that(void **state)
 {
     (void)state;
     struct rig *r = spoiled();
@@ -169,7 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_with_a_damaged_step_is_paused_and_says_which),
-        cmocka_unit_test(its_record_tells_that_it_is_held_for_that),
+        cmocka_unit_test(its_record_tells_that_it_is_paused_for_that),
         cmocka_unit_test(so_it_does_if_no_single_record_is_to_blame),
         cmocka_unit_test(it_is_not_resumed_and_nothing_starts),
         cmocka_unit_test(it_can_be_cancelled),

@@ -131,11 +131,11 @@ static void a_stop_before_the_run_counts_and_the_loop_can_run_again(void **state
     gl_loop_run(*state);
 }
 
-struct letter {
+struct noted {
     struct gl_loop_task task;
     struct diary *diary;
     char name;
-    struct letter *post_urgent; /* when it runs; NULL: nothing */
+    struct noted *post_urgent; /* when it runs; NULL: nothing */
 };
 
 struct diary {
@@ -144,9 +144,9 @@ struct diary {
     size_t n, wanted;
 };
 
-static void letter_run(struct gl_loop_task *t)
+static void noted_run(struct gl_loop_task *t)
 {
-    struct letter *l = GL_CONTAINER(t, struct letter, task);
+    struct noted *l = GL_CONTAINER(t, struct noted, task);
     struct diary *d = l->diary;
     d->text[d->n++] = l->name;
     if (l->post_urgent != NULL) {
@@ -160,14 +160,14 @@ static void letter_run(struct gl_loop_task *t)
 static void urgent_tasks_go_before_the_others_also_those_posted_meanwhile(void **state)
 {
     struct diary d = {.loop = *state, .wanted = 6};
-    struct letter letters[6];
+    struct noted tasks[6];
     for (size_t i = 0; i < 6; i++) {
-        letters[i] = (struct letter){
-            .task = {.run = letter_run, .is_urgent = i >= 3}, .diary = &d, .name = "abcXYZ"[i]};
+        tasks[i] = (struct noted){
+            .task = {.run = noted_run, .is_urgent = i >= 3}, .diary = &d, .name = "abcXYZ"[i]};
     }
-    letters[0].post_urgent = &letters[5];
+    tasks[0].post_urgent = &tasks[5];
     for (size_t i = 0; i < 5; i++) { /* Z is posted by a */
-        gl_loop_post(*state, &letters[i].task);
+        gl_loop_post(*state, &tasks[i].task);
     }
     gl_loop_run(*state);
     assert_string_equal(d.text, "XYaZbc");
@@ -176,10 +176,9 @@ static void urgent_tasks_go_before_the_others_also_those_posted_meanwhile(void *
 static void urgent_tasks_without_end_do_not_keep_the_others_from_running(void **state)
 {
     struct diary d = {.loop = *state, .wanted = 6};
-    struct letter again = {
-        .task = {.run = letter_run, .is_urgent = true}, .diary = &d, .name = 'U'};
-    struct letter a = {.task.run = letter_run, .diary = &d, .name = 'a'};
-    struct letter b = {.task.run = letter_run, .diary = &d, .name = 'b'};
+    struct noted again = {.task = {.run = noted_run, .is_urgent = true}, .diary = &d, .name = 'U'};
+    struct noted a = {.task.run = noted_run, .diary = &d, .name = 'a'};
+    struct noted b = {.task.run = noted_run, .diary = &d, .name = 'b'};
     again.post_urgent = &again;
     gl_loop_post(*state, &again.task);
     gl_loop_post(*state, &a.task);

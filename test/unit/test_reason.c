@@ -204,7 +204,7 @@ static void a_step_whose_record_is_damaged_offers_what_is_not_refused(void **sta
     assert_told(r, 2, -1, GL_BECAUSE_NOT_FINISHED);
 }
 
-static void a_job_that_is_held_for_a_damaged_record_asks_nobody_to_decide(void **state)
+static void a_job_that_is_paused_for_a_damaged_record_asks_nobody_to_decide(void **state)
 {
     struct rig *r = *state;
 
@@ -332,7 +332,7 @@ int main(void)
         T(a_step_under_way_says_since_when_and_until_when),
         T(a_blocked_step_says_who_can_help),
         T(a_step_whose_record_is_damaged_offers_what_is_not_refused),
-        T(a_job_that_is_held_for_a_damaged_record_asks_nobody_to_decide),
+        T(a_job_that_is_paused_for_a_damaged_record_asks_nobody_to_decide),
         T(an_ended_step_says_how),
         T(a_job_says_what_it_is_about),
         T(a_held_job_says_by_whom_and_how_to_go_on),
