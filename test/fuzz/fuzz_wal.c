@@ -1,5 +1,5 @@
 /* A write-ahead log, whatever became of it: it is read without harm, frame after frame, and the
- * verdict names a place in it. The first bytes are the note; the rest is the log. */
+ * finding names a place in it. The first bytes are the note; the rest is the log. */
 #include "base/check.h"
 #include "store/sqlite/sqlite_wal.h"
 
