@@ -24,7 +24,7 @@ HERE = "test/system/test_pick.py"
     ("test_nothing_is_found", [("system", f"{HERE}::test_nothing_is_found")]),
     ("test_takeover", [("faults", "test/faults/test_takeover.py")]),
     ("test_scan", [("unit", "test_scan")]),
-    ("a_failed_write_is_made_up_for", [("unit", "test_keeper_journal")]),
+    ("a_failed_write_is_made_up_for", [("unit", "test_journal")]),
     ("contract_store_race", [("contract", "contract_store_race")]),
 ])
 def test_a_word_is_found(word, found):

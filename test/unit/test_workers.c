@@ -702,7 +702,7 @@ static void a_module_gets_one_document(void **state)
 static void every_sentence_reads_as_in_the_golden(void **state)
 {
     (void)state;
-    golden_check(GL_SOURCE_ROOT "/test/unit/node_worker.golden");
+    golden_check(GL_SOURCE_ROOT "/test/unit/workers.golden");
 }
 
 int main(void)

@@ -588,7 +588,7 @@ static void a_node_that_starts_nothing_says_so(void **state)
 static void every_sentence_reads_as_in_the_golden(void **state)
 {
     (void)state;
-    golden_check(GL_SOURCE_ROOT "/test/unit/limits.golden");
+    golden_check(GL_SOURCE_ROOT "/test/unit/quotas.golden");
 }
 
 int main(void)

@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "base/suggest.h"
 
 static void check_str(gl_str got, const char *text, int line)
 {
@@ -16,8 +14,6 @@ static void check_str(gl_str got, const char *text, int line)
 }
 
 #define assert_str(s, text) check_str((s), (text), __LINE__)
-
-/* Slices. */
 
 static void slices_compare_by_their_bytes(void **state)
 {
@@ -149,8 +145,6 @@ static void text_is_copied_with_a_nul_behind_it(void **state)
     gl_arena_done(&a);
 }
 
-/* Buffers. */
-
 static void a_buffer_grows_and_keeps_everything(void **state)
 {
     (void)state;
@@ -186,169 +180,6 @@ static void a_buffer_writes_numbers_to_their_limits(void **state)
     assert_str(gl_buf_view(&b), "0 7 -1 1234567890 9223372036854775807 -9223372036854775808 "
                                 "18446744073709551615");
     gl_buf_done(&b);
-}
-
-/* Errors. */
-
-static void every_error_has_a_word_and_a_text(void **state)
-{
-    (void)state;
-#define X(name, value, word, text)                \
-    assert_string_equal(gl_err_word(name), word); \
-    assert_string_equal(gl_err_text(name), text); \
-    assert_int_equal(gl_err_from_word(word), name);
-    GL_ERRORS(X)
-#undef X
-    assert_string_equal(gl_err_word(0), "ok");
-    assert_int_equal(gl_err_from_word("ok"), 0);
-    assert_string_equal(gl_err_word(-999), "unknown");
-    assert_int_equal(gl_err_from_word("nonsense"), GL_E_UNKNOWN);
-}
-
-static void a_sentence_travels_with_its_code(void **state)
-{
-    (void)state;
-    struct gl_why why;
-    assert_int_equal(gl_why(&why, GL_E_LIMIT, "%d is too many", 3), GL_E_LIMIT);
-    assert_int_equal(why.code, GL_E_LIMIT);
-    assert_int_equal(gl_why_prefix(&why, "step %s", "a"), GL_E_LIMIT);
-    assert_string_equal(why.text, "step a: 3 is too many");
-    assert_int_equal(gl_why(NULL, GL_E_IO, "nobody listens"), GL_E_IO);
-}
-
-static void every_reason_has_a_word_of_its_own_and_one_code(void **state)
-{
-    (void)state;
-#define REASON(name, code, word, meaning)                              \
-    assert_string_equal(gl_reason_word(GL_REASON_##name), word);       \
-    assert_string_equal(gl_reason_meaning(GL_REASON_##name), meaning); \
-    assert_int_equal(gl_reason_code(GL_REASON_##name), GL_E_##code);   \
-    assert_int_equal(gl_reason_from_word(word), GL_REASON_##name);     \
-    assert_int_equal(gl_err_code(GL_R_##name), GL_E_##code);           \
-    assert_int_equal(gl_err_reason(GL_R_##name), GL_REASON_##name);    \
-    assert_string_equal(gl_err_word(GL_R_##name), gl_err_word(GL_E_##code));
-#include "base/reasons.def"
-    assert_int_equal(gl_reason_from_word("nonsense"), GL_REASON_NONE);
-    assert_int_equal(gl_reason_from_word(""), GL_REASON_NONE);
-    assert_int_equal(gl_err_reason(GL_E_IO), GL_REASON_NONE);
-    assert_int_equal(gl_err_code(GL_E_IO), GL_E_IO);
-    assert_int_equal(gl_err_code(0), 0);
-    assert_int_equal(gl_err_join(GL_E_IO, GL_REASON_NONE), GL_E_IO);
-    assert_int_equal(gl_err_join(GL_E_NOT_FOUND, GL_REASON_NO_SUCH_JOB), GL_R_NO_SUCH_JOB);
-    assert_int_equal(gl_err_join(0, GL_REASON_NO_SUCH_JOB), 0);
-    assert_true(gl_err_is_plain(0) && gl_err_is_plain(GL_E_IO));
-    assert_false(gl_err_is_plain(1) || gl_err_is_plain(INT64_MIN) || gl_err_is_plain(-999999));
-    assert_false(gl_err_is_plain(GL_R_NO_SUCH_JOB));
-}
-
-static void every_why_code_has_a_word_of_its_own(void **state)
-{
-    (void)state;
-    for (int i = 1; i < GL_BECAUSE_COUNT; i++) {
-        assert_true(strlen(gl_why_code_meaning((enum gl_why_code)i)) > 0);
-        for (int k = 0; k < i; k++) {
-            assert_string_not_equal(gl_why_code_word((enum gl_why_code)i),
-                                    gl_why_code_word((enum gl_why_code)k));
-        }
-    }
-}
-
-static void a_reason_travels_with_the_sentence(void **state)
-{
-    (void)state;
-    struct gl_why why, copy;
-    assert_int_equal(gl_why(&why, GL_R_NO_SUCH_JOB, "no job %d", 7), GL_E_NOT_FOUND);
-    assert_int_equal(gl_why(NULL, GL_R_NO_SUCH_JOB, "nobody listens"), GL_E_NOT_FOUND);
-    assert_int_equal(why.code, GL_E_NOT_FOUND);
-    assert_int_equal(why.reason, GL_REASON_NO_SUCH_JOB);
-    assert_int_equal(gl_why_whole(&why), GL_R_NO_SUCH_JOB);
-    assert_int_equal(gl_why(&copy, gl_why_whole(&why), "%s", why.text), GL_E_NOT_FOUND);
-    assert_int_equal(copy.reason, GL_REASON_NO_SUCH_JOB);
-    assert_int_equal(gl_why_prefix(&copy, "line 3"), GL_E_NOT_FOUND);
-    assert_int_equal(copy.reason, GL_REASON_NO_SUCH_JOB);
-    (void)gl_why(&why, GL_E_IO, "an error without one");
-    assert_int_equal(why.reason, GL_REASON_NONE);
-}
-
-static void an_overlong_sentence_is_cut_not_refused(void **state)
-{
-    (void)state;
-    struct gl_why why;
-    char longer[2 * GL_WHY_BYTES];
-    memset(longer, 'x', sizeof(longer));
-    longer[sizeof(longer) - 1] = 0;
-    (void)gl_why(&why, GL_E_IO, "%s", longer);
-    assert_int_equal(strlen(why.text), GL_WHY_BYTES - 1);
-    (void)gl_why_prefix(&why, "before");
-    assert_int_equal(strlen(why.text), GL_WHY_BYTES - 1);
-    assert_memory_equal(why.text, "before: xxx", 11);
-    (void)gl_why_prefix(&why, "%s", longer);
-    assert_int_equal(strlen(why.text), GL_WHY_BYTES - 1);
-}
-
-/* Suggestions. */
-
-static unsigned slow_distance(gl_str a, gl_str b)
-{
-    unsigned m[20][20];
-    for (unsigned i = 0; i <= a.n; i++) {
-        for (unsigned k = 0; k <= b.n; k++) {
-            if (i == 0 || k == 0) {
-                m[i][k] = i + k;
-                continue;
-            }
-            unsigned v = m[i - 1][k - 1] + (a.p[i - 1] != b.p[k - 1]);
-            v = m[i - 1][k] + 1 < v ? m[i - 1][k] + 1 : v;
-            v = m[i][k - 1] + 1 < v ? m[i][k - 1] + 1 : v;
-            if (i > 1 && k > 1 && a.p[i - 1] == b.p[k - 2] && a.p[i - 2] == b.p[k - 1]) {
-                v = m[i - 2][k - 2] + 1 < v ? m[i - 2][k - 2] + 1 : v;
-            }
-            m[i][k] = v;
-        }
-    }
-    return m[a.n][b.n];
-}
-
-static void the_narrow_distance_agrees_with_the_full_one(void **state)
-{
-    (void)state;
-    uint32_t seed = 1;
-    for (int round = 0; round < 20000; round++) {
-        char x[8], y[8];
-        for (int i = 0; i < 8; i++) {
-            seed = seed * 1664525 + 1013904223;
-            x[i] = "abc"[(seed >> 16) % 3];
-            y[i] = "abc"[(seed >> 24) % 3];
-        }
-        gl_str a = {x, (seed >> 8) % 9}, b = {y, (seed >> 12) % 9};
-        unsigned full = slow_distance(a, b);
-        for (unsigned max = 0; max <= 3; max++) {
-            assert_int_equal(gl_suggest_distance(a, b, max), full <= max ? full : max + 1);
-        }
-    }
-}
-
-static gl_str nearest(const char *wanted)
-{
-    static const char *const words[] = {"needs", "env", "timeout", "retry", "sh", "run"};
-    struct gl_suggest near;
-    gl_suggest_init(&near, gl_str_of(wanted));
-    for (size_t i = 0; i < GL_COUNT(words); i++) {
-        gl_suggest_offer(&near, gl_str_of(words[i]));
-    }
-    return near.best;
-}
-
-static void a_slip_of_the_pen_gets_a_suggestion(void **state)
-{
-    (void)state;
-    assert_str(nearest("need"), "needs");
-    assert_str(nearest("tiemout"), "timeout");
-    assert_str(nearest("evn"), "env");
-    assert_str(nearest("rn"), "run");
-    assert_str(nearest("banana"), "");
-    assert_str(nearest("x"), ""); /* nearly everything short is two letters away */
-    assert_str(nearest(""), "");
 }
 
 static bool is_step(gl_str s)
@@ -402,14 +233,6 @@ int main(void)
         cmocka_unit_test(text_is_copied_with_a_nul_behind_it),
         cmocka_unit_test(a_buffer_grows_and_keeps_everything),
         cmocka_unit_test(a_buffer_writes_numbers_to_their_limits),
-        cmocka_unit_test(every_error_has_a_word_and_a_text),
-        cmocka_unit_test(a_sentence_travels_with_its_code),
-        cmocka_unit_test(every_reason_has_a_word_of_its_own_and_one_code),
-        cmocka_unit_test(every_why_code_has_a_word_of_its_own),
-        cmocka_unit_test(a_reason_travels_with_the_sentence),
-        cmocka_unit_test(an_overlong_sentence_is_cut_not_refused),
-        cmocka_unit_test(the_narrow_distance_agrees_with_the_full_one),
-        cmocka_unit_test(a_slip_of_the_pen_gets_a_suggestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
