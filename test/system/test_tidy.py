@@ -131,6 +131,21 @@ def test_it_finds(project, what):
     assert any(f.startswith(rule) for f in failed), output
 
 
+def test_a_unit_test_has_the_name_of_its_file(project):
+    rule = "a file's unit test"
+    project.write("unit/test_good.c", CLEAN, "test")
+    project.write("unit/test_flow_broken.c", CLEAN, "test")
+    failed, output = project.tidy()
+    assert not any(f.startswith(rule) for f in failed), output
+    project.write("unit/test_base_good.c", CLEAN, "test")
+    failed, output = project.tidy()
+    assert any(f.startswith(rule) for f in failed) and "no file base_good.[ch]" in output, output
+    os.remove(f"{project.folder}/test/unit/test_base_good.c")
+    project.write("base/flow_broken.c", "int gl_y;\n")
+    failed, output = project.tidy()
+    assert any(f.startswith(rule) for f in failed) and "test_flow_broken.c" in output, output
+
+
 def test_it_finds_a_broken_link_in_a_document(project):
     project.write("guide.md", "See ../elsewhere/notes.md.\n", "docs")
     failed, output = project.tidy()
