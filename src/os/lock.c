@@ -120,14 +120,14 @@ bool gl_lock_find(const char *data, struct gl_lock_holder *ret)
     return true;
 }
 
-/* The claim is a record lock (fcntl): it can be checked without being taken, and commands check it
- * often. */
+/* The reservation is a record lock (fcntl): it can be checked without being taken, and commands
+ * check it often. */
 
-int gl_lock_claim(struct gl_lock *ret, const char *data, struct gl_why *reterr_why)
+int gl_lock_reserve(struct gl_lock *ret, const char *data, struct gl_why *reterr_why)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
-    int err = open_file(data, GL_PATHS_CLAIM, &fd, reterr_why);
+    int err = open_file(data, GL_PATHS_RESERVATION, &fd, reterr_why);
 
     if (err != 0) {
         return err;
@@ -141,12 +141,12 @@ int gl_lock_claim(struct gl_lock *ret, const char *data, struct gl_why *reterr_w
     return 0;
 }
 
-bool gl_lock_is_claimed(const char *data)
+bool gl_lock_is_reserved(const char *data)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     GL_CLEANUP(gl_fs_closep)
-    int fd = open(gl_paths_in(&a, data, GL_PATHS_CLAIM), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(gl_paths_in(&a, data, GL_PATHS_RESERVATION), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
     return fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }

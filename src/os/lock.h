@@ -4,8 +4,8 @@
  * close-on-exec; between fork and exec a child holds the lock too, so nothing may come between
  * them.
  *
- * A node that serves also claims the folder while it waits for the lock. A command that needs
- * the folder only for a moment checks the claim and does not take the lock when its holder
+ * A node that serves also reserves the folder while it waits for the lock. A command that needs
+ * the folder only for a moment checks the reservation and does not take the lock when its holder
  * releases it. */
 #ifndef GL_OS_LOCK_H
 #define GL_OS_LOCK_H
@@ -35,8 +35,8 @@ struct gl_lock_holder {
 /* False: the lock is free. */
 bool gl_lock_find(const char *data, struct gl_lock_holder *ret);
 
-/* GL_E_BUSY: another process claims the folder. */
-int gl_lock_claim(struct gl_lock *ret, const char *data, struct gl_why *reterr_why);
-bool gl_lock_is_claimed(const char *data);
+/* GL_E_BUSY: another process has reserved the folder. */
+int gl_lock_reserve(struct gl_lock *ret, const char *data, struct gl_why *reterr_why);
+bool gl_lock_is_reserved(const char *data);
 
 #endif

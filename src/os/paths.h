@@ -19,7 +19,7 @@
 #include "base/str.h"
 
 #define GL_PATHS_LOCK "lock"
-#define GL_PATHS_CLAIM "claim"
+#define GL_PATHS_RESERVATION "claim"
 #define GL_PATHS_NODE "node"
 #define GL_PATHS_TOKEN "token"
 #define GL_PATHS_STORE "store"

@@ -86,18 +86,18 @@ static void a_lock_that_tells_nonsense_is_busy_all_the_same(void **state)
     gl_lock_drop(&first);
 }
 
-static void a_claim_is_seen_by_others_and_ends_with_its_holder(void **state)
+static void a_reservation_is_seen_by_others_and_ends_with_its_holder(void **state)
 {
     struct bench *b = *state;
-    struct gl_lock claim, other = {.fd = -1}, lock;
+    struct gl_lock reservation, other = {.fd = -1}, lock;
 
-    assert_false(gl_lock_is_claimed(b->folder.path));
-    assert_int_equal(gl_lock_claim(&claim, b->folder.path, &b->why), 0);
-    assert_true(gl_lock_is_claimed(b->folder.path));
-    assert_int_equal(gl_lock_claim(&other, b->folder.path, &b->why), GL_E_BUSY);
+    assert_false(gl_lock_is_reserved(b->folder.path));
+    assert_int_equal(gl_lock_reserve(&reservation, b->folder.path, &b->why), 0);
+    assert_true(gl_lock_is_reserved(b->folder.path));
+    assert_int_equal(gl_lock_reserve(&other, b->folder.path, &b->why), GL_E_BUSY);
     assert_int_equal(gl_lock_take(&lock, b->folder.path, &b->why), 0); /* it is not the lock */
-    gl_lock_drop(&claim);
-    assert_false(gl_lock_is_claimed(b->folder.path));
+    gl_lock_drop(&reservation);
+    assert_false(gl_lock_is_reserved(b->folder.path));
     gl_lock_drop(&lock);
 }
 
@@ -109,7 +109,7 @@ int main(void)
         TEST(the_lock_is_not_inherited_over_exec),
         TEST(the_holder_of_a_lock_is_known),
         TEST(a_lock_that_tells_nonsense_is_busy_all_the_same),
-        TEST(a_claim_is_seen_by_others_and_ends_with_its_holder),
+        TEST(a_reservation_is_seen_by_others_and_ends_with_its_holder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ struct serve {
     struct gl_cli *cli;
     struct gl_daemon *daemon;
     struct gl_notify notify;
-    struct gl_lock claim;
+    struct gl_lock reservation;
     int signals_fd;
     bool was_ready;              /* at the last check */
     enum gl_store_health mood;   /* the same for the store */
@@ -135,7 +135,7 @@ static int take_over(struct serve *s, struct gl_why *reterr_why)
     int err = gl_paths_prepare(s->cli->data, s->cli->context, reterr_why);
 
     if (err == 0) {
-        err = gl_lock_claim(&s->claim, s->cli->data, reterr_why);
+        err = gl_lock_reserve(&s->reservation, s->cli->data, reterr_why);
     }
     while (err == 0) {
         err = start(s, reterr_why);
@@ -144,7 +144,7 @@ static int take_over(struct serve *s, struct gl_why *reterr_why)
         }
         err = wait_signal(s, 20) ? GL_E_STALE : 0;
     }
-    gl_lock_drop(&s->claim);
+    gl_lock_drop(&s->reservation);
     return err;
 }
 
@@ -333,7 +333,7 @@ static int run(struct serve *s)
 
 int gl_cmd_serve(struct gl_cli *cli)
 {
-    struct serve s = {.cli = cli, .claim = {.fd = -1}, .signals_fd = block_signals()};
+    struct serve s = {.cli = cli, .reservation = {.fd = -1}, .signals_fd = block_signals()};
     struct gl_notify_env env = gl_notify_env();
     struct gl_why why;
     int code;

@@ -136,7 +136,7 @@ static int become_node(struct gl_connection *r, struct gl_why *reterr_why)
     gl_connect_node_config(r->cli, &config);
     config.what = r->is_passive ? "command" : "run";
     config.passive = r->is_passive;
-    if (gl_lock_is_claimed(r->cli->data)) {
+    if (gl_lock_is_reserved(r->cli->data)) {
         return gl_why(reterr_why, GL_R_SERVE_STARTING, "a 'glia serve' is about to start in %s",
                       r->cli->data);
     }
@@ -194,7 +194,7 @@ int gl_connect_find(struct gl_connection *r, struct gl_why *reterr_why)
             return err;
         }
         /* Wait for a node that is starting, or was connected before. */
-        if ((!r->was_connected && (r->is_remote || !gl_lock_is_claimed(r->cli->data))) ||
+        if ((!r->was_connected && (r->is_remote || !gl_lock_is_reserved(r->cli->data))) ||
             gl_term_now() > until) {
             return r->is_remote ? gl_why(reterr_why, GL_R_NODE_NOT_FOUND, "no node answers at %s",
                                          r->cli->settings->values[GL_SET_SERVER].text)
