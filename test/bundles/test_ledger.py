@@ -11,7 +11,7 @@ from glianode import wait_for
 from httpnode import JOBS
 
 OPTIONAL = {"required": False, "retry": {"max_attempts": 1}}
-FAILS = "event('workflow_step_failed', reason='so it is')"
+FAILS = "event('workflow_step_failed', reason='marker-7')"
 WORKS = "say(x=1)"
 
 
@@ -163,7 +163,7 @@ def test_a_required_step_that_fails_fails_the_job(served, tmp_path):
     assert ran.status["status"] == "failed" and ran.statuses["p"] == "failed", ran
     assert not ran.has("c"), "the job ends first"
     assert ran.result["step_id"] == "p", ran.result
-    assert "so it is" in json.dumps(ran.result["error"]), ran.result
+    assert "marker-7" in json.dumps(ran.result["error"]), ran.result
     error = ran.status["error"]
     assert error["schema_version"] == "mn.error.v1" and error["code"] and len(error["desc"]) <= 160
     assert error["details"]["step_id"] == "p"
