@@ -1,6 +1,7 @@
 """Why a bundle's job stands as it does: one true sentence, from the real thing."""
 
 import os
+import re
 import signal
 import sys
 
@@ -111,8 +112,9 @@ def test_a_pool_has_the_name_its_bundle_knows(box):
     b.worker("b", "say(x=1)", safe_to_retry=True, pool="io", output_message_type="done").ends("b")
     box.env["MN_EXECUTOR_POOL_CAPACITIES"] = "io=1"
     start(box, b.seed("a", {}).seed("b", {}))
-    wait_for("one that waits", lambda: "of pool 'io' (1 of 1 in use" in box.glia(
-        "job", "status", "one", "--json").stdout)
+    slow = wait_for("one that waits", lambda: [
+        name for name in "ab" if "waits_for_slots" in code_of(box, name)])[0]
+    assert re.search(r" pool 'io' \(1 of 1 .*'@[ab]'", of(box, slow)), of(box, slow)
     assert "executor.io" not in box.glia("why", "one").stdout
     box.write("runs/one/go", "")
     says(box, "completed at")

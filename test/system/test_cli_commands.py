@@ -178,8 +178,9 @@ def test_who_leaves_a_job_of_another_node_hears_how_to_go_on_with_it(box):
     wait_for("the command", lambda: box.read(other.out) == "here\n")
     other.send_signal(signal.SIGINT)
     box.finish(other, 130)
-    said = box.read(other.err)
-    assert "the job continues as long as its node runs" in said and "job resume" in said
+    GOLDEN.says("goes on", line_of(box.read(other.err), "continues"))
+    said = line_of(box.read(other.err), "glia job resume")
+    GOLDEN.says("left", said.replace(box.json("job", "status", "mine")["job_id"], "<>"), [GLIA])
     box.glia("job", "cancel", "mine")
     box.write("go", "")
     box.finish(run)
@@ -446,7 +447,7 @@ def test_what_cannot_be_printed_is_told(box, where):
         done = subprocess.run(["sh", "-c", f"{GLIA} {command} >{where}"], env=box.env, text=True,
                               capture_output=True, timeout=60, check=False)
         assert done.returncode == 5, command
-        assert "glia: cannot write to standard output: " in done.stderr
+        GOLDEN.says(f"to {where}", line_of(done.stderr, "standard output"))
     assert [job["status"] for job in box.jobs()] == ["completed", "completed"]
 
 
@@ -481,7 +482,7 @@ def test_who_asks_is_known_without_the_environment(box):
     run, job = start_waiting(box)
     box.glia("job", "cancel", job)
     box.finish(run, 1)
-    assert f"cancelled by {pwd.getpwuid(os.getuid()).pw_name}" in box.read(run.err)
+    assert pwd.getpwuid(os.getuid()).pw_name in line_of(box.read(run.err), "glia: cancelled")
 
 
 def test_a_disk_that_cannot_be_written_is_told_as_such(box):

@@ -7,10 +7,12 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from clusterbox import make_boxes, make_redis, serve as serve_named, stop  # noqa: E402,F401
 from httpnode import serve, submit, wait_end  # noqa: E402
 from lossy import Lossy  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 NOOP = {"steps": {"a": {"noop": True}}}
 
 
@@ -53,4 +55,4 @@ def test_a_command_for_a_stack_without_a_node_names_it(boxes):
     serve_named(other)
     done = other.glia("job", "cancel", job, code=5)
     assert "red" in done.stderr and "; waiting" in done.stderr, done.stderr
-    assert "nothing was done" in done.stderr and "kill" not in done.stderr
+    GOLDEN.says("nobody", golden.line_of(done.stderr, "glia why"), [job])
