@@ -238,12 +238,11 @@ note("asked", 1)
 wait_file("go")
 """, idempotent=True, output_message_type="done").ends("ask").seed("ask", {})
     start(served, b.write(tmp_path / "other"), "other")
-    said = "human.jsonl is a pipe, not a regular file"
-    wait_for("that it is told", lambda: said in box.glia("why", "other").stdout)
-    assert f"run other: {said}" in node_log(box)
-    assert said in box.glia("human", "list").stderr
-    assert said in box.glia("human", "respond", "other", "q", "--decision", "approve",
-                            code=3).stderr
+    wait_for("that it is told", lambda: GOLDEN.tells("pipe", box.glia("why", "other").stdout))
+    assert GOLDEN.tells("pipe", golden.line_of(node_log(box), " other: "))
+    assert GOLDEN.tells("pipe", box.glia("human", "list").stderr)
+    assert GOLDEN.tells("pipe", box.glia("human", "respond", "other", "q", "--decision",
+                                         "approve", code=3).stderr)
     box.glia("job", "cancel", "other")
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -199,20 +200,19 @@ def test_following_a_log_ends_when_the_job_is_paused(box):
 @pytest.mark.sqlite_only("on a shared store another node may drive it")
 def test_a_job_without_a_node_is_told_to_be_so(box):
     run, job = start_waiting(box)
-    says = "no node is running, so unfinished jobs will not progress"
     commands = (["job", "list"], ["job", "status", job], ["human", "list"],
                 ["job", "logs", job, "hold", "--follow"])
     for command in commands[:3]:
-        assert says not in box.glia(*command).stderr
+        assert not GOLDEN.tells("no node", box.glia(*command).stderr)
     run.kill()
     run.wait()
     for command in commands:
         done = box.glia(*command)
-        assert says in done.stderr and "job resume ID'" in done.stderr
+        assert GOLDEN.tells("no node", done.stderr) and "job resume ID'" in done.stderr
     assert box.glia("job", "list", "--json").stderr == ""
     box.glia("job", "cancel", job)
     for command in commands:
-        assert says not in box.glia(*command).stderr
+        assert not GOLDEN.tells("no node", box.glia(*command).stderr)
 
 
 def test_reading_starts_nothing(box):
@@ -366,44 +366,43 @@ def test_pools_are_checked(box, pools):
 # ---- usage ----
 
 
-@pytest.mark.parametrize("args, hint", [
-    (["job", "statsu", "x"], "did you mean 'job status'?"),
-    (["jbo", "list"], "did you mean 'job list'?"),
-    (["jobs"], "did you mean 'job list'?"),
+@pytest.mark.parametrize("args, shows", [
+    (["job", "statsu", "x"], ""),
+    (["jbo", "list"], ""),
+    (["jobs"], ""),
     (["job", "xyzzy"], "  glia job resume "),
-    (["jobs", "status", "x"], "did you mean 'job status'?"),
-    (["humans"], "did you mean 'human list'?"),
-    (["help", "jobs"], "did you mean 'job list'?"),
-    (["help", "job", "statsu"], "did you mean 'job status'?"),
-    (["validat", "x"], "did you mean 'validate'?"),
-    (["job", "list", "--statsu", "x"], "did you mean --status?"),
-    (["job", "list", "--limit"], "needs a value"),
-    (["job", "list", "--limit", "many"], "--limit takes a number"),
-    (["job", "list", "--json=1"], "takes no value"),
-    (["job", "logs", "x", "--follow=1"], "takes no value"),
+    (["jobs", "status", "x"], ""),
+    (["humans"], ""),
+    (["help", "jobs"], ""),
+    (["help", "job", "statsu"], ""),
+    (["validat", "x"], ""),
+    (["job", "list", "--statsu", "x"], ""),
+    (["job", "list", "--limit"], ""),
+    (["job", "list", "--limit", "many"], ""),
+    (["job", "list", "--json=1"], ""),
+    (["job", "logs", "x", "--follow=1"], ""),
     (["job", "status"], "usage: glia job status ID"),
-    (["job", "status"], "ID is missing"),
-    (["human", "respond", "x"], "STEP is missing"),
-    (["validate"], "FILE|DIR is missing"),
-    (["run"], "a FILE, or a command after --, is missing"),
-    (["run", "--", ""], "the command after -- is empty"),
-    (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
-    (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], "done only"),
-    (["job", "status", "a", "b"], "unexpected argument 'b'"),
-    (["job"], "'job' needs one more word"),
+    (["human", "respond", "x"], ""),
+    (["validate"], ""),
+    (["run"], ""),
+    (["run", "--", ""], ""),
+    (["run", "--run-id", "", "--", "true"], ""),
+    (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], ""),
+    (["job", "status", "a", "b"], ""),
     (["job"], "glia job resume"),
     (["human"], "glia human respond"),
-    (["run", "--"], "the command after -- is missing"),
-    (["run", "x.yaml", "--", "true"], "either a file or a command"),
-    (["--limit", "1", "job", "list"], "put --limit after the command"),
-    (["--foo"], "unknown option --foo\n"),
-    (["--jsn", "job", "list"], "unknown option --jsn; did you mean --json?"),
-    (["--jsno", "job", "list"], "did you mean --json?"),
-    (["--data-dir"], "needs a value"),
+    (["run", "--"], ""),
+    (["run", "x.yaml", "--", "true"], ""),
+    (["--limit", "1", "job", "list"], ""),
+    (["--foo"], ""),
+    (["--jsn", "job", "list"], ""),
+    (["--jsno", "job", "list"], ""),
+    (["--data-dir"], ""),
 ])
-def test_mistakes_on_the_command_line_are_told_with_what_was_meant(box, args, hint):
+def test_mistakes_on_the_command_line_are_told_with_what_was_meant(box, args, shows):
     done = box.glia(*args, code=2)
-    assert hint in done.stderr and done.stdout == ""
+    assert shows in done.stderr and done.stdout == ""
+    GOLDEN.says(f"mistake, {shlex.join(args)}", line_of(done.stderr, "glia:"))
 
 
 def test_help_and_version_are_data(box):

@@ -83,19 +83,16 @@ def test_what_is_wrong_with_a_file_is_told_at_once(box):
     assert not os.path.exists(box.data)
 
 
-@pytest.mark.parametrize("text, said", [
-    ("grace: [", "line 1, column 9"),
-    ("- grace\n", "must be a list of `name: value`, not an array"),
-    ("grace: 1s\ngrace: 2s\n", "line 2"),
-    ("listen: example.org:80\n", "must be an address and a port"),
-    ("server: somewhere\n", "must be unix:/path/node.sock or http://host:port"),
-    ("pools: {gpu: many}\n", "a pool needs a number of slots"),
-    ("data_dir: here\n", "must be an absolute path in the file"),
+@pytest.mark.parametrize("name, text", [
+    ("cut off", "grace: ["), ("array", "- grace\n"), ("twice", "grace: 1s\ngrace: 2s\n"),
+    ("listen", "listen: example.org:80\n"), ("server", "server: somewhere\n"),
+    ("pools", "pools: {gpu: many}\n"), ("data_dir", "data_dir: here\n"),
 ])
-def test_bad_files(box, text, said):
-    box.env["GLIA_CONFIG"] = box.write("c.yaml", text)
+def test_bad_files(box, name, text):
+    path = box.env["GLIA_CONFIG"] = box.write("c.yaml", text)
     done = box.glia("config", "show", code=2)
-    assert said in done.stderr
+    GOLDEN.says(f"bad file, {name}", done.stderr,
+                [path, re.compile(r"(?<=\(byte 8\): )[^;]*")])  # what libyaml says
     document = json.loads(box.glia("config", "show", "--json", code=2).stdout)
     assert document["error"]["code"] == "invalid"
 
@@ -136,17 +133,14 @@ def test_without_a_setting_runs_are_in_the_home_folder(box):
                                           "origin": "default", "environment": "MN_RUNS_ROOT"}
 
 
-@pytest.mark.parametrize("name, value, words", [
-    ("MN_EXECUTOR_MAX_CONCURRENCY", "0", "must be a number from 1 to 100000"),
-    ("MN_EXECUTOR_MAX_CONCURRENCY", "many", "must be a number from 1 to 100000"),
-    ("MN_EXECUTOR_MAX_CONCURRENCY", "100001", "must be a number from 1 to 100000"),
-    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu", "a pool needs a number of slots"),
-    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu=1,gpu=2", "this pool is named twice"),
+@pytest.mark.parametrize("name, value", [
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "0"), ("MN_EXECUTOR_MAX_CONCURRENCY", "many"),
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "100001"), ("MN_EXECUTOR_POOL_CAPACITIES", "gpu"),
+    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu=1,gpu=2"),
 ])
-def test_what_is_wrong_with_the_pools_of_workers_is_told(box, name, value, words):
+def test_what_is_wrong_with_the_pools_of_workers_is_told(box, name, value):
     box.env[name] = value
-    stderr = box.glia("config", "show", code=2).stderr
-    assert name in stderr and words in stderr
+    GOLDEN.says(f"{name}={value}", box.glia("config", "show", code=2).stderr)
 
 
 def test_every_setting_is_in_the_page_of_operations():

@@ -10,9 +10,12 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import keepers, wait_for  # noqa: E402
 from httpnode import JOBS, assert_error, serve, submit, wait_end  # noqa: E402
 from records import open_records  # noqa: E402
+
+GOLDEN = golden.of(__file__)
 
 
 def flow(box, name):
@@ -191,11 +194,10 @@ def test_garbage_beside_the_store_keeps_no_node_from_starting(box, name, content
     box.glia("run", "--", "true")
 
 
-@pytest.mark.parametrize("name, says", [
-    ("node", "remove it to get a new identity"), ("token", "remove it to get a new one"),
-    ("node.sock", "is not a socket")])
-def test_what_a_node_cannot_do_without_is_named(box, name, says):
+@pytest.mark.parametrize("name", ["node", "token", "node.sock"])
+def test_what_a_node_cannot_do_without_is_named(box, name):
     box.glia("run", "--", "true")
     with open(os.path.join(box.data, name), "w", encoding="utf-8") as file:
         file.write("x")
-    assert says in box.glia("serve", code=None).stderr
+    told = golden.line_of(box.glia("serve", code=None).stderr, f"{box.data}/{name}")
+    GOLDEN.says(f"damaged {name}", told, [box.data])

@@ -12,7 +12,6 @@ from httpnode import serve  # noqa: E402
 from records import open_records  # noqa: E402
 
 GOLDEN = golden.of(__file__)
-ADVICE = "repair it (a backup may have it), or remove the job, which stops its running attempts"
 
 
 def damage(box, kind, name, change):
@@ -54,7 +53,7 @@ def test_it_can_be_removed_and_what_runs_of_it_is_stopped(box):
     serve(box)
     for job, pid in left:
         for verb in ("cancel", "pause", "resume"):
-            assert ADVICE in box.glia("job", verb, job, code=5).stderr
+            assert GOLDEN.tells("advice", box.glia("job", verb, job, code=5).stderr)
         assert os.path.exists(f"/proc/{pid}")
     GOLDEN.says("nobody", box.glia("human", "list").stderr)
     for job, _ in left:
@@ -71,10 +70,10 @@ def test_what_cannot_be_told_of_it_names_the_flow(box):
     damage(box, "flow", flow_of(box, job), lambda text: "")
     for words in (("why", job), ("job", "status", job)):
         error = box.error(*words, code=5)
-        assert error["reason"] == "job_damaged" and ADVICE in error["message"]
+        assert error["reason"] == "job_damaged" and GOLDEN.tells("advice", error["message"])
     serve(box)
     error = box.error("why", job, code=5)
-    assert error["reason"] == "job_damaged" and ADVICE in error["message"]
+    assert error["reason"] == "job_damaged" and GOLDEN.tells("advice", error["message"])
 
 
 def test_a_job_that_is_fine_is_not_removed_while_it_lives(box):
@@ -89,7 +88,7 @@ def test_who_waits_for_it_is_told(box):
     serve(box)
     told = box.glia("job", "events", "--follow", job, code=5)
     assert "running" in told.stdout
-    assert ADVICE in told.stderr
+    assert GOLDEN.tells("advice", told.stderr)
 
 
 def test_a_damaged_output_is_not_used(box):

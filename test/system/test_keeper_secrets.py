@@ -156,18 +156,14 @@ def test_a_secret_goes_before_a_variable_of_the_same_name(place):
     assert place.log() == ["1", "yes"]
 
 
-@pytest.mark.parametrize("secret,sentence", [
-    ("PIN=123", "secret PIN: its value has 3 bytes; with less than 4 it could not be kept out of "
-                "the log"),
-    ("PIN=", "a secret is not of the form NAME=value"),
-    ("=1234", "a secret is not of the form NAME=value"),
-    ("PIN=12\x0034", "secret PIN: its value contains a NUL byte"),
-    ("BIG=" + "x" * 65537, "secret BIG: its value has more than 64 KiB"),
-    ("GLIA_JOB_ID=abcd", "secret GLIA_JOB_ID: names beginning with GLIA_ are reserved"),
+@pytest.mark.parametrize("name, secret", [
+    ("short", "PIN=123"), ("empty", "PIN="), ("nameless", "=1234"), ("NUL", "PIN=12\x0034"),
+    ("large", "BIG=" + "x" * 65537), ("reserved", "GLIA_JOB_ID=abcd"),
 ])
-def test_a_secret_that_cannot_be_kept_is_refused(place, secret, sentence):
+def test_a_secret_that_cannot_be_kept_is_refused(place, name, secret):
     r = place.link.start(["true"], secrets=[secret])
-    assert (r["status"], r["text"]) == ("invalid", sentence)
+    assert r["status"] == "invalid"
+    GOLDEN.says(f"secret, {name}", r["text"])
 
 
 def test_a_long_log_with_secrets_has_none(place):
