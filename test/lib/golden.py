@@ -40,6 +40,7 @@ def line_of(text, part):
 class Golden:
     def __init__(self, path):
         self.path = path
+        self.written = {}
 
     def lines(self):
         if not os.path.exists(self.path):
@@ -50,6 +51,7 @@ class Golden:
     def says(self, key, text, hide=()):
         text = shown(text, hide)
         if WRITES:
+            assert self.written.setdefault(key, text) == text, f"{self.path}: {key}: two texts"
             lines = {**self.lines(), key: text}
             with open(self.path, "w", encoding="utf-8") as file:
                 file.writelines(f"{k}: {v}\n" for k, v in sorted(lines.items()))
