@@ -107,7 +107,7 @@ static void on_answer(struct gl_store_req *req)
     struct gl_query *q = req->owner;
 
     if (req->status != 0) {
-        gl_query_fail(q, req->status, req->why.text);
+        gl_query_fail(q, gl_err_join(req->status, req->why.reason), req->why.text);
     } else {
         q->answered(req);
     }

@@ -71,14 +71,14 @@ static bool is_transient(const struct gl_daemon *d, int code)
            (code == GL_E_UNAVAILABLE || code == GL_E_UNKNOWN || code == GL_E_IO);
 }
 
-static void give_up_store(struct gl_daemon *d, const char *why)
+static void give_up_store(struct gl_daemon *d, int code, const char *why)
 {
     struct gl_why text;
 
-    (void)gl_why(&text, GL_E_GONE,
+    (void)gl_why(&text, code,
                  "%s (%s/" GL_PATHS_STORE ", and with it %s/" GL_PATHS_KEEPER "/epoch)", why,
                  d->data, d->data);
-    gl_daemon_give_up(d, GL_E_GONE, text.text);
+    gl_daemon_give_up(d, code, text.text);
 }
 
 /* Opening the session failed. */
@@ -87,7 +87,7 @@ static void on_trouble(void *owner, int code, const char *why)
     struct gl_daemon *d = owner;
 
     if (gl_err_code(code) == GL_E_GONE) { /* not the store that this folder remembers */
-        give_up_store(d, why);
+        give_up_store(d, code, why);
         return;
     }
     if (!is_transient(d, gl_err_code(code))) {

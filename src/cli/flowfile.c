@@ -182,7 +182,7 @@ static int parse(struct gl_flowfile *f, struct gl_why *reterr_why)
         return 0;
     }
     if (gl_manifest_is(&f->j, gl_json_root(&f->j))) {
-        return gl_why(reterr_why, GL_E_INVALID,
+        return gl_why(reterr_why, GL_R_MANIFEST_NOT_JSON,
                       "this is the manifest of a bundle: give its folder, or the file by a name "
                       "that ends in .json");
     }

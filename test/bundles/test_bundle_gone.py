@@ -7,12 +7,16 @@ import json
 import os
 import shutil
 
+import golden
 import pytest
 from bundlework import Bundle, Ran, Runner, item
 from cluster import Cluster
 from glianode import wait_for
+from golden import line_of
 from records import open_records
 from servers import RedisServer
+
+GOLDEN = golden.of(__file__)
 
 
 def blob_of(box, folder, name):
@@ -76,7 +80,8 @@ def test_a_job_whose_bundle_is_not_whole_is_paused_for_review(served, tmp_path, 
     assert (status["hold"], status["recovery_status"]) == ("review", "paused_for_review")
     assert status["recovery_requires_review"] is True
     assert "'b.py'" in status["reason"] and path in status["reason"], status["reason"]
-    assert "restore that file" in status["reason"], status["reason"]
+    GOLDEN.says(f"file {how}", status["reason"],
+                [path, os.path.basename(path), status["job_id"]])
     why = box.glia("why", run_id).stdout
     assert "'b.py'" in why and f"glia job resume {status['job_id']}" in why, why
     ran = Ran(box, run_id)
@@ -84,7 +89,7 @@ def test_a_job_whose_bundle_is_not_whole_is_paused_for_review(served, tmp_path, 
     assert ran.steps["a"]["status"] == "completed" and ran.steps["b"]["status"] == "running"
 
     said = box.glia("job", "resume", run_id, code=6).stderr  # too early: it is as it was
-    assert "'b.py'" in said and f"job resume {status['job_id']}" in said, said
+    assert "'b.py'" in said and f"glia job resume {status['job_id']}" in said, said
     assert not Ran(box, run_id).lines("b")
     shutil.copy(f"{folder}/good", path)
     box.glia("job", "resume", run_id)
@@ -205,8 +210,9 @@ def test_a_file_that_cannot_be_put_back_is_told_and_tried_again(shared, tmp_path
         step["why_code"] for step in box.json("why", "stuck")["steps"].values()])
     assert "attempt 1 " in box.glia("why", "stuck").stdout
     assert "'b.py'" in box.glia("why", "stuck").stdout
+    job = Ran(box, "stuck").job_id
     with open(f"{box.data}/node.log", encoding="utf-8") as file:
-        assert "step '@b' of job" in file.read()
+        assert [line for line in file if "'@b'" in line and job in line]
     os.rmdir(path)
     status_of(box, "stuck", "completed")
     assert box.why_codes("stuck") == ["completed"]
@@ -243,7 +249,8 @@ def test_what_is_lost_in_the_shared_store_too_pauses_the_job(shared, tmp_path):
     runner.touch("shared-3", "go")
     status = status_of(box, "shared-3", "paused", "failed")
     assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
-    assert "'b.py': is damaged in the store" in status["reason"], status["reason"]
+    GOLDEN.says("damaged in the store", status["reason"],
+                [os.path.basename(path), status["job_id"]])
     runner.touch("shared-4", "go")
     box.glia("run", folder, "--run-id", "shared-4")
     box.glia("job", "resume", "shared-3")

@@ -11,6 +11,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import golden
 from bundlework import ENDED, Bundle, Ran, Runner, item
 from crashseeds import rounds, seeds
 from glianode import Box, keepers, wait_for
@@ -19,6 +20,7 @@ from onstore import share_of
 from patterns import PATTERNS, answer
 from records import open_records
 
+GOLDEN = golden.of(__file__)
 ROUNDS = rounds(usual=1, soak=10)
 KILLS = 4
 AT_ONCE = 4
@@ -200,7 +202,7 @@ def test_an_agent_whose_state_is_damaged_is_not_started_without_it(tmp_path):
     victim.wait_end("r1")
     status = box.json("job", "status", "r1")
     assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
-    assert "the state of agent 'a' is damaged" in status["reason"]
+    GOLDEN.says("damaged state", status["reason"])
     victim.kill()
     with open_records(box) as records:
         records.write("step", f"{job}/@a", good, False)

@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 
+import golden
 import pytest
 from bundlework import Bundle, item
 from glianode import BUILD, wait_for
 from httpnode import serve
 from records import open_records
 
+GOLDEN = golden.of(__file__)
 MIB = 1 << 20
 
 # Leaves in the file `got` what its worker was given.
@@ -338,7 +340,7 @@ def test_a_message_whose_text_is_gone_holds_its_job(box, alone, tmp_path):
         return status if status["status"] in ("paused", "failed", "completed") else None
     status = wait_for("the pause", ended)
     assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
-    assert "missing from the store" in status["reason"], status
+    GOLDEN.says("missing", status["reason"])
 
 
 def test_many_relays_do_not_read_it_at_once(box, alone, tmp_path):

@@ -3,10 +3,12 @@
 import os
 import signal
 
+import golden
 import pytest
 from bundlework import Bundle
 from glianode import BUILD, wait_for
 
+GOLDEN = golden.of(__file__)
 MESSAGES = 40
 
 
@@ -74,7 +76,7 @@ def test_a_crash_fails_the_step_and_not_the_node(box, alone, tmp_path):
     b = Bundle("crash").agent("bad", "module", module="test.say").step("bad")
     ran = alone.run(b.seed("bad", {"do": "crash"}).write(tmp_path / "bad"), code=1)
     assert ran.statuses["bad"] == "failed", ran
-    assert "module host died" in repr(ran), ran
+    GOLDEN.says("died", ran.steps["bad"]["terminal_reason"])
     assert node.poll() is None
     b = Bundle("good").agent("good", "module", module="test.say").step("good").sink()
     b.edge("good", "sink", "first")
@@ -93,10 +95,13 @@ def test_a_trusted_module_that_ends_the_node_again_and_again_holds_its_job(box, 
     b = Bundle("deadly").agent("bad", "module", module="test.say").sink().edge("bad", "sink", "x")
     node = serve(box)
     # A client that waits would become the node when that dies.
-    alone.start(b.seed("bad", {"do": "crash"}).write(tmp_path / "bundle"), "--detach")
+    alone.start(b.seed("bad", {"do": "crash"}).write(tmp_path / "bundle"), "--detach",
+                run_id="deadly")
     for _ in range(3):
         assert node.wait(60) == -signal.SIGSEGV, box.read(node.err)
         node = box.start("serve")
     wait_for("the node", lambda: "ready: process" in box.read(node.err))
-    assert "is in quarantine: the node crashed three times" in box.read(node.err)
+    assert box.why_code("deadly") == "quarantined"
+    GOLDEN.says("quarantine", golden.line_of(box.read(node.err), "quarantine"),
+                [box.json("job", "status", "deadly")["job_id"]])
     assert node.poll() is None

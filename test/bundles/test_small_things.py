@@ -19,9 +19,9 @@ def test_an_empty_folder_of_the_payloads_is_fine(alone, tmp_path):
     seen, = ran.lines("seen")
     assert "a.py" in seen and "er" not in seen, seen
 
-    good, errors = validate(alone.box, Bundle("none").worker(
-        "a", upload_path="dat").ends("a").seed("a", {}).write(tmp_path / "none"))
-    assert not good and "there is no file or folder `dat`" in errors[0][1], errors
+    none = Bundle("none").worker("a", upload_path="dat").ends("a").seed("a", {})
+    error, = alone.box.json("validate", none.write(tmp_path / "none"), code=2)["errors"]
+    assert error["reason"] == "no_such_file" and "`dat`" in error["message"], error
 
 
 def test_a_bundle_with_nothing_in_its_payloads_runs(alone, tmp_path):

@@ -9,8 +9,11 @@ from datetime import datetime
 
 import pytest
 
+import golden
 from bundlework import Bundle, Runner, get, item
 from glianode import Box, wait_for
+
+GOLDEN = golden.of(__file__)
 
 # Writes down everything a worker can see.
 LOOK = """
@@ -485,7 +488,8 @@ note("pids", [os.getpid(), child.pid])
 time.sleep(600)
 """, timeout_seconds=3, control={"timeout_seconds": 60}).ends("a").seed("a", {})
     ran = small(served, tmp_path, b, code=1)
-    assert "host local command timed out" in json.dumps(ran.steps["a"]), ran
+    assert ran.status["error"]["code"] == "worker_timed_out", ran.status["error"]
+    GOLDEN.says("time-out", ran.steps["a"]["terminal_reason"])
     for pid in ran.lines("pids")[0]:
         wait_for("the group to end", lambda p=pid: not os.path.exists(f"/proc/{p}"))
 

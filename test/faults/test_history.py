@@ -45,7 +45,7 @@ def test_what_a_power_cut_may_take_is_what_was_said_of_it():
     """The same history without the test's word that the store may forget is refused."""
     story = read(os.path.join(HERE, "good", "power-cut.json"))
     without = [e for e in story["history"] if e.get("kind") != "loss"]
-    assert {rule for rule, _ in check(without)} == {"lost submission", "acted without a commit"}
+    assert {rule for rule, _ in check(without)} == {"lost submission", "uncommitted act"}
 
 
 @pytest.mark.parametrize("asked, wrong", [(-0.1, set()), (0.1, {"an end was left"})])

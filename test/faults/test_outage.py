@@ -2,17 +2,20 @@
 and everything resumes by itself."""
 
 import os
+import re
 import sys
 import time
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from cluster import Cluster, Load, Refused, Unanswered  # noqa: E402
 from glianode import wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from servers import PostgresServer, RedisServer, make_server, stores  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 POSTPONED_S = 2.2  # as long as Redis keeps what it has answered from its file; it rounds
 
 
@@ -261,14 +264,15 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
             assert node.call("GET", "/healthz").status == 200
             assert node.document(job)["status"] == "running"
             told = node.glia("why", job).stdout
-            assert "the store has accepted no commits since 20" in told, told
+            assert re.search(r" since 20\d\d-", told), told
+            assert GOLDEN.tells("no commits", told), told
             assert narrow.word in refusal_of_a_job(node)
             told = node.glia("status").stdout
             assert "not ready" in told and narrow.word in told, told
             for path in (node.process.err, "data/node.log"):
-                wait_for("a line", lambda p=path: "accepts no commits: " in node.read(p))
+                wait_for("a line", lambda p=path: GOLDEN.tells("a line", node.read(p)))
             told = node.glia("doctor", code=None).stdout
-            assert "it is not ready: " in told, told
+            assert GOLDEN.tells("not ready", told), told
             wait_for("its end", lambda: cluster.lines("end", job=job, step="long"))
             narrow.free()
             load.wait_more(1)
@@ -278,7 +282,7 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
         for each in cluster.nodes:
             each.wait_ready()
         for path in (node.process.err, "data/node.log"):
-            wait_for("its end", lambda p=path: "accepts commits again" in node.read(p))
+            wait_for("its end", lambda p=path: GOLDEN.tells("its end", node.read(p)))
         cluster.judge()
 
 
@@ -320,7 +324,7 @@ def what_it_says(node):
 
 def is_missed(text):
     """Somebody says that the store is not there where it was."""
-    return "is empty" in text or "has no store at all" in text
+    return GOLDEN.tells("empty redis", text) or GOLDEN.tells("empty postgres", text)
 
 
 @pytest.mark.parametrize("how", ["emptied", "restarted empty"])

@@ -24,6 +24,12 @@ STARTED = "workflow_step_attempt_started"
 SLACK_S = 0.5
 
 
+def signal_of(reason):
+    """The number of the signal by which the attempt ended; None: by something else."""
+    found = re.fullmatch(r"killed by\D+(\d+)", reason)
+    return int(found[1]) if found else None
+
+
 def wall_s(event):
     return datetime.fromisoformat(event["timestamp"].replace("Z", "+00:00")).timestamp()
 
@@ -192,7 +198,7 @@ class Oracle:
             self.wrong(where, "nothing became of it")
             return
         reason = self.judge_cut_off(where, step, outcome)
-        if reason in ("killed by signal 9", "exit code 137"):
+        if signal_of(reason) == 9 or reason == "exit code 137":
             if starts and starts[0].pid in self.killed:
                 return
             if not starts and self.nameless:  # killed before its first line
@@ -204,7 +210,7 @@ class Oracle:
         elif reason.startswith("exit code "):
             if int(reason.split()[2]) != step.code(attempt) or not ends:
                 self.wrong(where, f"{reason}, planned was {step.code(attempt)}")
-        elif reason.startswith("killed by signal"):
+        elif signal_of(reason):
             self.wrong(where, f"{reason}, and nobody killed it")
         elif reason == "timed out":
             if not step.timeout_ms:
@@ -228,7 +234,7 @@ class Oracle:
         if asked and (step.mark != "unsafe" or outcome["type"] != BLOCKED):
             self.wrong(where, f"{outcome['type']} {reason}, though marked '{step.mark}'")
         if outcome["type"] == RETRY and step.mark == "unsafe" and \
-                (reason.startswith("killed by signal") or reason == "timed out"):
+                (signal_of(reason) or reason == "timed out"):
             self.wrong(where, f"unsafe, and tried again: {reason}")
         return asked.group(1) if asked else reason
 

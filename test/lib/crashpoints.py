@@ -5,10 +5,12 @@ import random
 import re
 import subprocess
 
+import golden
 from crashflow import Flow, Step, small
 from crashworld import END_SECONDS_MAX, World
 from glianode import ROOT, wait_for
 
+GOLDEN = golden.of(__file__)
 CLIENTS_MAX = 8  # until the point is reached
 
 # What is needed to reach a point that a small flow on a sound disk does not reach.
@@ -71,7 +73,7 @@ def keeper_died(world):
         log = world.read("data/node.log")
     except OSError:
         return False
-    return "the keeper closed the connection" in log or "the keeper exited while starting" in log
+    return GOLDEN.tells("keeper gone", log) or GOLDEN.tells("keeper not started", log)
 
 
 def die_alone(name, count):

@@ -40,7 +40,7 @@ class Failure:
     @property
     def is_teardown(self):
         """pytest counts such a test as passed, too."""
-        return self.name.startswith("ERROR at teardown of ")
+        return self.name.startswith("ERROR at teardown")
 
     def add(self, line):
         self.lines.append(line)

@@ -196,11 +196,11 @@ class Checker:
                 if self.was("loss", run.start - ACT_S, run.start):
                     continue  # what it was decided by may be gone
                 if job not in known or job in absent:
-                    self.wrong("acted without a commit",
+                    self.wrong("uncommitted act",
                                f"{job} {step} ran on {run.node}, and there is no such job")
                 elif job in self.final and run.attempt not in [
                         e["attempt"] for e in self.events(job, step) if e["type"] == STARTED]:
-                    self.wrong("acted without a commit", f"{job} {step} attempt {run.attempt} ran "
+                    self.wrong("uncommitted act", f"{job} {step} attempt {run.attempt} ran "
                                f"on {run.node} and is in no event")
 
     # ---- the story of a job ----

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -178,8 +179,9 @@ def test_who_leaves_a_job_of_another_node_hears_how_to_go_on_with_it(box):
     wait_for("the command", lambda: box.read(other.out) == "here\n")
     other.send_signal(signal.SIGINT)
     box.finish(other, 130)
-    said = box.read(other.err)
-    assert "the job continues as long as its node runs" in said and "job resume" in said
+    hide = [GLIA, box.json("job", "status", "mine")["job_id"]]
+    GOLDEN.says("goes on", line_of(box.read(other.err), "continues"), hide)
+    GOLDEN.says("left", line_of(box.read(other.err), "glia job resume"), hide)
     box.glia("job", "cancel", "mine")
     box.write("go", "")
     box.finish(run)
@@ -198,20 +200,19 @@ def test_following_a_log_ends_when_the_job_is_paused(box):
 @pytest.mark.sqlite_only("on a shared store another node may drive it")
 def test_a_job_without_a_node_is_told_to_be_so(box):
     run, job = start_waiting(box)
-    says = "no node is running, so unfinished jobs will not progress"
     commands = (["job", "list"], ["job", "status", job], ["human", "list"],
                 ["job", "logs", job, "hold", "--follow"])
     for command in commands[:3]:
-        assert says not in box.glia(*command).stderr
+        assert not GOLDEN.tells("no node", box.glia(*command).stderr)
     run.kill()
     run.wait()
     for command in commands:
         done = box.glia(*command)
-        assert says in done.stderr and "job resume ID'" in done.stderr
+        assert GOLDEN.tells("no node", done.stderr) and "job resume ID'" in done.stderr
     assert box.glia("job", "list", "--json").stderr == ""
     box.glia("job", "cancel", job)
     for command in commands:
-        assert says not in box.glia(*command).stderr
+        assert not GOLDEN.tells("no node", box.glia(*command).stderr)
 
 
 def test_reading_starts_nothing(box):
@@ -365,44 +366,43 @@ def test_pools_are_checked(box, pools):
 # ---- usage ----
 
 
-@pytest.mark.parametrize("args, hint", [
-    (["job", "statsu", "x"], "did you mean 'job status'?"),
-    (["jbo", "list"], "did you mean 'job list'?"),
-    (["jobs"], "did you mean 'job list'?"),
+@pytest.mark.parametrize("args, shows", [
+    (["job", "statsu", "x"], ""),
+    (["jbo", "list"], ""),
+    (["jobs"], ""),
     (["job", "xyzzy"], "  glia job resume "),
-    (["jobs", "status", "x"], "did you mean 'job status'?"),
-    (["humans"], "did you mean 'human list'?"),
-    (["help", "jobs"], "did you mean 'job list'?"),
-    (["help", "job", "statsu"], "did you mean 'job status'?"),
-    (["validat", "x"], "did you mean 'validate'?"),
-    (["job", "list", "--statsu", "x"], "did you mean --status?"),
-    (["job", "list", "--limit"], "needs a value"),
-    (["job", "list", "--limit", "many"], "--limit takes a number"),
-    (["job", "list", "--json=1"], "takes no value"),
-    (["job", "logs", "x", "--follow=1"], "takes no value"),
+    (["jobs", "status", "x"], ""),
+    (["humans"], ""),
+    (["help", "jobs"], ""),
+    (["help", "job", "statsu"], ""),
+    (["validat", "x"], ""),
+    (["job", "list", "--statsu", "x"], ""),
+    (["job", "list", "--limit"], ""),
+    (["job", "list", "--limit", "many"], ""),
+    (["job", "list", "--json=1"], ""),
+    (["job", "logs", "x", "--follow=1"], ""),
     (["job", "status"], "usage: glia job status ID"),
-    (["job", "status"], "ID is missing"),
-    (["human", "respond", "x"], "STEP is missing"),
-    (["validate"], "FILE|DIR is missing"),
-    (["run"], "a FILE, or a command after --, is missing"),
-    (["run", "--", ""], "the command after -- is empty"),
-    (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
-    (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], "done only"),
-    (["job", "status", "a", "b"], "unexpected argument 'b'"),
-    (["job"], "'job' needs one more word"),
+    (["human", "respond", "x"], ""),
+    (["validate"], ""),
+    (["run"], ""),
+    (["run", "--", ""], ""),
+    (["run", "--run-id", "", "--", "true"], ""),
+    (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], ""),
+    (["job", "status", "a", "b"], ""),
     (["job"], "glia job resume"),
     (["human"], "glia human respond"),
-    (["run", "--"], "the command after -- is missing"),
-    (["run", "x.yaml", "--", "true"], "either a file or a command"),
-    (["--limit", "1", "job", "list"], "put --limit after the command"),
-    (["--foo"], "unknown option --foo\n"),
-    (["--jsn", "job", "list"], "unknown option --jsn; did you mean --json?"),
-    (["--jsno", "job", "list"], "did you mean --json?"),
-    (["--data-dir"], "needs a value"),
+    (["run", "--"], ""),
+    (["run", "x.yaml", "--", "true"], ""),
+    (["--limit", "1", "job", "list"], ""),
+    (["--foo"], ""),
+    (["--jsn", "job", "list"], ""),
+    (["--jsno", "job", "list"], ""),
+    (["--data-dir"], ""),
 ])
-def test_mistakes_on_the_command_line_are_told_with_what_was_meant(box, args, hint):
+def test_mistakes_on_the_command_line_are_told_with_what_was_meant(box, args, shows):
     done = box.glia(*args, code=2)
-    assert hint in done.stderr and done.stdout == ""
+    assert shows in done.stderr and done.stdout == ""
+    GOLDEN.says(f"mistake, {shlex.join(args)}", line_of(done.stderr, "glia:"))
 
 
 def test_help_and_version_are_data(box):
@@ -446,7 +446,7 @@ def test_what_cannot_be_printed_is_told(box, where):
         done = subprocess.run(["sh", "-c", f"{GLIA} {command} >{where}"], env=box.env, text=True,
                               capture_output=True, timeout=60, check=False)
         assert done.returncode == 5, command
-        assert "glia: cannot write to standard output: " in done.stderr
+        GOLDEN.says("not printed", line_of(done.stderr, "standard output").rpartition(":")[0])
     assert [job["status"] for job in box.jobs()] == ["completed", "completed"]
 
 
@@ -481,7 +481,7 @@ def test_who_asks_is_known_without_the_environment(box):
     run, job = start_waiting(box)
     box.glia("job", "cancel", job)
     box.finish(run, 1)
-    assert f"cancelled by {pwd.getpwuid(os.getuid()).pw_name}" in box.read(run.err)
+    assert pwd.getpwuid(os.getuid()).pw_name in line_of(box.read(run.err), "glia: cancelled")
 
 
 def test_a_disk_that_cannot_be_written_is_told_as_such(box):

@@ -10,7 +10,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import GLIA, ROOT, wait_for  # noqa: E402
+
+GOLDEN = golden.of(__file__)
 
 
 def ulid(text):
@@ -39,7 +42,8 @@ def test_the_nightly_example_goes_on_without_what_may_be_missing(box):
         "orders": "completed", "weather": "partial", "report": "completed", "mail": "completed",
         "tidy": "completed"}
     assert steps["weather"]["terminal_outcome"] == "failed"
-    assert steps["report"]["output"] == {"report": "16 orders, weather unknown"}
+    words = steps["report"]["output"]["report"].split()
+    assert (words[0], words[-1]) == ("16", "unknown")
 
 
 def test_an_attempt_that_is_stopped_at_its_timeout_is_told_once(box):
@@ -65,7 +69,7 @@ def test_json_is_one_document_with_the_state_of_the_job(box):
 
 
 def test_a_script_is_taken_as_it_was_when_the_flow_was_submitted(box):
-    box.write("scripts/late.py", "print('as it was')\n")
+    box.write("scripts/late.py", "print('marker-7')\n")
     flow = box.write("flow.yaml", """
 steps:
   wait: {sh: 'until [ -e %s/go ]; do sleep 0.02; done'}
@@ -76,7 +80,7 @@ steps:
     box.write("scripts/late.py", "print('changed')\n")
     box.write("go", "")
     box.finish(run)
-    assert box.glia("job", "logs", job, "late").stdout == "as it was\n"
+    assert box.glia("job", "logs", job, "late").stdout == "marker-7\n"
 
 
 def test_an_executable_script_is_run_by_its_first_line(box):
@@ -110,7 +114,7 @@ def test_a_job_that_fails_says_which_step_and_where_to_look(box):
     flow = box.write("flow.yaml", "steps: {good: {sh: 'true'}, bad: {sh: 'exit 9'}}\n")
     done = box.glia("run", flow, code=1)
     job = done.stdout.split("\t")[0]
-    assert "step 'bad' failed: exit code 9" in done.stderr
+    assert re.search(r"'bad' .* 9$", done.stderr, re.M), done.stderr
     assert done.stderr.rstrip().endswith(f"glia job logs {job} bad")
 
 
@@ -146,9 +150,9 @@ def test_who_forgets_the_two_dashes_is_told_of_them(box):
         done = box.glia("run", *args, code=2)
         at = 2 if args[0] == "--run-id" else 0
         wanted = " ".join(["run", *args[:at], "--", *args[at:]])
-        assert f"to run a command: {GLIA} {wanted}\n" in done.stderr
+        assert f": {GLIA} {wanted}\n" in done.stderr
     flow = box.write("f.yaml", "steps: {a: {noop: true}}\n")
-    assert "to run a command" not in box.glia("run", flow, "more", code=2).stderr
+    assert f": {GLIA} run" not in box.glia("run", flow, "more", code=2).stderr
 
 
 def test_a_command_does_not_get_our_own_settings(box):
@@ -196,7 +200,7 @@ def test_what_was_dropped_before_it_could_be_shown_is_told_with_its_size(box):
     *gaps, end = done.stderr.splitlines()
     told = [re.fullmatch(r"-- (\d+) bytes dropped --", gap) for gap in gaps]
     assert all(told) and sum(int(gap[1]) for gap in told) == missing, done.stderr
-    assert end == f"glia: {missing} bytes of its output were dropped"
+    GOLDEN.says("dropped", end, [missing])
 
 
 def test_output_is_shown_while_the_command_runs(box):
@@ -349,7 +353,8 @@ def test_what_steps_say_of_themselves_cannot_steer_the_terminal(box):
 def test_a_script_that_is_a_fifo_is_refused_at_once(box):
     os.mkfifo(os.path.join(box.folder, "pipe.sh"))
     box.write("flow.yaml", "steps: {a: {script: pipe.sh}}")
-    assert "not a regular file" in box.glia("validate", "flow.yaml", code=2).stderr
+    error, = box.json("validate", "flow.yaml", code=2)["errors"]
+    assert (error["path"], error["reason"]) == ("steps.a.script", "file_not_regular")
 
 
 def test_the_folder_holds_a_token_for_its_owner_alone(box):

@@ -1,15 +1,18 @@
 """A node that is there and says nothing: no command hangs on it."""
 
 import os
+import re
 import signal
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import wait_for  # noqa: E402
 from httpnode import serve  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 HOLD = "until [ -e go ]; do sleep 0.05; done"
 
 
@@ -39,14 +42,14 @@ def test_commands_give_up_and_followers_stay(stopped):
     usual = [box.start(*words) for words in (("job", "list"), ("human", "list"),
                                              ("why", box.job), ("job", "status", box.job))]
     commands = [box.start("job", "pause", box.job), box.start("serve")]
-    assert f"process {box.node.pid} holds the folder" in box.finish(quick[1], code=1)
+    found = golden.line_of(box.finish(quick[1], code=1), str(box.node.pid))
+    GOLDEN.says("doctor", found.replace("\t", ", "), [box.node.pid])
     box.finish(quick[0], code=5)
-    assert "has not answered for 5 s" in box.read(quick[0].err)
+    assert " for 5 s;" in box.read(quick[0].err)
     for run in [quick[0], *usual, commands[0]]:
         box.finish(run, code=5)
-        said = box.read(run.err)
-        assert f"(process {box.node.pid}) has not answered for " in said
-        assert f"'kill -CONT {box.node.pid}' continues it" in said
+        GOLDEN.says("silent", golden.line_of(box.read(run.err), "kill -CONT"),
+                    [box.data, box.node.pid, re.compile(r"(?<= )\d+ s;")])
     box.finish(commands[1], code=5)
     for run in (box.follower, box.waiter):
         wait_for("a word of it", lambda run=run: "; waiting" in box.read(run.err))
@@ -55,4 +58,4 @@ def test_commands_give_up_and_followers_stay(stopped):
     box.write("go", "")
     for run in (box.follower, box.waiter):
         box.finish(run)
-        assert "the node answers again" in box.read(run.err)
+        assert GOLDEN.tells("again", box.read(run.err))

@@ -8,11 +8,13 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from clusterbox import make_boxes, make_redis, nodes, serve, stop  # noqa: E402, F401
 from glianode import wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from servers import PostgresServer  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
 
 
@@ -60,20 +62,22 @@ def test_a_node_on_another_store_than_was_asked_for_is_not_used(boxes, redis):
             error = box.error(*command, *words, *rest, code=2)
             assert error["reason"] == "node_wrong_store"
             assert all(text in error["message"] for text in (box.data, url, store))
-    assert f"uses the store {url}" in box.glia("doctor", "--store", other, code=1).stdout
-    done = here.glia("job", "list", "--store", "redis://me:secret@127.0.0.1:1/0", code=2)
-    assert "uses the store sqlite:, but redis://me:***@127.0.0.1:1/0 was given" in done.stderr
+    checks = box.json("doctor", "--store", other, code=1)["checks"]
+    assert [c for c in checks if c["result"] == "fail" and url in c["found"]], checks
+    error = here.error("job", "list", "--store", "redis://me:secret@127.0.0.1:1/0", code=2)
+    assert error["reason"] == "node_wrong_store" and " sqlite:," in error["message"]
+    assert " redis://me:***@127.0.0.1:1/0 " in error["message"]
     assert here.glia("job", "list", "--store", "sqlite:").stdout == ""
     assert len(box.json("job", "list")["jobs"]) == 1, "and nothing was submitted"
 
 
-def is_told_as_bad(box, words):
+def is_told_as_bad(box, reason):
     """By who looks at the store, in the words of who would use it."""
-    said = box.glia("job", "list", code=5).stderr
-    assert words in said
+    error = box.error("job", "list", code=5)
+    assert error["reason"] == reason
     bad = [f["text"] for f in box.json("store", "check", code=1)["findings"]
            if f["level"] == "bad"]
-    assert len(bad) == 1 and words in bad[0] and bad[0] in said
+    assert len(bad) == 1 and bad[0] in error["message"]
     found = {c["check"]: c for c in box.json("doctor", code=1)["checks"]}["store"]
     assert found["result"] == "fail" and found["found"] == bad[0]
 
@@ -84,19 +88,22 @@ def test_who_looks_says_that_the_folder_belongs_to_another_store(boxes, redis):
     for each in (box, other):
         each.glia("run", "--", "true")
     mine, theirs = box.env["GLIA_STORE"], other.env["GLIA_STORE"]
-    for store, words in ((theirs, "but this data folder has used the store"),
-                         ("sqlite:", f"belongs to the store {redis.url}")):
+    for store, key in ((theirs, "replaced"), ("sqlite:", "another store")):
         box.env["GLIA_STORE"] = store
-        assert words in box.glia("store", "check", code=1).stdout
-        assert words in box.glia("doctor", code=1).stdout
+        bad = [f["text"] for f in box.json("store", "check", code=1)["findings"]
+               if f["level"] == "bad"]
+        found = {c["check"]: c for c in box.json("doctor", code=1)["checks"]}["store"]
+        assert found["result"] == "fail" and [found["found"]] == bad
+        GOLDEN.says(key, found["found"], [box.data, redis.url, re.compile(r"01\w{24}")])
     del box.env["GLIA_STORE"]
-    assert f"belongs to the store {redis.url}" in box.glia("doctor", code=1).stdout
+    found = {c["check"]: c for c in box.json("doctor", code=1)["checks"]}["store"]
+    GOLDEN.says("another store", found["found"], [box.data, redis.url])
     assert box.json("store", "check", theirs)["good"]  # it may be looked at
     box.env["GLIA_STORE"] = mine
     serve(box)
     del box.env["GLIA_STORE"]
     found = {c["check"]: c for c in box.json("doctor")["checks"]}["store"]
-    assert found["found"] == "not checked: give the node's store with --store to check it"
+    assert found["result"] == "ok" and "--store" in found["found"]
 
 
 def test_a_node_whose_store_is_emptied_says_so_once_and_ends(boxes, redis):
@@ -106,7 +113,9 @@ def test_a_node_whose_store_is_emptied_says_so_once_and_ends(boxes, redis):
     wait_for("its end", lambda: node.poll() is not None)
     said = box.read(node.err)
     assert node.returncode == 5 and "trying again" not in said, said
-    assert said.count("is empty, but this data folder has used the store") == 1, said
+    assert said.count(f"({box.data}/store,") == 1, said
+    GOLDEN.says("emptied", golden.line_of(said, f"({box.data}/store,"),
+                [box.data, re.compile(r"(?<=the store )\S+(?= there)")])
 
 
 def test_an_emptied_store_is_not_the_same_store(boxes, redis):
@@ -116,14 +125,14 @@ def test_an_emptied_store_is_not_the_same_store(boxes, redis):
     redis.ask("FLUSHALL")
     for command in (["serve"], ["run", "--", "true"]):
         said = box.glia(*command, code=5).stderr
-        assert "is empty, but this data folder has used the store" in said
-        assert f"{box.data}/store" in said
-    is_told_as_bad(box, "is empty, but this data folder has used the store")
+        GOLDEN.says("emptied", golden.line_of(said, f"({box.data}/store,"),
+                    [box.data, re.compile(r"(?<=the store )\S+(?= there)")])
+    is_told_as_bad(box, "store_emptied")
     boxes("b").glia("store", "check")  # a folder that remembers nothing
     box.glia("store", "check", redis.url + "?timeout_ms=4000")  # and another URL
     assert redis.ask("DBSIZE") == 0
     boxes("c").glia("run", "--", "true")
-    is_told_as_bad(box, "but this data folder has used the store")
+    is_told_as_bad(box, "store_replaced")
     redis.ask("FLUSHALL")
     os.remove(f"{box.data}/store")
     os.remove(f"{box.data}/keeper/epoch")
@@ -197,9 +206,10 @@ def test_jobs_move_from_server_to_server(boxes, redis):
         before = box.jobs()
         assert other.json("store", "check")["good"]
         postgres.sql("DROP SCHEMA glia, glia_default CASCADE")
-        is_told_as_bad(other, "it has no store at all")
+        is_told_as_bad(other, "store_emptied")
         found = boxes("c").json("store", "check", postgres.url)["findings"]
-        assert "it is empty; a node will create the store" in [f["text"] for f in found]
+        assert {f["level"] for f in found} <= {"good", "warning"}
+        assert [f for f in found if GOLDEN.tells("empty", f["text"])], found
     box.env["GLIA_STORE"] = redis.url
     assert before[0].pop("node").startswith("a.")  # of a session that the new store does not have
     assert box.jobs() == before and len(before) == 2

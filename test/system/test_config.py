@@ -16,8 +16,8 @@ from glianode import ROOT, Box, wait_for  # noqa: E402
 GOLDEN = golden.of(__file__)
 
 
-def held(job):
-    return f"job {job} is in quarantine"
+def is_held(box, node, job):
+    return any(job in line and "quarantine" in line for line in box.read(node.err).splitlines())
 
 
 @pytest.fixture(name="box")
@@ -83,19 +83,16 @@ def test_what_is_wrong_with_a_file_is_told_at_once(box):
     assert not os.path.exists(box.data)
 
 
-@pytest.mark.parametrize("text, said", [
-    ("grace: [", "line 1, column 9"),
-    ("- grace\n", "must be a list of `name: value`, not an array"),
-    ("grace: 1s\ngrace: 2s\n", "line 2"),
-    ("listen: example.org:80\n", "must be an address and a port"),
-    ("server: somewhere\n", "must be unix:/path/node.sock or http://host:port"),
-    ("pools: {gpu: many}\n", "a pool needs a number of slots"),
-    ("data_dir: here\n", "must be an absolute path in the file"),
+@pytest.mark.parametrize("name, text", [
+    ("cut off", "grace: ["), ("array", "- grace\n"), ("twice", "grace: 1s\ngrace: 2s\n"),
+    ("listen", "listen: example.org:80\n"), ("server", "server: somewhere\n"),
+    ("pools", "pools: {gpu: many}\n"), ("data_dir", "data_dir: here\n"),
 ])
-def test_bad_files(box, text, said):
-    box.env["GLIA_CONFIG"] = box.write("c.yaml", text)
+def test_bad_files(box, name, text):
+    path = box.env["GLIA_CONFIG"] = box.write("c.yaml", text)
     done = box.glia("config", "show", code=2)
-    assert said in done.stderr
+    GOLDEN.says(f"bad file, {name}", done.stderr,
+                [path, re.compile(r"(?<=\(byte 8\): )[^;]*")])  # what libyaml says
     document = json.loads(box.glia("config", "show", "--json", code=2).stdout)
     assert document["error"]["code"] == "invalid"
 
@@ -136,17 +133,14 @@ def test_without_a_setting_runs_are_in_the_home_folder(box):
                                           "origin": "default", "environment": "MN_RUNS_ROOT"}
 
 
-@pytest.mark.parametrize("name, value, words", [
-    ("MN_EXECUTOR_MAX_CONCURRENCY", "0", "must be a number from 1 to 100000"),
-    ("MN_EXECUTOR_MAX_CONCURRENCY", "many", "must be a number from 1 to 100000"),
-    ("MN_EXECUTOR_MAX_CONCURRENCY", "100001", "must be a number from 1 to 100000"),
-    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu", "a pool needs a number of slots"),
-    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu=1,gpu=2", "this pool is named twice"),
+@pytest.mark.parametrize("name, value", [
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "0"), ("MN_EXECUTOR_MAX_CONCURRENCY", "many"),
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "100001"), ("MN_EXECUTOR_POOL_CAPACITIES", "gpu"),
+    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu=1,gpu=2"),
 ])
-def test_what_is_wrong_with_the_pools_of_workers_is_told(box, name, value, words):
+def test_what_is_wrong_with_the_pools_of_workers_is_told(box, name, value):
     box.env[name] = value
-    stderr = box.glia("config", "show", code=2).stderr
-    assert name in stderr and words in stderr
+    GOLDEN.says(f"{name}={value}", box.glia("config", "show", code=2).stderr)
 
 
 def test_every_setting_is_in_the_page_of_operations():
@@ -271,7 +265,7 @@ steps:
     box.env["GLIA_FAILPOINT"] = "daemon.handling"
     node = serve(box)
     del box.env["GLIA_FAILPOINT"]
-    assert held(job) in box.read(node.err)
+    assert is_held(box, node, job)
     with open(f"{box.data}/crash.json", encoding="utf-8") as file:
         suspects = json.load(file)["suspects"]
     assert [(s["job_id"], s["crashes"]) for s in suspects] == [(job, crashes)]
@@ -279,9 +273,9 @@ steps:
     assert box.json("job", "status", job)["quarantined"] is True
     stop(box, node)
     node = serve(box)
-    assert held(job) in box.read(node.err), "it stays held over restarts"
+    assert is_held(box, node, job), "it stays held over restarts"
     run = box.start("run", flow, "--run-id", "bad-1")
-    wait_for("what holds it", lambda: f"job resume {job}" in box.read(run.err))
+    wait_for("what holds it", lambda: f"glia job resume {job}" in box.read(run.err))
     stop(box, node)
     node = serve(box)
     other = box.glia("run", "--", "echo", "others")
@@ -289,7 +283,7 @@ steps:
     box.write("go", "")
     assert "completed" in box.glia("job", "resume", job).stdout
     assert run.wait(20) == 0
-    assert box.read(run.err).count("is in quarantine") == 1, "it is said once"
+    assert box.read(run.err).count("quarantine") == 1, "it is said once"
     assert "quarantined" not in box.json("job", "status", job)
     stop(box, node)
     node = serve(box)

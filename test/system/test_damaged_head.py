@@ -6,11 +6,12 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import wait_for  # noqa: E402
 from httpnode import serve  # noqa: E402
 from records import open_records  # noqa: E402
 
-ADVICE = "repair it (a backup may have it), or remove the job, which stops its running attempts"
+GOLDEN = golden.of(__file__)
 
 
 def damage(box, kind, name, change):
@@ -52,9 +53,9 @@ def test_it_can_be_removed_and_what_runs_of_it_is_stopped(box):
     serve(box)
     for job, pid in left:
         for verb in ("cancel", "pause", "resume"):
-            assert ADVICE in box.glia("job", verb, job, code=5).stderr
+            assert GOLDEN.tells("advice", box.glia("job", verb, job, code=5).stderr)
         assert os.path.exists(f"/proc/{pid}")
-    assert box.glia("human", "list").stderr == "glia: nothing waits for a person\n"
+    GOLDEN.says("nobody", box.glia("human", "list").stderr)
     for job, _ in left:
         box.glia("job", "rm", job)
     assert box.jobs() == []
@@ -69,10 +70,10 @@ def test_what_cannot_be_told_of_it_names_the_flow(box):
     damage(box, "flow", flow_of(box, job), lambda text: "")
     for words in (("why", job), ("job", "status", job)):
         error = box.error(*words, code=5)
-        assert error["reason"] == "job_damaged" and ADVICE in error["message"]
+        assert error["reason"] == "job_damaged" and GOLDEN.tells("advice", error["message"])
     serve(box)
     error = box.error("why", job, code=5)
-    assert error["reason"] == "job_damaged" and ADVICE in error["message"]
+    assert error["reason"] == "job_damaged" and GOLDEN.tells("advice", error["message"])
 
 
 def test_a_job_that_is_fine_is_not_removed_while_it_lives(box):
@@ -87,7 +88,7 @@ def test_who_waits_for_it_is_told(box):
     serve(box)
     told = box.glia("job", "events", "--follow", job, code=5)
     assert "running" in told.stdout
-    assert ADVICE in told.stderr
+    assert GOLDEN.tells("advice", told.stderr)
 
 
 def test_a_damaged_output_is_not_used(box):

@@ -1,14 +1,17 @@
 """A bit of the write-ahead log is flipped: the node does not start without what it has lost."""
 
 import os
+import re
 import signal
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import Box, wait_for  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 pytestmark = pytest.mark.sqlite_only("other stores have no log in the data folder")
 
 JOBS = 60
@@ -94,7 +97,7 @@ def test_a_flipped_bit_in_the_log_stops_the_node(box):
     process = serve(box)
     assert process.poll() not in (None, 0)
     said = box.read(process.err)
-    assert "state.db-wal is damaged" in said and "restore a backup" in said, said
+    GOLDEN.says("damaged", golden.line_of(said, "state.db-wal"), [box.data, re.compile(r"\d+")])
     for command in (["run", "--", "/bin/true"], ["doctor"], ["store", "check"], ["backup", "saved"],
                     ["job", "list"]):
         assert "state.db-wal is damaged" in fails(box, *command), command

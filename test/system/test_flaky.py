@@ -4,6 +4,7 @@ would let a real failure count as passed must not."""
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 
 import pytest
@@ -72,14 +73,14 @@ def test_up_to_two_flaky_tests_count_as_passed_and_are_named_last(runner, capsys
     code, lines = outcome(runner, capsys, text)
     assert (code, lines[-1]) == (0, "3 passed, 0 failed")
     assert lines[-3:-1] == flaky_lines(lines) and len(flaky_lines(lines)) == 2
-    assert all("test_it.py::test_" in line and "add it to the list in docs/HACKING.md" in line
+    assert all("test_it.py::test_" in line and "docs/HACKING.md" in line
                for line in lines[-3:-1])
 
 
 def test_three_flaky_tests_count_as_failed(runner, capsys):
     code, lines = outcome(runner, capsys, "".join(FLAKY.format(n) for n in "abc"))
     assert (code, lines[-1]) == (1, "0 passed, 3 failed")
-    assert len(flaky_lines(lines)) == 3 and "3 flaky tests count as failed" in lines[-2]
+    assert len(flaky_lines(lines)) == 3 and lines[-2].split()[:2] == ["3", "flaky"]
 
 
 def test_a_test_that_fails_again_has_failed_beside_a_flaky_one(runner, capsys):
@@ -92,7 +93,7 @@ def test_a_test_that_fails_again_has_failed_beside_a_flaky_one(runner, capsys):
 def test_with_many_failures_none_is_run_again(runner, capsys):
     names = [f"n{i}" for i in range(flaky.RERUN_MAX + 1)]
     code, lines = outcome(runner, capsys, "".join(FLAKY.format(n) for n in names))
-    assert (code, lines[-1]) == (1, f"0 passed, {len(names)} failed")
+    assert code == 1 and re.findall(r"\d+", lines[-1]) == ["0", str(len(names))]
     assert not any("again, alone" in line for line in lines)
 
 

@@ -31,7 +31,7 @@ def make_box(tmp_path):
 def test_a_job_is_submitted_watched_and_read(box):
     answer = box.ask("POST", JOBS, {"flow": {"name": "api", "steps": {
         "a": {"sh": "echo hello; echo '{\"n\": 1}' > $GLIA_OUTPUT"},
-        "b": {"python": "print('from python')", "needs": ["a"]}}}, "run_id": "r1"})
+        "b": {"python": "print('marker-7')", "needs": ["a"]}}}, "run_id": "r1"})
     assert answer.status == 201
     job = answer.json["job_id"]
     assert answer.json == {"job_id": job, "run_id": "r1", "status": "running"}
@@ -40,7 +40,7 @@ def test_a_job_is_submitted_watched_and_read(box):
     assert list(doc["workflow_state"]["steps"]) == ["a", "b"]
     assert doc["workflow_state"]["steps"]["a"]["output"] == {"n": 1}
     log = box.ask("GET", f"{JOBS}/{job}/logs?step=b")
-    assert log.body.split(b" ", 1)[1] == b"o from python\n"
+    assert log.body.split(b" ", 1)[1] == b"o marker-7\n"
     assert log.headers["Glia-Ended"] == "true" and log.headers["Glia-Attempt"] == "1"
     listed = box.ask("GET", f"{JOBS}/{job}/logs").json["attempts"]
     assert [(a["step_id"], a["attempt"], a["ended"]) for a in listed] == [("a", 1, True),
@@ -101,7 +101,7 @@ def test_a_job_is_paused_resumed_and_cancelled(box):
     assert box.ask("POST", f"{JOBS}/{job}/pause", {"who": "me", "reason": "why"}).json == {
         "job_id": job}
     wait_for("the pause", lambda: box.ask("GET", f"{JOBS}/{job}").json["status"] == "paused")
-    assert "paused by me: why" in box.ask("GET", f"{JOBS}/{job}").json["reason"]
+    assert box.ask("GET", f"{JOBS}/{job}").json["reason"].endswith(" me: why")
     assert box.ask("POST", f"{JOBS}/{job}/resume").status == 200
     assert box.ask("POST", f"{JOBS}/{job}/cancel", {}).status == 200
     assert wait_end(box, job)["status"] == "cancelled"

@@ -11,9 +11,11 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import ROOT, Box, wait_for  # noqa: E402
 from httpnode import JOBS, assert_error, serve, submit, wait_end  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 CONTEXT = "/v1/contexts/default"
 
 # Queries that share a function with another one, or may wait: that function tells them apart. The
@@ -182,16 +184,14 @@ class TraceStopped:
 # ---- slips, and what is written about all this ----
 
 
-@pytest.mark.parametrize("path, hint", [
-    (f"{JOBS}?stauts=failed", "did you mean 'status'?"),
-    (f"{JOBS}/x/events?form=1", "did you mean 'from'?"),
-    (f"{JOBS}/x?limt=1", "did you mean 'limit'?"),
-    ("/v1/node?limit=1", "this request takes no arguments"),
-    (f"{JOBS}/x/logs?follow=yes&step=a", None),
+@pytest.mark.parametrize("path", [
+    f"{JOBS}?stauts=failed", f"{JOBS}/x/events?form=1", f"{JOBS}/x?limt=1", "/v1/node?limit=1",
+    f"{JOBS}/x/logs?follow=yes&step=a",
 ])
-def test_a_slip_in_the_query_is_not_ignored(box, path, hint):
+def test_a_slip_in_the_query_is_not_ignored(box, path):
     error = assert_error(box.ask("GET", path), 400, "invalid")
-    assert error.get("hint") == hint and error["field"]
+    assert error["field"]
+    GOLDEN.says(f"hint, {path}", str(error.get("hint")))
 
 
 def test_a_wrong_method_is_told_the_right_ones(box):

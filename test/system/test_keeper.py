@@ -257,21 +257,21 @@ def test_a_folder_with_any_trace_of_a_step_is_not_used_again(link, place, trace)
 
 def test_the_output_of_one_step_never_gets_into_the_log_of_another(link, place):
     for n in range(1, 31):
-        link.start(sh(f"for i in $(seq 50); do echo step {n} end; done; printf 'step {n} end'"),
+        link.start(sh(f"for i in $(seq 50); do echo step-{n}-end; done; printf step-{n}-end"),
                    attempt=f"s{n}:attempt:1")
     for n in range(1, 31):
         link.event(attempt=f"s{n}:attempt:1")
         lines = place.log(attempt=f"s{n}:attempt:1").decode().splitlines()
-        assert [line.split(" ", 2)[2] for line in lines] == [f"step {n} end"] * 51
+        assert [line.split(" ", 2)[2] for line in lines] == [f"step-{n}-end"] * 51
 
 
 # ---- output ----
 
 def test_the_log_has_time_and_stream_of_every_line(link, place):
     before = time.time() * 1000
-    link.run(sh("echo out; echo err >&2; printf 'no end'"))
+    link.run(sh("echo out; echo err >&2; printf cut"))
     lines = place.log().decode().splitlines()
-    assert sorted(line.split(" ", 1)[1] for line in lines) == ["e err", "o no end", "o out"]
+    assert sorted(line.split(" ", 1)[1] for line in lines) == ["e err", "o cut", "o out"]
     assert all(before - 2000 < int(line.split()[0]) < before + 20000 for line in lines)
 
 
@@ -748,6 +748,12 @@ def damage_end_of(place, attempt):
         f.write(b"X")
 
 
+def notes_damage(place):
+    """How often the keeper has noted that its journal is damaged."""
+    with open(place.file("log")) as f:
+        return sum(place.file("journal") in line and "damaged" in line for line in f)
+
+
 def test_a_damaged_record_costs_only_itself(place):
     k = place.keeper()
     link = Link(place.path)
@@ -760,14 +766,12 @@ def test_a_damaged_record_costs_only_itself(place):
     assert {again.event()["exit_code"], again.event()["exit_code"]} == {1, 3}
     assert len(again.list()) == 2
     assert again.attach(attempt="s:attempt:2", epoch=link.epoch)["state"] == "lost"
-    with open(place.file("log")) as f:
-        assert "journal is damaged" in f.read()
+    assert notes_damage(place) == 1
     place.keepers[-1].kill()  # what was mended is whole now
     place.keeper()
     third = Link(place.path, incarnation=3)
     assert {third.event()["exit_code"], third.event()["exit_code"]} == {1, 3}
-    with open(place.file("log")) as f:
-        assert f.read().count("journal is damaged") == 1
+    assert notes_damage(place) == 1
 
 
 @pytest.mark.parametrize("attempt", ["s:attempt:1", "s:attempt:2"])
@@ -791,8 +795,7 @@ def test_a_damaged_journal_of_an_orderly_keeper_proves_nothing(place, attempt):
     assert again.epoch != link.epoch
     assert again.attach(attempt=attempt, epoch=link.epoch)["state"] == "lost"
     assert again.attach(attempt="s:attempt:9", epoch=link.epoch)["state"] == "lost"
-    with open(place.file("log")) as f:
-        assert "journal is damaged" in f.read()
+    assert notes_damage(place) == 1
 
 
 def test_garbage_instead_of_a_journal_and_an_epoch_is_survived(place):
@@ -974,7 +977,7 @@ SPOKEN_MS = 8000  # orphan grace of steps that must live: longer than a busy mac
 def silences(place):
     """How often the keeper has said that it misses its node."""
     with open(place.file("log")) as f:
-        return f.read().count("node silent for")
+        return f.read().count("node silent")
 
 
 def wall_ms():

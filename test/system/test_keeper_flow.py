@@ -7,9 +7,11 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 
 from glianode import GLIA, Box, keepers, wait_for  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 SECRET = "correct-horse-battery"
 
 
@@ -58,17 +60,12 @@ def test_a_secret_is_known_to_the_step_and_in_no_file(box):
     assert holding(box, "line-of-a-key") == []
 
 
-@pytest.mark.parametrize("reference,reason", [
-    ("env:NOT_THERE", "secret TOKEN: 'env:NOT_THERE' is not set in the environment of the node"),
-    ("file:/not/there",
-     "secret TOKEN: 'file:/not/there' cannot be read: No such file or directory"),
-    ("env:SHORT", "secret TOKEN (env:SHORT): its value has 3 bytes; with less than 4 it could not "
-                  "be kept out of the log"),
-])
-def test_a_secret_that_cannot_be_used_fails_the_step_with_its_reference(box, reference, reason):
+@pytest.mark.parametrize("reference", ["env:NOT_THERE", "file:/not/there", "env:SHORT"])
+def test_a_secret_that_cannot_be_used_fails_the_step_with_its_reference(box, reference):
     step = run(box, ["sh: touch %s/ran" % box.folder, "env:",
                      '  TOKEN: {secret: "%s"}' % reference], code=1)
-    assert (step["status"], step["terminal_reason"]) == ("failed", reason)
+    assert step["status"] == "failed"
+    GOLDEN.says(f"secret {reference}", step["terminal_reason"])
     assert not box.has("ran")
 
 

@@ -63,9 +63,9 @@ def test_of_a_large_job_the_first_steps_are_told_and_the_rest_by_pages(box):
     assert len(state(box, job, "?limit=5")["steps"]) == 5
     # The commands.
     some = box.glia("job", "status", job)
-    assert f"showing 1000 of {STEPS} steps" in some.stderr
+    assert f" 1000 of {STEPS} " in some.stderr
     some = box.glia("job", "status", job, "--json")
-    assert f"showing 1000 of {STEPS} steps" in some.stderr
+    assert f" 1000 of {STEPS} " in some.stderr
     assert len(json.loads(some.stdout)["workflow_state"]["steps"]) == PAGE
     assert len(box.glia("job", "status", job, "--all").stdout.splitlines()) >= STEPS
     assert "s2400" in box.glia("why", job, "s2400").stdout
@@ -160,4 +160,5 @@ def test_a_waiting_run_tells_of_steps_beyond_the_first_page(box):
     box.finish(run)
     said = box.read(run.err)
     assert re.search(r"^  partial +bad .*exit code 3", said, re.M), said
-    assert f"  {len(steps)} of {len(steps)} steps ended" in said, said
+    counts = re.search(r"^  (\d+) of (\d+) .*ended$", said, re.M)
+    assert counts and counts.groups() == (str(len(steps)), str(len(steps))), said

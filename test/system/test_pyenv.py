@@ -128,15 +128,16 @@ def test_an_environment_that_is_there_is_used_as_it_is(place):
     GOLDEN.says("no environment", err, [place])
 
 
-@pytest.mark.parametrize("spec, word", [
-    ("{", "not valid JSON"), ("[]", "must be an object"), ({"packages": [1]}, "packages"),
-    ({"requirements": 3}, "requirements"), ({"packages": ["-r x"]}, "'-r x' is not understood"),
-    ({"packages": ["x @ https://example.org/x.whl"]}, "nothing is downloaded"),
-    ({"packages": ["glia-demo>=new"]}, "'new' is not a version"),
-    ({"packages": ["glia-demo; what == '1'"]}, "the condition 'what == '1'' is not understood")])
-def test_what_makes_no_sense_is_refused(place, spec, word):
+@pytest.mark.parametrize("spec", [
+    "{", "[]", {"packages": [1]}, {"requirements": 3}, {"packages": ["-r x"]},
+    {"packages": ["x @ https://example.org/x.whl"]}, {"packages": ["glia-demo>=new"]},
+    {"packages": ["glia-demo; what == '1'"]}])
+def test_what_makes_no_sense_is_refused(place, spec):
     rc, out, err = run(place, spec, "true")
-    assert rc == 78 and word in err and out == "", err
+    assert rc == 78 and out == "", err
+    name = spec if isinstance(spec, str) else "".join(str(v) for v in spec.values())
+    GOLDEN.says(f"no sense, {name}", err,
+                [place, re.compile(r"3\.\S+ \(\S+\)|(?<=; installed: ).*")])
 
 
 def test_many_at_once_make_one(place):

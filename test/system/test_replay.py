@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import GLIA, wait_for  # noqa: E402
 
+GOLDEN = golden.of(__file__)
 FLOW = """
 name: demo
 inputs:
@@ -68,7 +70,7 @@ def live_through_a_lot(box):
 
 
 def same(told):
-    return "all decisions the same" in told
+    return GOLDEN.tells("same", told)
 
 
 def lines_of(path):
@@ -134,7 +136,7 @@ def test_claims_without_their_names_are_decided_the_same(box):
 def test_everything_is_left_in_if_that_is_wanted(box):
     _, node = live_through_a_lot(box)
     done = box.glia("debug", "dump", "--no-redact", "--output", "all")
-    assert "Do not share it" in done.stderr
+    GOLDEN.says("not redacted", golden.line_of(done.stderr, "share"))
     text = box.read("all")
     for value in ("an-env-secret", "a-given-secret", "a-signal-secret", "an-output-secret"):
         assert value in text
@@ -241,7 +243,7 @@ def test_another_decision_and_damage_are_told_apart(box):
     lines[ended] = json.dumps({"event": {**beacon, "type": "beacon"}}, separators=(",", ":"))
     box.write("changed", "\n".join(lines) + "\n")
     done = box.glia("replay", "changed", code=2)
-    assert "changed or damaged" in done.stderr
+    assert GOLDEN.tells("changed", done.stderr), done.stderr
     # With checks that are right for it, it is a recording of something else.
     box.write("other", with_new_checks(box.read("changed").splitlines()))
     done = box.glia("replay", "other", code=1)
@@ -252,7 +254,7 @@ def test_another_decision_and_damage_are_told_apart(box):
     assert "no check" in box.glia("replay", "unchecked", code=2).stderr
 
     box.write("cut", box.read("bundle")[:-30])
-    assert "in the middle of a line" in box.glia("replay", "cut").stdout
+    assert GOLDEN.tells("cut", box.glia("replay", "cut").stdout)
     for name, content in (("empty", ""), ("flow.yaml", FLOW), ("json", "{}\n")):
         box.write(name, content)
         assert "a recording" in box.glia("replay", name, code=2).stderr
@@ -320,8 +322,8 @@ def test_a_flipped_bit_is_reported_with_its_segment(box):
     at = whole.rindex(b'{"check"') + 4
     put(paths[1], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
     dumped, replayed, _ = dump_and_replay(box, code=0)
-    assert "segment 2: left out the incomplete end" in dumped
-    assert "the ends of 1 segments" in replayed
+    GOLDEN.says("torn, dumped", golden.line_of(dumped, "segment 2"))
+    GOLDEN.says("torn, replayed", golden.line_of(replayed, " 1 "))
     assert "skipped" in box.glia("replay", paths[1]).stdout
 
 
@@ -376,8 +378,9 @@ def test_the_lost_end_of_a_segment_is_reported_by_the_next(box):
     checks = [i for i, line in enumerate(lines) if line.startswith(b'{"check"')]
     put(path, b"".join(lines[:checks[-2] + 1]))  # to the end of a piece: by itself it looks whole
     dumped, replayed, _ = dump_and_replay(box, code=2)
-    name = "the end of segment %d is missing" % int(os.path.basename(path).split(".")[0])
-    assert name in dumped and name in replayed
+    number = int(os.path.basename(path).split(".")[0])
+    for told in (dumped, replayed):
+        assert "missing" in golden.line_of(told, f"segment {number} ")
 
 
 def test_what_is_removed_is_decided_the_same(box):

@@ -129,7 +129,7 @@ def test_a_block_completes_fails_or_is_told_that_it_lost(claims):
     with pytest.raises(ZeroDivisionError):
         with claims.hold("k", lease=60):
             1 / 0  # noqa: B018
-    assert claims.get("k").error_detail == "ZeroDivisionError: division by zero"
+    assert claims.get("k").error_detail.startswith("ZeroDivisionError: ")
     with claims.hold("k", lease=60) as held:
         held.fail("early")
         assert not held.is_valid

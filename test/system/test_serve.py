@@ -12,8 +12,11 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import golden  # noqa: E402
 from glianode import ROOT, wait_for  # noqa: E402
 from stalls import Stalls  # noqa: E402
+
+GOLDEN = golden.of(__file__)
 
 
 def serve(box, *args):
@@ -80,8 +83,8 @@ def test_a_node_takes_jobs_until_it_is_told_to_stop(box):
     assert holder(box) == node.pid
     stop(box, node)
     said = box.read(node.err)
-    assert f"ready: process {node.pid}, data folder {box.data}" in said
-    assert "stopping: accepting no more work" in said
+    GOLDEN.says("ready", golden.line_of(said, box.data), [node.pid, box.data])
+    GOLDEN.says("stopping", golden.line_of(said, "stopping:"))
     assert not os.path.exists(box.socket)
     assert {j["status"] for j in box.jobs()} == {"completed"}
 
@@ -117,7 +120,7 @@ def test_a_run_makes_way_and_becomes_a_client(box, mark):
     run, job = start_flow(box, "one", mark)
     assert holder(box) == run.pid
     node = serve(box)
-    assert "from a command that is its node" in box.read(node.err)
+    assert GOLDEN.tells("takes over", box.read(node.err))
     assert holder(box) == node.pid
     assert run.poll() is None
     wait_for("the run's word", lambda: "'glia serve' takes over" in box.read(run.err))
@@ -228,7 +231,7 @@ def test_with_finish_running_steps_may_end_and_nothing_new_starts(box):
     run, job = start_flow(box, "one")
     run.kill()
     node.send_signal(signal.SIGTERM)
-    wait_for("its word", lambda: "waiting up to 30s for 1 running step" in box.read(node.err))
+    wait_for("its word", lambda: " 30s for 1 " in box.read(node.err))
     assert box.json("job", "status", job)["status"] == "running", "questions are answered"
     answer = box.ask("POST", "/v1/contexts/default/jobs",
                      {"flow": {"name": "late", "steps": {"a": {"sh": "true"}}}})
@@ -251,8 +254,8 @@ def test_finish_ends_when_the_grace_period_does(box):
     start = time.monotonic()
     stop(box, node)
     assert time.monotonic() - start > 0.9
-    assert "waiting up to 1s for 1 running step" in box.read(node.err)
-    assert "1 running step is left to the keeper" in box.read(node.err)
+    GOLDEN.says("waiting", golden.line_of(box.read(node.err), " 1s for 1 "))
+    assert GOLDEN.tells("left", box.read(node.err))
     box.write("one.go", "")
     node = serve(box)
     wait_for("the job", lambda: box.jobs()[0]["status"] == "completed")
@@ -265,7 +268,7 @@ def test_a_second_signal_is_an_end_at_once(box):
     run, _ = start_flow(box, "one")
     run.kill()
     node.send_signal(signal.SIGTERM)
-    wait_for("its word", lambda: "waiting up to" in box.read(node.err))
+    wait_for("its word", lambda: " for 1 " in box.read(node.err))
     stop(box, node)
     box.write("one.go", "")
 

@@ -103,7 +103,7 @@ def test_a_flow_file_does_not_steer_the_terminal(box, name):
     flow = box.write(name, json.dumps({"steps": {"a": {"noop": True, "no\x1b]0;t\x07such": 1}}}))
     for args in (["validate", flow], ["run", flow]):
         seen = on_terminal(box, *args)
-        assert b"steps.a.no\\x1b]0;t\\x07such: there is no field" in seen, seen
+        assert b"steps.a.no\\x1b]0;t\\x07such: " in seen, seen
         assert b"\x1b]" not in seen and b"\x07" not in seen, seen
 
 

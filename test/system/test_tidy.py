@@ -149,7 +149,7 @@ def test_a_unit_test_has_the_name_of_its_file(project):
 def test_it_finds_a_broken_link_in_a_document(project):
     project.write("guide.md", "See ../elsewhere/notes.md.\n", "docs")
     failed, output = project.tidy()
-    assert failed == ["no path leads out of the checkout"], output
+    assert len(failed) == 1 and failed[0].startswith("no path"), output
 
 
 @pytest.mark.parametrize("text, rule", [
@@ -180,7 +180,7 @@ def test_constant_tables_are_no_mutable_globals(project):
 def test_it_finds_a_foreign_library_in_the_simulator(project):
     project.link("void MHD_start_daemon(void) {}\n")
     failed, output = project.tidy()
-    assert [f[:24] for f in failed] == ["the simulator links with"], output
+    assert len(failed) == 1 and failed[0].startswith("the simulator"), output
 
 
 def test_the_ratchet_only_goes_down(project):
@@ -191,10 +191,10 @@ def test_the_ratchet_only_goes_down(project):
     assert failed == [], output
     project.write("tidy.ratchet", "src/base/bad.c gl_long 90\n", "tools")
     failed, output = project.tidy()
-    assert len(failed) == 1 and "lower it there" in output
+    assert len(failed) == 1 and "gl_long" in output and " 79" in output, output
     project.write("tidy.ratchet", "src/base/bad.c gl_other 90\n", "tools")
     failed, output = project.tidy()
-    assert len(failed) == 1 and "is gone: remove the line" in output
+    assert len(failed) == 1 and "gl_other" in output and "gone" in output
 
 
 MATCHES = """def test_a(box):

@@ -259,11 +259,11 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
             rc = GL_E_INVALID;
         } else if (!c->offers_heard) {
             rc = gl_why(
-                why, GL_E_UNAVAILABLE,
+                why, GL_R_POOLS_UNKNOWN,
                 "this node has not yet learned which pools the other nodes offer: try again");
         } else if (!c->offers_unknown && !gl_node_pools_elsewhere(c, need_of(&a, spec))) {
             rc =
-                gl_why(why, GL_E_INVALID,
+                gl_why(why, GL_R_POOL_NOT_OFFERED,
                        "step '%.*s' needs %u slot%s of pool '%.*s', which no live node offers: add "
                        "the pool to GLIA_POOLS of a node, or make it larger",
                        GL_STR_ARG(spec->id), spec->slots, spec->slots == 1 ? "" : "s",

@@ -130,11 +130,11 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     rc = gl_node_pools_may_submit(c, spec->flow, &why);
     if (rc == 0 &&
         gl_flow_inputs(spec->flow, ev->submit.inputs, c->out->arena, &inputs, &why) != 0) {
-        rc = gl_err_join(GL_E_INVALID, why.reason);
+        rc = GL_E_INVALID;
     }
     if (rc != 0) {
         gl_spec_unref(spec);
-        gl_txn_refuse(c, ev->submit.request, rc, "%s", why.text);
+        gl_txn_refuse(c, ev->submit.request, gl_err_join(rc, why.reason), "%s", why.text);
         return;
     }
     /* Nothing can be refused from here on, except by the guards of the transaction. */

@@ -234,7 +234,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     }
     if (pool < 0 || c->pools[pool].slots == 0) {
         (void)gl_why(
-            why, GL_E_LIMIT,
+            why, GL_R_POOL_NOT_OFFERED,
             "%s '%.*s' needs pool '%.*s', which this node does not have: add it to %s of the "
             "node, and restart it",
             what, GL_STR_ARG(of), GL_STR_ARG(name), setting);

@@ -122,7 +122,7 @@ static void on_server(struct gl_postgres_conn *c, const PGresult *r)
     if (look.has_store) {
         (void)send_question(c, GL_POSTGRES_HANDSHAKE_IDENTITY);
     } else if (is_lost) {
-        (void)gl_why(&why, GL_E_GONE,
+        (void)gl_why(&why, GL_R_STORE_EMPTIED,
                      "the database %s is not the store %.*s that was used before: it has no store "
                      "at all. Restore it from a backup, correct the URL, or start with a new data "
                      "folder",
@@ -166,7 +166,7 @@ static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
         return;
     }
     if (s->identity.n > 0 && !gl_str_eq(identity, gl_buf_view(&s->identity))) {
-        (void)gl_why(&why, GL_E_GONE,
+        (void)gl_why(&why, GL_R_STORE_REPLACED,
                      "the database %s holds the store %.*s, not the store %.*s that was used "
                      "before: correct the URL, restore the right database, or start with a new "
                      "data folder",

@@ -159,7 +159,7 @@ void gl_redis_fail(struct gl_redis *s, struct gl_redis_op *op, int code, const c
     GL_ASSERT(code < 0);
     (void)gl_why(&why, code, "store unavailable: %s", text);
     op->call.req->why = why;
-    op->call.req->status = code;
+    op->call.req->status = why.code;
     GL_ASSERT(op->call.req->status < 0);
     gl_redis_complete(s, op);
 }

@@ -274,7 +274,7 @@ static int check_identity(struct gl_redis *s, const struct gl_redis_reply *reply
     }
     if (id.n == 0) {
         return gl_why(
-            why, GL_E_GONE,
+            why, GL_R_STORE_EMPTIED,
             "the Redis server is empty, but this data folder has used the store %s there: "
             "it was restarted without its data, or flushed. Nothing was changed. Restore "
             "its data and start it again; or, to start over, remove the file that "
@@ -282,7 +282,7 @@ static int check_identity(struct gl_redis *s, const struct gl_redis_reply *reply
             s->identity);
     }
     return gl_why(
-        why, GL_E_GONE,
+        why, GL_R_STORE_REPLACED,
         "the Redis server holds the store %.*s, but this data folder has used the store %s: "
         "it is another server or database. Nothing was changed. Correct the store "
         "URL; or, to move to that store, remove the file that remembers the store "

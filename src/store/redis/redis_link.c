@@ -506,7 +506,7 @@ static void sweep_waiting(struct gl_redis_link *l, gl_ms now)
     while ((op = gl_redis_first(&l->waiting)) != NULL) {
         if (s->refusal.code != 0) {
             gl_list_remove(&op->call.link);
-            gl_redis_fail(s, op, s->refusal.code, s->refusal.text);
+            gl_redis_fail(s, op, gl_why_whole(&s->refusal), s->refusal.text);
         } else if (now - op->called_at >= s->url.timeout_ms) {
             gl_list_remove(&op->call.link);
             gl_redis_fail(s, op, GL_E_UNAVAILABLE,

@@ -93,8 +93,8 @@ int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64
 {
     GL_CLEANUP(gl_sqlite_query_closep) struct gl_sqlite_db source = {0}, target = {0};
     if (access(from, F_OK) != 0) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s: nothing has been run here yet",
-                      from);
+        return gl_why(reterr_why, GL_R_NOTHING_HAS_RUN,
+                      "there is no %s: nothing has been run here yet", from);
     }
     struct gl_sqlite_wal_mark mark = {0};
     int err = salvage ? 0 : gl_sqlite_synced_check(from, false, &mark, reterr_why);
