@@ -45,6 +45,7 @@ struct gl_core_config {
     bool shared;               /* other nodes use the store as well */
     bool guest;                /* on a shared store: takes over only jobs of its own node */
     gl_str node;               /* our identity, the same after a restart */
+    gl_str labels;             /* of this node, as in GLIA_LABELS */
     gl_str stack, env_scope;   /* our scope: only jobs of these are taken over */
     uint32_t body_bytes;       /* larger message bodies are stored apart; 0: GL_BODY_BYTES_MAX */
     gl_ms ttl_ms;              /* of our session; 0: no renewals, and no other nodes */

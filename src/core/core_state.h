@@ -188,7 +188,7 @@ struct gl_core {
     bool ending;        /* no further calls of the store */
     bool passive;       /* commands only: no scans, no starts */
     bool shared, guest; /* see core.h, as the next three */
-    gl_str node, stack, env_scope;
+    gl_str node, labels, stack, env_scope;
     gl_ms orphan_grace_ms;
     uint32_t body_bytes;
     /* cluster/node_pools.h: the sets of pools that other live nodes offer, one per line. */

@@ -45,11 +45,7 @@ static const struct gl_schema entry_schema = {
 #define PF(member, type) GL_FIELD(gl_event_pool, member, type, 0, "")
 
 static const struct gl_field pool_fields[] = {
-    PF(name, STR),
-    PF(slots, U64),
-    PF(in_use, U64),
-    PF(waiting, U64),
-    PF(ours, U64),
+    PF(name, STR), PF(slots, U64), PF(in_use, U64), PF(waiting, U64), PF(ours, U64),
 };
 
 static const struct gl_schema pool_schema = {
@@ -62,17 +58,12 @@ static const struct gl_schema pool_schema = {
 #define NF(member, type) GL_FIELD(gl_event_peer, member, type, 0, "")
 
 static const struct gl_field peer_fields[] = {
-    NF(id, STR),
-    NF(left_ms, I64),
-    NF(dead, BOOL),
-    NF(is_told, BOOL),
-    NF(has_pools, BOOL),
-    NF(takes, BOOL),
-    NF(grace_ms, I64),
-    NF(state, STR),
-    NF(stack, STR),
-    NF(env_scope, STR),
-    GL_FIELD_SUB(gl_event_peer, pools, LIST, &pool_schema, 0, ""),
+    NF(id, STR),         NF(left_ms, I64),
+    NF(dead, BOOL),      NF(is_told, BOOL),
+    NF(has_pools, BOOL), NF(takes, BOOL),
+    NF(grace_ms, I64),   NF(labels, STR),
+    NF(state, STR),      NF(stack, STR),
+    NF(env_scope, STR),  GL_FIELD_SUB(gl_event_peer, pools, LIST, &pool_schema, 0, ""),
 };
 
 static const struct gl_schema peer_schema = {

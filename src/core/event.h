@@ -131,6 +131,7 @@ struct gl_event_peer {
     bool takes;     /* it understands offers (model/offer.h); an earlier release does not */
     gl_ms grace_ms; /* orphan grace of its keeper; 0: not published */
     gl_str state, stack, env_scope;
+    gl_str labels;         /* as in GLIA_LABELS */
     struct gl_items pools; /* struct gl_event_pool */
 };
 

@@ -61,7 +61,7 @@ GL_SNAPSHOT_SCHEMA(pool);
 struct saved_core {
     struct gl_items pools; /* struct saved_pool */
     struct gl_strs quarantined;
-    gl_str context, node, stack, env_scope;
+    gl_str context, node, labels, stack, env_scope;
     uint32_t hot_max, body_bytes;
     bool passive, shared, guest;
     gl_ms ttl_ms, orphan_grace_ms;
@@ -74,6 +74,7 @@ static const struct gl_field core_fields[] = {
     F(quarantined, STRS),
     F(context, STR),
     F(node, STR),
+    F(labels, STR),
     F(stack, STR),
     F(env_scope, STR),
     F(hot_max, U32),
@@ -160,6 +161,7 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .quarantined = list_quarantined(c, &a),
         .context = c->context,
         .node = c->node,
+        .labels = c->labels,
         .stack = c->stack,
         .env_scope = c->env_scope,
         .hot_max = (uint32_t)c->hot_max,
@@ -227,6 +229,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
                                                 .shared = s.shared,
                                                 .guest = s.guest,
                                                 .node = s.node,
+                                                .labels = s.labels,
                                                 .stack = s.stack,
                                                 .env_scope = s.env_scope,
                                                 .ttl_ms = s.ttl_ms,

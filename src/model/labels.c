@@ -101,3 +101,78 @@ bool gl_labels_read(const struct gl_json *j, gl_jnode n, struct gl_arena *a, str
     *ret = (struct gl_labels){.items = all, .n = found};
     return true;
 }
+
+/* ---- rules ---- */
+
+bool gl_labels_is_rule(gl_str rule)
+{
+    gl_str values, name = gl_str_cut(rule, '=', &values);
+
+    if (name.n == rule.n) { /* "gpu" or "!spot" */
+        return is_word(rule.n > 0 && rule.p[0] == '!' ? (gl_str){.p = rule.p + 1, .n = rule.n - 1}
+                                                      : rule);
+    }
+    while (values.n > 0) {
+        if (!is_word(gl_str_cut(values, '|', &values))) {
+            return false;
+        }
+    }
+    return is_word(name) && rule.p[rule.n - 1] != '|' && rule.p[rule.n - 1] != '=';
+}
+
+/* The value of a label; "": the node does not have it. */
+static gl_str value_of(gl_str labels, gl_str name)
+{
+    while (labels.n > 0) {
+        gl_str value, one = gl_str_cut(gl_str_trim(gl_str_cut(labels, ',', &labels)), '=', &value);
+
+        if (gl_str_eq(one, name)) {
+            return value;
+        }
+    }
+    return (gl_str){0};
+}
+
+bool gl_labels_meet(gl_str labels, gl_str rule)
+{
+    gl_str values, value, name = gl_str_cut(rule, '=', &values);
+
+    if (rule.n > 0 && rule.p[0] == '!') {
+        return value_of(labels, (gl_str){.p = rule.p + 1, .n = rule.n - 1}).n == 0;
+    }
+    value = value_of(labels, name);
+    if (name.n == rule.n) {
+        return value.n > 0;
+    }
+    while (values.n > 0) {
+        if (gl_str_eq(gl_str_cut(values, '|', &values), value) && value.n > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gl_labels_meet_all(gl_str labels, const struct gl_strs *rules, gl_str *ret_rule)
+{
+    for (size_t i = 0; i < rules->n; i++) {
+        if (!gl_labels_meet(labels, rules->items[i])) {
+            *ret_rule = rules->items[i];
+            return false;
+        }
+    }
+    return true;
+}
+
+gl_str gl_labels_text(const struct gl_labels *labels, struct gl_arena *a)
+{
+    struct gl_buf out = {0};
+    gl_str text;
+
+    for (size_t i = 0; i < labels->n; i++) {
+        gl_buf_fmt(&out, "%s%.*s=%.*s", i > 0 ? "," : "", GL_STR_ARG(labels->items[i].name),
+                   GL_STR_ARG(labels->items[i].value));
+    }
+    text = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}

@@ -80,6 +80,7 @@ static struct gl_event_peer read_session(const struct gl_session_info *s, gl_str
                                          struct gl_arena *a)
 {
     struct gl_event_peer ret = {.id = s->id, .left_ms = s->left_ms, .dead = s->dead};
+    struct gl_labels labels;
     struct gl_json j;
     gl_jnode root;
 
@@ -92,6 +93,9 @@ static struct gl_event_peer read_session(const struct gl_session_info *s, gl_str
     ret.stack = gl_json_str(&j, gl_json_get(&j, root, "stack"), a);
     ret.env_scope = gl_json_str(&j, gl_json_get(&j, root, "env_scope"), a);
     ret.takes = number(&j, root, "offers") > 0;
+    if (gl_labels_read(&j, gl_json_get(&j, root, "labels"), a, &labels)) {
+        ret.labels = gl_labels_text(&labels, a);
+    }
     ret.grace_ms = grace_of(number(&j, root, "orphan_grace_ms"));
     read_pools(&j, gl_json_get(&j, root, "pools"), node, a, &ret);
     return ret;

@@ -172,6 +172,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .shared = n->ports.store->ops->shared,
                                     .guest = n->config.guest,
                                     .node = n->config.name,
+                                    .labels = gl_labels_text(&n->config.labels, &n->strings),
                                     .stack = n->config.stack,
                                     .env_scope = n->config.env_scope,
                                     .ttl_ms = gl_sessions_ttl(n),

@@ -251,8 +251,8 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
     for (uint32_t i = 0; i < flow->steps.n && flow->bundle == NULL && rc == 0; i++) {
         const struct gl_step_spec *spec = gl_flow_step(flow, i);
 
-        if (gl_slots_possible(c, spec, why)) {
-            continue;
+        if (gl_slots_possible(c, spec, why) || (c->shared && gl_slots_has_pool(c, spec))) {
+            continue; /* a label can be added to a node at any time: the step waits for it */
         }
         gl_arena_reset(&a);
         if (!c->shared) {

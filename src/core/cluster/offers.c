@@ -293,8 +293,8 @@ static void on_open(struct gl_core *c, struct gl_offer *o)
     const struct gl_place_node *node = gl_other_nodes_find(c, st->r.node);
     bool is_gone = c->others.is_heard && (node == NULL || !node->takes);
     bool is_late = c->now - o->made_at >= PATIENCE_MS;
-    bool fits_elsewhere =
-        is_late && gl_other_nodes_have_room(c, spec->pool, spec->slots, st->r.node);
+    bool fits_elsewhere = is_late && gl_other_nodes_have_room(c, spec->pool, spec->slots,
+                                                              &spec->node_labels, st->r.node);
     bool may_ask =
         gl_components_are_on(c) && gl_job_is_mine(c, st->job) && st->job->inflight_n == 0;
 

@@ -18,6 +18,7 @@ static void free_nodes(struct gl_core *c, struct gl_place_node *items, size_t n)
             gl_pool_free(&c->mem, items[i].pools, items[i].pools_n * sizeof(*items[i].pools));
         }
         gl_core_set(c, &items[i].id, (gl_str){0});
+        gl_core_set(c, &items[i].labels, (gl_str){0});
     }
     if (n > 0) {
         gl_pool_free(&c->mem, items, n * sizeof(*items));
@@ -139,6 +140,7 @@ void gl_other_nodes_on_listed(struct gl_core *c, const struct gl_event *ev)
         gl_core_set(c, &items[n].id, id);
         items[n].takes = is_ready(&all[i]) && all[i].left_ms >= 0;
         items[n].grace_ms = all[i].grace_ms;
+        gl_core_set(c, &items[n].labels, all[i].labels);
         copy_pools(c, &items[n], &all[i], find_in(was.items, was.n, id));
         n++;
     }
@@ -184,9 +186,10 @@ bool gl_other_nodes_may_run(const struct gl_core *c, const struct gl_step *st)
            gl_other_nodes_may_run_spec(gl_step_spec_of(st));
 }
 
-bool gl_other_nodes_have_room(const struct gl_core *c, gl_str pool, uint32_t slots, gl_str except)
+bool gl_other_nodes_have_room(const struct gl_core *c, gl_str pool, uint32_t slots,
+                              const struct gl_strs *labels, gl_str except)
 {
-    struct gl_place_request r = {.pool = pool, .slots = slots, .except = except};
+    struct gl_place_request r = {.pool = pool, .slots = slots, .labels = labels, .except = except};
     enum gl_place_result result;
 
     GL_ASSERT(slots > 0);
@@ -208,7 +211,10 @@ struct gl_place_node *gl_other_nodes_choose(struct gl_core *c, const struct gl_s
                                             bool may_queue)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
-    struct gl_place_request r = {.pool = spec->pool, .slots = spec->slots, .avoid = st->r.node};
+    struct gl_place_request r = {.pool = spec->pool,
+                                 .slots = spec->slots,
+                                 .labels = &spec->node_labels,
+                                 .avoid = st->r.node};
     enum gl_place_result result;
     int64_t at;
 
@@ -266,7 +272,7 @@ static const struct gl_schema pool_schema = {.name = "pool",
                                              .fields_n = GL_COUNT(pool_fields)};
 
 struct saved_node {
-    gl_str id;
+    gl_str id, labels;
     bool takes;
     gl_ms grace_ms;
     struct gl_items pools; /* struct gl_place_pool */
@@ -276,6 +282,7 @@ struct saved_node {
 
 static const struct gl_field node_fields[] = {
     F(id, STR),
+    F(labels, STR),
     F(takes, BOOL),
     F(grace_ms, I64),
     GL_FIELD_SUB(saved_node, pools, LIST, &pool_schema, 0, ""),
@@ -315,6 +322,7 @@ void gl_other_nodes_save(const struct gl_core *c, struct gl_buf *out)
         const struct gl_place_node *n = &c->others.items[i];
 
         all[i] = (struct saved_node){.id = n->id,
+                                     .labels = n->labels,
                                      .takes = n->takes,
                                      .grace_ms = n->grace_ms,
                                      .pools = {.items = n->pools, .n = n->pools_n}};
@@ -346,6 +354,7 @@ int gl_other_nodes_restore(struct gl_core *c, struct gl_snapshot_line *l)
         const struct gl_place_pool *pools = all[i].pools.items;
 
         gl_core_set(c, &n->id, all[i].id);
+        gl_core_set(c, &n->labels, all[i].labels);
         n->takes = all[i].takes;
         n->grace_ms = all[i].grace_ms;
         n->pools_n = all[i].pools.n;

@@ -16,6 +16,7 @@ void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
     c->guest = config->guest;
     c->orphan_grace_ms = config->orphan_grace_ms;
     gl_core_set(c, &c->node, config->node);
+    gl_core_set(c, &c->labels, config->labels);
     gl_core_set(c, &c->stack, config->stack);
     gl_core_set(c, &c->env_scope, config->env_scope);
     /* A store that is not shared has one index for all jobs, whatever their scope. */

@@ -2,6 +2,7 @@
 #include "core/scheduling/placement.h"
 
 #include "base/check.h"
+#include "model/labels.h"
 
 const char *gl_place_word(enum gl_place_result result)
 {
@@ -49,10 +50,14 @@ enum gl_place_result gl_place_judge(const struct gl_place_node *node,
                                     const struct gl_place_request *request)
 {
     const struct gl_place_pool *p = gl_place_pool(node, request->pool);
+    gl_str rule;
 
     GL_ASSERT(request->slots > 0);
     if (!node->takes) {
         return GL_PLACE_NOT_TAKING;
+    }
+    if (request->labels != NULL && !gl_labels_meet_all(node->labels, request->labels, &rule)) {
+        return GL_PLACE_LABELS;
     }
     if (p == NULL || p->slots == 0) {
         return GL_PLACE_NO_POOL;

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "base/times.h"
+#include "model/schema.h"
 
 struct gl_place_pool {
     gl_str name;
@@ -22,6 +23,7 @@ struct gl_place_node {
     gl_str id;
     bool takes;     /* it takes offers: it is ready, of our scope, and not stopping */
     gl_ms grace_ms; /* of its keeper: see recovery/safety.h */
+    gl_str labels;  /* as in GLIA_LABELS */
     struct gl_place_pool *pools;
     size_t pools_n;
 };
@@ -29,8 +31,9 @@ struct gl_place_node {
 struct gl_place_request {
     gl_str pool;
     uint32_t slots;
-    gl_str avoid;  /* a node to use only if there is no other one; "": none */
-    gl_str except; /* a node that is not considered; "": none */
+    const struct gl_strs *labels; /* rules (model/labels.h); NULL: none */
+    gl_str avoid;                 /* a node to use only if there is no other one; "": none */
+    gl_str except;                /* a node that is not considered; "": none */
 };
 
 /* In the order of preference: a better reason for one node does not outweigh a worse one. */
@@ -39,6 +42,7 @@ struct gl_place_request {
     X(BUSY, "busy", "it has the slots, but they are in use")                        \
     X(POOL_TOO_SMALL, "pool_too_small", "its pool has fewer slots than are needed") \
     X(NO_POOL, "no_pool", "it does not have the pool")                              \
+    X(LABELS, "labels", "its labels are not those that are required")               \
     X(NOT_TAKING, "not_taking", "it does not run attempts for other nodes")
 
 enum gl_place_result {

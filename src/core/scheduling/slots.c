@@ -11,6 +11,7 @@
 #include "core/flow/ledger.h"
 #include "core/recovery/load.h"
 #include "core/scheduling/quotas.h"
+#include "model/labels.h"
 
 #define RANK_FIRST (INT64_MIN / 2) /* before every entry that wants slots */
 
@@ -224,6 +225,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     gl_str prefix = GL_S("executor."), name = spec->pool, of = spec->id;
     const char *what = "step", *setting = "GLIA_POOLS";
     int pool = gl_slots_find_pool(c, spec->pool);
+    gl_str rule;
 
     GL_ASSERT(spec->id.n > 0);
     if (gl_str_starts(name, prefix)) { /* a bundle's pool: use the manifest's words */
@@ -248,6 +250,13 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
             what, GL_STR_ARG(of), spec->slots, GL_STR_ARG(name), c->pools[pool].slots, setting);
         return false;
     }
+    if (!gl_labels_meet_all(c->labels, &spec->node_labels, &rule)) {
+        (void)gl_why(why, GL_R_LABELS_DIFFER,
+                     "%s '%.*s' needs a node with the label %.*s, which this node does not have: "
+                     "add it to GLIA_LABELS of a node, and restart it",
+                     what, GL_STR_ARG(of), GL_STR_ARG(rule));
+        return false;
+    }
     return true;
 }
 
@@ -256,6 +265,13 @@ size_t gl_slots_queue_length(const struct gl_core *c, const struct gl_step *st)
     int pool = gl_slots_find_pool(c, gl_step_spec_of(st)->pool);
 
     return pool >= 0 ? gl_slots_waiting(&c->pools[pool]) : 0;
+}
+
+bool gl_slots_has_pool(const struct gl_core *c, const struct gl_step_spec *spec)
+{
+    int pool = gl_slots_find_pool(c, spec->pool);
+
+    return pool >= 0 && c->pools[pool].slots >= spec->slots;
 }
 
 /* A step that waited before a restart or a pause keeps its place: queued_at is in its record. */

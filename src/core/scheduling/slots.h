@@ -110,6 +110,9 @@ void gl_slots_give_back(struct gl_core *c, int pool, uint32_t slots);
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
                        struct gl_why *why);
 
+/* The same, as far as the pool is concerned. */
+bool gl_slots_has_pool(const struct gl_core *c, const struct gl_step_spec *spec);
+
 /* The entry of a step that waits; NULL: it does not. */
 struct gl_wait *gl_slots_find(const struct gl_core *c, gl_str job, uint32_t number);
 /* The length of the queue it would join. */

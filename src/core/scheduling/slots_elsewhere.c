@@ -79,8 +79,8 @@ bool gl_slots_have_room(const struct gl_core *c, const struct gl_step_spec *spec
     int pool = gl_slots_find_pool(c, spec->pool);
     const struct gl_core_pool_state *p = pool >= 0 ? &c->pools[pool] : NULL;
 
-    return p != NULL && c->exec_up && gl_slots_waiting(p) == 0 && p->in_use < p->slots &&
-           p->slots - p->in_use >= spec->slots;
+    return p != NULL && c->exec_up && gl_slots_possible(c, spec, NULL) &&
+           gl_slots_waiting(p) == 0 && p->in_use < p->slots && p->slots - p->in_use >= spec->slots;
 }
 
 /* The step runs on another node: it holds no slots here, only its limits. */
@@ -123,7 +123,7 @@ static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
         if (w->step == NULL) { /* its job is loaded first, and this is tried again */
             gl_str job = {.p = w->key, .n = GL_ULID_BYTES};
 
-            if (gl_other_nodes_have_room(c, p->name, w->slots, (gl_str){0}) &&
+            if (gl_other_nodes_have_room(c, p->name, w->slots, NULL, (gl_str){0}) &&
                 gl_load_job(c, job)->memory == GL_MEM_HOT) {
                 GL_MARK(c->trace, "slots.entry_left_over");
                 gl_slots_wait_free(c, w);

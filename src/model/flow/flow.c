@@ -100,6 +100,7 @@ static const struct gl_field step_fields[] = {
     GL_FIELD(gl_step_spec, pool, STR, 0, "the pool its slots come from; \"default\" if absent"),
     GL_FIELD(gl_step_spec, slots, U32, 0, "how many slots it takes; 1 if absent"),
     GL_FIELD(gl_step_spec, priority, I64, 0, "higher goes first"),
+    GL_FIELD(gl_step_spec, node_labels, STRS, 0, "what it requires of its node's labels"),
     GL_FIELD(gl_step_spec, expand, U32, 0, "which lists of texts contain references"),
     GL_FIELD(gl_step_spec, refs, STRS, 0, "values written to the input file"),
     GL_FIELD(gl_step_spec, secrets, STRS, 0, "environment from other sources, as NAME=source"),

@@ -129,6 +129,7 @@ struct gl_step_spec {
     gl_str pool;
     uint32_t slots;
     int64_t priority; /* higher first; 0 by default */
+    struct gl_strs node_labels; /* what it requires of its node's labels (model/labels.h) */
 
     /* References. `sh` text never contains any: each has become the expansion of a variable
      * GLIA_REF_n, which is in `env`. */

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "model/bundle/agent.h"
+#include "model/labels.h"
 #include "model/text/ref.h"
 
 /* Ten years, as base/times.h reads them. */
@@ -346,6 +347,16 @@ static bool is_agent_id(gl_str id, bool is_unit)
     return is_unit ? id.n > 0 && id.p[0] == '@' && gl_str_is_id(name) : gl_str_is_step_id(name);
 }
 
+static const char *check_labels(const struct gl_step_spec *s)
+{
+    for (size_t i = 0; i < s->node_labels.n; i++) {
+        if (i == GL_LABELS_MAX || !gl_labels_is_rule(s->node_labels.items[i])) {
+            return "what it requires of a node's labels is not valid";
+        }
+    }
+    return NULL;
+}
+
 static const char *check_step(const struct gl_flow *f, uint32_t number)
 {
     const struct gl_step_spec *s = gl_flow_step(f, number);
@@ -359,6 +370,7 @@ static const char *check_step(const struct gl_flow *f, uint32_t number)
     bad = bad ? bad : check_limits(s);
     bad = bad ? bad : check_files(s);
     bad = bad ? bad : check_numbers(s);
+    bad = bad ? bad : check_labels(s);
     bad = bad ? bad : check_rule(s, f->bundle != NULL);
     return bad || gl_str_is_id(s->pool) ? bad : "the name of its pool is not valid";
 }

@@ -91,6 +91,11 @@ const struct gl_flow_field gl_flow_fields[] = {
     {"step", "priority", "number", "0", false,
      "Among steps that wait for the same pool, higher goes first (-1000 to 1000).",
      "{'type':'integer','minimum':-1000,'maximum':1000}"},
+    {"step", "node_labels", "table", "none", false,
+     "Labels of the nodes that may run the step: a value, a list of values, `true` (the node has "
+     "the label) or `false` (it has not).",
+     "{'type':'object','additionalProperties':{'anyOf':[{'type':'string'},{'type':'boolean'},"
+     "{'type':'array','items':{'type':'string'},'minItems':1}]}}"},
     {"step", "concurrency", "number or table", "none", false,
      "How many steps with the same key may run at a time, across all jobs.",
      EITHER(COUNT, REF("concurrency"))},

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/flow/flow_check.h"
 #include "model/flow/step_read.h"
+#include "model/labels.h"
 
 #define AT(s, name) GL_STEP_AT(s, name)
 #define AT_KEY(at, name) GL_STEP_AT_KEY(at, name)
@@ -164,6 +165,57 @@ static void read_priority(struct gl_flow_reader *r, struct gl_step_reading *s, g
                            &s->spec->priority);
 }
 
+/* The text of one rule; "": its value is of the wrong kind. */
+static gl_str label_rule(struct gl_flow_reader *r, gl_str name, gl_jnode v)
+{
+    bool wanted;
+    gl_str rule;
+
+    if (gl_json_bool(v, &wanted)) {
+        return wanted ? name : gl_str_fmt(r->a, "!%.*s", GL_STR_ARG(name));
+    }
+    if (gl_json_is(v, GL_JSON_STRING)) {
+        return gl_str_fmt(r->a, "%.*s=%.*s", GL_STR_ARG(name),
+                          GL_STR_ARG(gl_json_str(r->j, v, r->a)));
+    }
+    if (!gl_json_is(v, GL_JSON_ARRAY) || v->count == 0) {
+        return (gl_str){0};
+    }
+    rule = gl_str_fmt(r->a, "%.*s=", GL_STR_ARG(name));
+    for (gl_jnode e = gl_json_first(r->j, v); e != NULL; e = gl_json_after(r->j, v, e)) {
+        rule =
+            gl_str_fmt(r->a, "%.*s%s%.*s", GL_STR_ARG(rule), rule.p[rule.n - 1] == '=' ? "" : "|",
+                       GL_STR_ARG(gl_json_str(r->j, e, r->a)));
+    }
+    return rule;
+}
+
+static void read_node_labels(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
+{
+    gl_str *rules;
+
+    if (!gl_json_is(n, GL_JSON_OBJECT) || n->count > GL_LABELS_MAX) {
+        gl_flow_read_error(r, n, AT(s, "node_labels"), GL_REASON_WRONG_TYPE,
+                           "expected a table of at most %d labels, like {zone: a, disk: [ssd, "
+                           "nvme], gpu: true}",
+                           GL_LABELS_MAX);
+        return;
+    }
+    rules = GL_NEW_ARRAY(r->a, gl_str, n->count + 1);
+    for (gl_jnode k = gl_json_first(r->j, n); k != NULL; k = gl_json_after(r->j, n, k)) {
+        gl_str rule = label_rule(r, gl_json_str(r->j, k, r->a), gl_json_value(k));
+
+        if (!gl_labels_is_rule(rule)) {
+            gl_flow_read_error(r, k, AT(s, "node_labels"), GL_REASON_NAME_INVALID,
+                               "expected a value, a list of values, true or false; names and "
+                               "values are 1 to 64 letters, digits, '_', '.', '-' or '/'");
+            return;
+        }
+        rules[s->spec->node_labels.n++] = rule;
+    }
+    s->spec->node_labels.items = rules;
+}
+
 static const struct step_field {
     const char *name;
     gl_step_read_fn *read;
@@ -200,6 +252,7 @@ static const struct step_field {
     {"pool", read_pool, false},
     {"slots", read_slots, false},
     {"priority", read_priority, false},
+    {"node_labels", read_node_labels, false},
 };
 
 /* Rules that involve several fields of one step. */
