@@ -40,7 +40,7 @@ void gl_store_full_on_refused(struct gl_core *c, gl_str why)
         mark_full(c);
     }
     gl_core_set(c, &r->why, why);
-    r->due = c->now + r->quiet_ms;
+    r->due = GL_PLANT(99) ? INT64_MAX : c->now + r->quiet_ms; /* planted: never */
     GL_ASSERT(r->is_shut);
     GL_ASSERT(r->since <= c->now);
     GL_ASSERT(r->due > c->now);
@@ -82,6 +82,7 @@ static void send_test_write(struct gl_core *c, bool is_removing)
     GL_ASSERT(is_removing ? c->room.is_left : c->room.is_shut || c->room.is_doubted);
     if (!is_removing) {
         write.value = test_value(c);
+        write.value.n = GL_PLANT(101) ? 100 : write.value.n; /* planted: it fits anywhere */
     }
     c->room.is_removing = is_removing;
     c->room.call =
@@ -115,7 +116,7 @@ static void on_test_written(struct gl_core *c, int64_t code)
     GL_ASSERT(!r->is_removing);
     r->is_left = r->is_left || code == 0 || code == GL_E_UNKNOWN;
     if (code == 0) {
-        r->due = c->now; /* to delete it */
+        r->due = GL_PLANT(100) ? INT64_MAX : c->now; /* to delete it; planted: it stays */
         r->opened_at = r->is_shut ? c->now : r->opened_at;
         r->is_shut = false;
     }
