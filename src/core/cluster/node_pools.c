@@ -262,7 +262,7 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
                 "this node has not yet learned which pools the other nodes offer: try again");
         } else if (!c->offers_unknown && !gl_node_pools_elsewhere(c, need_of(&a, spec))) {
             rc =
-                gl_why(why, GL_E_INVALID,
+                gl_why(why, GL_R_NO_SUCH_POOL,
                        "step '%.*s' needs %u slot%s of pool '%.*s', which no live node offers: add "
                        "the pool to GLIA_POOLS of a node, or make it larger",
                        GL_STR_ARG(spec->id), spec->slots, spec->slots == 1 ? "" : "s",
@@ -270,7 +270,7 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
         }
     }
     gl_arena_done(&a);
-    return rc;
+    return rc != 0 ? gl_why_whole(why) : 0;
 }
 
 /* ---- jobs that lack a pool ---- */

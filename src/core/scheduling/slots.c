@@ -183,7 +183,7 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     }
     if (pool < 0) {
         (void)gl_why(
-            why, GL_E_LIMIT,
+            why, GL_R_NO_SUCH_POOL,
             "%s '%.*s' needs pool '%.*s', which this node does not have: add it to %s of the "
             "node, and restart it",
             what, GL_STR_ARG(of), GL_STR_ARG(name), setting);
