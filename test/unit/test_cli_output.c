@@ -118,7 +118,7 @@ static void a_table_keeps_to_the_width_of_the_terminal(void **state)
                                         "2026-11-15T10:00:00.123Z",
                                         "never seen",
                                         "",
-                                        "it waits for the signal /a/path/that/is/longer ok"};
+                                        "w1 word2 wd3 wd4 word-5 /a/path/that/is/longer ok"};
     struct screen *s = *state;
     struct gl_table t;
     s->term.is_tty = true;
@@ -132,8 +132,8 @@ static void a_table_keeps_to_the_width_of_the_terminal(void **state)
     assert_string_equal(shown(s),
                         "JOB       NAME      AT                    WHY\n"
                         "01ABCDEF  gr\303\274n-an\342\200\246  2026-11-15T10:00:00Z  "
-                        "it waits for the\n"
-                        "                                          signal\n"
+                        "w1 word2 wd3 wd4\n"
+                        "                                          word-5\n"
                         "                                          /a/path/that/is/longer\n"
                         "                                          ok\n");
     gl_table_done(&t);
@@ -254,12 +254,12 @@ static void a_terminal_shows_one_line_per_step_and_goes_back_to_update_it(void *
     assert_string_equal(shown(s), "  pending     fetch\033[K\n  pending     b\033[K\n\033[J");
     gl_progress_draw(&p, 1001); /* nothing has changed */
     apply(&p, EVENT("b", "failed", "1", "0",
-                    ",\"reason\":\"a reason that is much longer than the line\""));
+                    ",\"reason\":\"a-reason-that-is-much-longer-than-the-line\""));
     gl_progress_draw(&p, 1200);
     const char *second = strstr(shown(s), "\033[2A\r");
     assert_non_null(second);
     assert_string_equal(second, "\033[2A\r  pending     fetch\033[K\n"
-                                "  failed      b      a reason that is m\033[K\n\033[J");
+                                "  failed      b      a-reason-that-is-m\033[K\n\033[J");
     gl_progress_done(&p);
 }
 

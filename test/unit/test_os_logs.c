@@ -247,12 +247,12 @@ static void a_line_of_the_text_log_is_one_line(void **state)
     const char *path = gl_str_fmt(&b->a, "%s/node.log", b->folder.path).p;
     struct gl_textlog log;
     gl_textlog_init(&log, path);
-    gl_textlog_write(&log, "a\nb");
+    gl_textlog_write(&log, "a1\nb2");
     gl_textlog_write(&log, "c");
     gl_textlog_done(&log);
     assert_int_equal(gl_fs_read(path, 1 << 20, &b->out, &b->why), 0);
     gl_str rest, first = gl_str_cut(gl_buf_view(&b->out), '\n', &rest);
-    assert_true(gl_str_ends(first, GL_S("Z a b")));
+    assert_true(gl_str_ends(first, GL_S("Z a1 b2")));
     assert_true(gl_str_ends(rest, GL_S("Z c\n")));
 }
 
@@ -339,7 +339,7 @@ static void pools_that_make_no_sense_are_refused_with_the_part_that_does_not(voi
     size_t n;
     for (size_t i = 0; i < GL_COUNT(bad); i++) {
         assert_int_equal(read_pools(b, bad[i], &pools, &n), GL_E_INVALID);
-        assert_non_null(strstr(b->why.text, "write pools like default=8"));
+        assert_non_null(strstr(b->why.text, "default=8,gpu=1"));
     }
     assert_int_equal(read_pools(b, "x=1,bad=y", &pools, &n), GL_E_INVALID);
     assert_non_null(strstr(b->why.text, "'bad=y'"));
