@@ -61,7 +61,7 @@ struct sim_disk {
     gl_ms away_until; /* an outage: handles answer "unavailable" before this time */
     bool is_full;     /* commits with values of more than `left_bytes` are refused; sessions fit */
     size_t left_bytes;
-    gl_ms full_since; /* true time */
+    gl_ms full_since;       /* true time */
     gl_ms now;              /* true time, set by each caller */
     gl_ms offset;           /* of the store's clock against true time */
     gl_ms sessions_kept_ms; /* how long dead sessions are kept; 0: always */
