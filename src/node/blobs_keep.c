@@ -313,7 +313,7 @@ static void on_looked(struct gl_blob_req *req)
     } else {
         (void)gl_why(&why, GL_E_UNAVAILABLE, "%s", req->why.text);
     }
-    finish(k, why.code, why.text);
+    finish(k, gl_why_whole(&why), why.text);
 }
 
 static void next_file(struct keep *k)

@@ -12,8 +12,9 @@ struct sent {
     const struct sim_fact_job *job;
     gl_str name; /* in the job's arena */
     enum fate fate;
-    bool is_new; /* used by this transaction */
-    bool is_due; /* used, and its record must be deleted in this transaction */
+    bool is_new;     /* used by this transaction */
+    bool is_refused; /* a client was told that nothing was done, and never will be */
+    bool is_due;     /* used, and its record must be deleted in this transaction */
 };
 
 struct signals_state {
@@ -73,6 +74,8 @@ static void use(struct sim_checks *c, struct signals_state *s, const struct sim_
         wrong = "that no client has sent";
     } else if (e->fate == USED) {
         wrong = "that has been used before";
+    } else if (e->is_refused) {
+        wrong = "that was refused";
     } else if (e->fate == SENT && is_any_kept(s, e->job, e->name)) {
         wrong = "although another one was kept";
     } else {
@@ -101,6 +104,9 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     struct sent *e = data != NULL ? find(c, s, gl_json_raw(&j, data)) : NULL;
     if (e == NULL || e->job != ch->job) {
         sim_world_fail(c->world, "signals: job %.*s keeps a signal that no client has sent",
+                       GL_STR_ARG(ch->job->id));
+    } else if (put && e->is_refused && e->fate == SENT) {
+        sim_world_fail(c->world, "signals: one for job %.*s was refused and is kept",
                        GL_STR_ARG(ch->job->id));
     } else if (put && e->fate == SENT) {
         e->fate = KEPT;
@@ -180,7 +186,12 @@ static void on_refused(struct sim_checks *c, void *me, const struct gl_request *
                        struct sim_fact_job *j)
 {
     struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->command.value) : NULL;
-    if (e != NULL && e->fate != SENT && rq->code != GL_E_UNAVAILABLE && rq->code != GL_E_UNKNOWN) {
+    bool is_sure = rq->code != GL_E_UNAVAILABLE && rq->code != GL_E_UNKNOWN;
+    bool is_withdrawn = rq->why.reason == GL_REASON_COMMAND_WITHDRAWN;
+    if (e != NULL && is_withdrawn) {
+        e->is_refused = true;
+    }
+    if (e != NULL && e->fate != SENT && (is_sure || is_withdrawn)) {
         sim_world_fail(c->world, "signals: one for job %.*s was refused and used anyway: %s",
                        GL_STR_ARG(j->id), rq->why.text);
     }

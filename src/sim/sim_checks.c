@@ -204,6 +204,16 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
 
 /* ---- sessions ---- */
 
+static void on_renewed(void *owner, const struct sim_disk_session *session)
+{
+    struct sim_checks *c = owner;
+    for (size_t k = 0; k < SIM_CHECK_COUNT && !c->world->failed; k++) {
+        if (checks[k]->on_renewed != NULL) {
+            checks[k]->on_renewed(c, c->states[k], session);
+        }
+    }
+}
+
 static void on_declared(void *owner, gl_str node)
 {
     struct sim_checks *c = owner;
@@ -299,6 +309,7 @@ void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk 
     disk->watch = (struct sim_disk_watch){.owner = c,
                                           .on_tx = on_tx,
                                           .on_write = on_write,
+                                          .on_renewed = on_renewed,
                                           .on_declared = on_declared,
                                           .on_undone = on_undone};
     sim_checks_add_keeper(c, keeper, pools);

@@ -47,6 +47,8 @@ struct sim_check {
     /* Any write to any record. */
     void (*on_any)(struct sim_checks *c, void *me, const struct gl_tx *tx,
                    const struct gl_record *before, const struct gl_record *after);
+    /* A session has been renewed; it already shows what its node publishes now. */
+    void (*on_renewed)(struct sim_checks *c, void *me, const struct sim_disk_session *session);
     /* This node's session was past its deadline and has been declared dead. */
     void (*on_declared)(struct sim_checks *c, void *me, gl_str node);
     /* A failover has undone writes of this job; the facts show the disk as it is now. */
@@ -66,6 +68,7 @@ struct sim_check {
     X(elsewhere)      \
     X(events)         \
     X(forgotten)      \
+    X(full)           \
     X(gates)          \
     X(given)          \
     X(inputs)         \
@@ -143,6 +146,8 @@ void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str
 void sim_checks_removed(struct sim_checks *c, const struct gl_record *before);
 /* The same, for the rule about which records may be deleted (check_promises.c). */
 void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *before);
+/* Does any live node still report that the store is full? (check_full.c) */
+bool sim_check_full_is_over(const struct sim_checks *c);
 void sim_checks_end(struct sim_checks *c);
 /* Nothing is wrong at the moment, and these machines (numbers from 0) have a node that runs steps:
  * does a step wait for slots that are free (check_elsewhere.c)? */

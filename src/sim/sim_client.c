@@ -83,7 +83,7 @@ bool sim_client_may_lack(const struct sim_client *cl, const struct sim_ask *ask)
 {
     const struct sim_world *w = cl->world;
     return ask->rq.code == GL_E_INVALID && w->cluster.pools_differ != 0 &&
-           strstr(ask->rq.why.text, "no live node offers") != NULL &&
+           ask->rq.why.reason == GL_REASON_POOL_NOT_OFFERED &&
            (w->faults || w->now - w->calm_since < CALM_MS);
 }
 

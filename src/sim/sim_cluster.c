@@ -182,6 +182,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     plan_troubles(s);
     sim_client_init(&s->client, &s->checks, &s->nodes, &s->pools, jobs_n, minutes * MINUTE);
     sim_damage_init(&s->damage, &s->checks, minutes * MINUTE);
+    sim_full_init(&s->full, w, &s->disk, minutes * MINUTE);
     sim_world_at(w, &s->trouble, w->now + gl_rng_range(&s->rng, 1, TROUBLE_MS));
 }
 
@@ -207,6 +208,7 @@ static void heal(struct sim_cluster *s)
     w->faults = false;
     w->calm_since = w->now;
     sim_damage_heal(&s->damage);
+    sim_full_heal(&s->full);
     s->disk.away_until = s->disk.away_until < w->now ? s->disk.away_until : w->now;
     sim_world_cancel(w, &s->trouble);
     /* In half of the histories all nodes restart: everything must be restored from the disk. In the
@@ -279,7 +281,8 @@ static void check_waiting(struct sim_cluster *s)
 
 static bool at_rest(struct sim_cluster *s)
 {
-    bool rest = sim_client_satisfied(&s->client) && s->kill_at == INT64_MAX && s->victim == NULL;
+    bool rest = sim_client_satisfied(&s->client) && s->kill_at == INT64_MAX && s->victim == NULL &&
+                sim_check_full_is_over(&s->checks);
     for (uint32_t i = 0; i < s->machines_n; i++) {
         struct sim_machine *m = &s->machines[i];
         if (m->is_gone) {
@@ -362,6 +365,7 @@ void sim_cluster_done(struct sim_cluster *s)
     }
     sim_world_cancel(w, &s->trouble);
     sim_world_cancel(w, &s->damage.call);
+    sim_world_cancel(w, &s->full.call);
     sim_client_done(&s->client);
     sim_checks_done(&s->checks);
     for (uint32_t i = 0; i < s->machines_n; i++) {

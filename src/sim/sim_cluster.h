@@ -18,6 +18,7 @@ struct sim_cluster {
     struct sim_checks checks;
     struct sim_client client;
     struct sim_damage damage;
+    struct sim_full full;
     struct gl_rng rng;
     struct sim_pools pools;
     uint32_t renew;

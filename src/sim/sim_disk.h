@@ -41,11 +41,16 @@ struct sim_disk_watch {
     /* `before` and `after` have rev 0 if there is no record. */
     void (*on_write)(void *owner, const struct gl_tx *tx, const struct gl_record *before,
                      const struct gl_record *after);
+    /* This session has been renewed. */
+    void (*on_renewed)(void *owner, const struct sim_disk_session *session);
     /* This node's session was past its deadline and has been declared dead. */
     void (*on_declared)(void *owner, gl_str node);
     /* A failover has undone writes of this record; the disk already has its final state. */
     void (*on_undone)(void *owner, gl_str kind, gl_str id);
 };
+
+/* Commits up to this size may still fit into a full store. */
+enum { SIM_LEFT_BYTES_MAX = 4096 };
 
 struct sim_disk {
     bool shared;            /* set before the first handle is opened */
@@ -56,6 +61,7 @@ struct sim_disk {
     gl_ms away_until; /* an outage: handles answer "unavailable" before this time */
     bool is_full;     /* commits with values of more than `left_bytes` are refused; sessions fit */
     size_t left_bytes;
+    gl_ms full_since;       /* true time */
     gl_ms now;              /* true time, set by each caller */
     gl_ms offset;           /* of the store's clock against true time */
     gl_ms sessions_kept_ms; /* how long dead sessions are kept; 0: always */

@@ -82,6 +82,9 @@ int sim_disk_session_renew(struct sim_disk *d, gl_str id, gl_ms ttl_ms, gl_str a
     s->deadline = deadline_in(d, ttl_ms);
     gl_buf_reset(&s->about);
     gl_buf_str(&s->about, about);
+    if (d->watch.on_renewed != NULL) {
+        d->watch.on_renewed(d->watch.owner, s);
+    }
     return 0;
 }
 

@@ -66,7 +66,8 @@
     X(client_retries, 50, 20000, 400000, "a request retries a job, per million")                   \
     X(client_rivals, 40, 10000, 200000, "a request reuses another's run id, per million")          \
     X(keep_jobs, 40, 1, 12, "ended jobs a node keeps (0: all)")                                    \
-    X(keep_ms, 30, 1000, 600000, "how long a node keeps ended jobs, ms (0: always)")
+    X(keep_ms, 30, 1000, 600000, "how long a node keeps ended jobs, ms (0: always)")               \
+    X(store_full, 30, 1, 5, "times the store has no room, each up to 30 s")
 
 /* Further faults, with several machines on one store. */
 #define SIM_CLUSTER_OPTIONS(X)                                                                     \

@@ -326,6 +326,7 @@ static void on_answer(void *owner, struct sim_ask *ask, bool answered)
         return;
     }
     s->answer = ask->rq.code;
+    s->reason = ask->rq.code == 0 ? GL_REASON_NONE : ask->rq.why.reason;
     if (ask->rq.code == 0) {
         gl_buf_str(&s->body, ask->rq.body);
     } else {

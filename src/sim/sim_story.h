@@ -67,6 +67,7 @@ struct sim_story {
     struct gl_buf lines; /* traced but not yet expected */
     size_t lines_n;
     int answer;                /* code of the last answer; 1: none since the last request */
+    enum gl_reason reason;     /* of the last answer */
     struct gl_buf body;        /* of the last answer; its sentence if it failed */
     char text[SIM_STORY_TEXT]; /* of a failed expectation */
 };

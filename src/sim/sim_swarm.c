@@ -267,6 +267,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     s->crashes_left = CRASHES_MIN + (uint32_t)gl_rng_below(&s->rng, 10);
     sim_client_init(&s->client, &s->checks, &s->nodes, &s->pools, jobs_n, minutes * MINUTE);
     sim_damage_init(&s->damage, &s->checks, minutes * MINUTE);
+    sim_full_init(&s->full, w, &s->disk, minutes * MINUTE);
     sim_world_at(w, &s->start, w->now);
     sim_world_at(w, &s->trouble, w->now + gl_rng_range(&s->rng, 1, MINUTE));
 }
@@ -303,6 +304,7 @@ static void heal(struct sim_swarm *s)
     w->calm_since = w->now;
     s->disk.away_until = 0;
     sim_damage_heal(&s->damage);
+    sim_full_heal(&s->full);
     sim_world_cancel(w, &s->trouble);
     if (s->sleeper != NULL) {
         kill_sleeper(s);
@@ -325,7 +327,7 @@ static bool at_rest(struct sim_swarm *s)
 {
     return s->current != NULL && gl_map_count(&s->keeper.attempts) == 0 &&
            sim_client_satisfied(&s->client) && gl_node_idle(s->current->node) &&
-           gl_list_empty(&s->current->asks);
+           gl_list_empty(&s->current->asks) && sim_check_full_is_over(&s->checks);
 }
 
 static void phase_two(struct sim_swarm *s)
@@ -380,6 +382,7 @@ void sim_swarm_done(struct sim_swarm *s)
     sim_world_cancel(w, &s->trouble);
     sim_world_cancel(w, &s->bury);
     sim_world_cancel(w, &s->damage.call);
+    sim_world_cancel(w, &s->full.call);
     sim_client_done(&s->client);
     sim_checks_done(&s->checks);
     sim_keeper_done(&s->keeper);

@@ -11,6 +11,7 @@
 #include "sim/sim_checks.h"
 #include "sim/sim_client.h"
 #include "sim/sim_damage.h"
+#include "sim/sim_full.h"
 #include "sim/sim_node.h"
 
 struct sim_swarm_options {
@@ -32,6 +33,7 @@ struct sim_swarm {
     struct sim_checks checks;
     struct sim_client client;
     struct sim_damage damage;
+    struct sim_full full;
     struct gl_rng rng;
     struct sim_pools pools;
     uint32_t renew;

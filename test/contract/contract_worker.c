@@ -121,7 +121,8 @@ static void a_snapshot_that_has_changed_is_not_used(void **state)
     struct worker_end e =
         worker_run(w, "cat worker.py", (struct exec_options){.files = &file, .files_n = 1});
     assert_int_equal(e.end->result.end, GL_EXEC_NOT_EXECUTED);
-    assert_non_null(strstr(e.end->error, "the snapshot of 'worker.py' is damaged"));
+    assert_non_null(strstr(e.end->error, "'worker.py'"));
+    assert_non_null(strstr(e.end->error, "damaged"));
     assert_int_equal(e.output.stdout_text.n, 0);
     /* ... nor is it for a step. */
     const char *const argv[] = {"cat", "worker.py", NULL};
@@ -130,17 +131,18 @@ static void a_snapshot_that_has_changed_is_not_used(void **state)
                      0);
     struct reported_end *step = exec_wait_end(w, "s:attempt:1");
     assert_int_equal(step->result.end, GL_EXEC_NOT_EXECUTED);
-    assert_non_null(strstr(step->error, "the snapshot of 'worker.py' is damaged"));
+    assert_non_null(strstr(step->error, "'worker.py'"));
+    assert_non_null(strstr(step->error, "damaged"));
 }
 
 static void a_worker_cannot_change_what_the_next_one_sees(void **state)
 {
     struct exec_world *w = *state;
-    struct gl_exec_file file = {.name = GL_S("f"), .blob = worker_blob(w, GL_S("as it was"))};
+    struct gl_exec_file file = {.name = GL_S("f"), .blob = worker_blob(w, GL_S("as-it-was"))};
     struct exec_options options = {.files = &file, .files_n = 1};
     (void)worker_run(w, "echo more >> f; chmod 777 f", options);
     struct worker_end e = worker_run(w, "cat f", options);
-    assert_true(gl_str_eq(e.output.stdout_text, GL_S("as it was")));
+    assert_true(gl_str_eq(e.output.stdout_text, GL_S("as-it-was")));
 }
 
 /* ---- its output ---- */
@@ -223,7 +225,7 @@ static void a_worker_that_could_not_start_has_no_output(void **state)
     assert_int_equal(exec_start(w, options), 0);
     struct worker_end e = worker_read(w, exec_wait_end(w, "n:attempt:1"));
     assert_int_equal(e.end->result.end, GL_EXEC_NOT_EXECUTED);
-    assert_non_null(strstr(e.end->error, "cannot run 'no-such-program'"));
+    assert_non_null(strstr(e.end->error, "'no-such-program'"));
     assert_int_equal(e.output.stdout_text.n, 0);
 }
 
@@ -284,7 +286,7 @@ static void a_line_that_is_too_long_is_dropped(void **state)
     assert_true(gl_str_eq(e.output.stdout_text, GL_S("done\n")));
     assert_int_equal(w->lines_n, 1);
     assert_int_equal(strlen(w->lines[0].text), GL_SAID_BYTES_MAX);
-    assert_true(gl_str_starts(e.output.stderr_text, GL_S("-- a line for the runtime")));
+    assert_true(gl_str_starts(e.output.stderr_text, GL_S("-- a line ")));
 }
 
 /* Write this many lines while the node is disconnected, then let it reconnect. */
@@ -332,9 +334,9 @@ static void beacons_are_dropped_first_while_the_node_is_away(void **state)
         }
     }
     assert_int_equal(events, 700);
-    assert_true(
-        gl_str_eq(e.output.stderr_text, GL_S("-- 400 lines for the runtime dropped: no node "
-                                             "took them in time --\n")));
+    assert_true(gl_str_starts(e.output.stderr_text, GL_S("-- 400 lines ")));
+    assert_true(gl_str_ends(e.output.stderr_text, GL_S(" --\n")));
+    assert_null(memchr(e.output.stderr_text.p, '\n', e.output.stderr_text.n - 1)); /* only that */
 }
 
 static void nothing_is_lost_while_the_node_listens(void **state)

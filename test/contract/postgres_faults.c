@@ -304,7 +304,7 @@ static void a_lock_that_stays_is_unavailable_and_nothing_written(void **state)
         assert_true(call->req.status == GL_E_UNAVAILABLE || call->req.status == GL_E_UNKNOWN);
     }
     assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
-    check_why(&call->req.why, "took too long");
+    check_why(&call->req.why, "timeout_ms");
     check_absent(calm, "job", "0");
     postgres_stranger_free(x);
     assert_int_equal(resolve_when_back(c, call->tx.id), GL_E_CONFLICT);
@@ -441,7 +441,7 @@ static void a_server_that_comes_back_empty_is_not_adopted(void **state)
         status = commit_why(c, &why);
     }
     assert_int_equal(status, GL_E_GONE);
-    check_why(&why, "no store at all");
+    check_why(&why, "no store");
     assert_int_equal(contract_renew(c, c->session), GL_E_GONE);
     assert_int_equal(sql(&f, "SELECT count(*) FROM pg_namespace WHERE nspname = 'glia'"), 0);
     (void)sql(&f, "ALTER SCHEMA away RENAME TO glia"); /* it was the right one after all */

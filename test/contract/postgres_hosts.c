@@ -74,10 +74,10 @@ static void a_look_finds_what_can_be_lost(void **state)
     (void)postgres_server_sql(&primary, "postgres",
                               "ALTER SYSTEM SET synchronous_standby_names = '*'");
     (void)postgres_server_sql(&primary, "postgres", "SELECT pg_reload_conf()");
-    for (int i = 0; i < 1000 && !found(&f, GL_FINDING_GOOD, "waits for a standby"); i++) {
+    for (int i = 0; i < 1000 && !found(&f, GL_FINDING_GOOD, "synchronous_standby_names = *"); i++) {
         assert_int_equal(look_at(&a, primary.port, "60000", &f, &why), 0);
     }
-    assert_true(found(&f, GL_FINDING_GOOD, "waits for a standby"));
+    assert_true(found(&f, GL_FINDING_GOOD, "synchronous_standby_names = *"));
     (void)postgres_server_sql(&primary, "postgres", "ALTER SYSTEM RESET synchronous_standby_names");
     (void)postgres_server_sql(&primary, "postgres", "SELECT pg_reload_conf()");
     assert_int_equal(look_at(&a, standby.port, "60000", &f, &why), 0);

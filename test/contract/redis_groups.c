@@ -105,7 +105,7 @@ static void a_full_server_writes_nothing_of_a_group(void **state)
     start_all(f, calls);
     for (int i = 0; i < N; i++) {
         assert_int_equal(calls[i]->req.status, GL_E_UNAVAILABLE);
-        assert_non_null(strstr(calls[i]->req.why.text, "memory is full"));
+        assert_non_null(strstr(calls[i]->req.why.text, "maxmemory"));
         assert_int_equal(contract_get(c, "job", name(f, i)).rev, 0);
     }
     (void)redis_server_do(&f->server, &f->arena, "CONFIG SET maxmemory 0");

@@ -158,7 +158,7 @@ static void an_unknown_authority_is_not_trusted(void **state)
 {
     struct fixture *f = *state;
     (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
-    check_fails(begin(f), "is not trusted", "secret");
+    check_fails(begin(f), "not trusted", "secret");
 }
 
 static void a_certificate_for_another_name_is_not_trusted(void **state)
@@ -167,7 +167,7 @@ static void a_certificate_for_another_name_is_not_trusted(void **state)
     (void)snprintf(f->world.options, sizeof(f->world.options),
                    "?timeout_ms=1000&tls_ca=%s/ca.pem&tls_name=redis.example",
                    f->server.folder.path);
-    check_fails(begin(f), "is not trusted", "secret");
+    check_fails(begin(f), "not trusted", "secret");
 }
 
 static void verification_can_be_switched_off(void **state)
@@ -295,7 +295,7 @@ static void no_password_is_explained(void **state)
 {
     struct fixture *f = *state;
     (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
-    check_fails(begin(f), "requires a password", "secret");
+    check_fails(begin(f), "requires a", "secret");
 }
 
 int main(void)

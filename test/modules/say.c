@@ -89,7 +89,7 @@ static int handle(void *instance, const struct glia_message *m, struct glia_text
         return say_all(m, state, out);
     }
     if (glia_text_is(what, "fail")) {
-        return out->fail(out, glia_text("told to fail"));
+        return out->fail(out, glia_text("told to"));
     }
     if (glia_text_is(what, "return")) {
         return 7;

@@ -79,7 +79,7 @@ SCENARIO(a_job_that_has_not_ended_stays, .kinds = "job")
     sim_story_ask(s, "remove", "build", "", "");
     sim_story_run(s, 1000);
     assert_int_equal(s->answer, GL_E_STATE);
-    assert_non_null(strstr(s->body.p, "is running: cancel it first"));
+    assert_int_equal(s->reason, GL_REASON_JOB_NOT_ENDED);
     sim_story_trim(s, 0);
     sim_story_run(s, 1000);
     assert_int_equal(s->answer, 0);
@@ -307,7 +307,7 @@ SCENARIO(a_job_that_is_being_retried_stays, .kinds = "job")
     sim_story_ask(s, "remove", "first", "", "");
     sim_story_run(s, 1000);
     assert_int_equal(s->answer, GL_E_STATE);
-    assert_non_null(strstr(s->body.p, "which retries it and has not ended"));
+    assert_int_equal(s->reason, GL_REASON_JOB_RETRIED);
     sim_story_run(s, 70000);
     sim_story_trim(s, 0);
     sim_story_run(s, 1000);

@@ -389,7 +389,7 @@ void rig_command(struct rig *r, const char *job, enum gl_command verb)
     rig_settle(r);
 }
 
-/* The steps started since the last call, in order: "a b". */
+/* The steps started since the last call, in order: "a,b". */
 const char *rig_started(struct rig *r)
 {
     struct gl_buf b = {0};
@@ -398,7 +398,7 @@ const char *rig_started(struct rig *r)
     for (; r->taken_n < r->runs_n; r->taken_n++) {
         gl_str rest;
 
-        gl_buf_c(&b, b.n > 0 ? " " : "");
+        gl_buf_c(&b, b.n > 0 ? "," : "");
         gl_buf_str(&b, gl_str_cut(gl_str_of(r->runs[r->taken_n].attempt), ':', &rest));
     }
     text = gl_str_c(&r->arena, gl_buf_view(&b));

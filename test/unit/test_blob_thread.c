@@ -159,7 +159,7 @@ static void a_second_beginning_forgets_the_first(void **state)
 {
     struct place *p = *state;
     gl_str hex = hex_of(p, GL_S("short"));
-    assert_int_equal(write_piece(p, hex, 0, GL_S("something that is longer")), 0);
+    assert_int_equal(write_piece(p, hex, 0, GL_S("something-longer")), 0);
     assert_int_equal(write_piece(p, hex, 0, GL_S("short")), 0);
     assert_int_equal(seal(p, hex), 0);
     assert_int_equal(look(p, hex, true), 0);
@@ -195,7 +195,7 @@ static void a_changed_file_is_noticed_by_who_checks(void **state)
     assert_int_equal(gl_fs_write(path, GL_S("as it IS!"), &why), 0);
     assert_int_equal(look(p, hex, false), 0);
     assert_int_equal(look(p, hex, true), GL_E_DAMAGED);
-    assert_non_null(strstr(p->req.why.text, "does not match its hash"));
+    assert_non_null(strstr(p->req.why.text, path));
 }
 
 static void half_a_blob_is_swept_away(void **state)

@@ -118,22 +118,22 @@ static void what_is_given_wrongly_is_told_all_at_once(void **state)
     (void)state;
     const struct gl_flow *f = flow_with("{who: x, n: {type: integer, default: 1}, "
                                         "must: {type: string, required: true}}");
+    static const char *const names[] = {"`woh`", "`zzz`", "`who`", "`n`", "`must`"};
     gl_str ret = GL_S("same");
     gl_str wrong = GL_S("{\"woh\":1,\"n\":1.5,\"zzz\":2,\"who\":3}");
     assert_int_equal(gl_flow_inputs(f, wrong, &arena, &ret, &why), GL_E_INVALID);
-    assert_string_equal(why.text, "input `woh`: there is no such input; did you mean `who`?; "
-                                  "input `zzz`: there is no such input; the flow's inputs: who, n, "
-                                  "must; "
-                                  "input `who`: expected string, not a number; "
-                                  "input `n`: expected integer, not a number; "
-                                  "input `must`: it is required and missing");
+    golden_say(wrong.p, gl_str_of(why.text));
+    for (size_t i = 0; i < GL_COUNT(names); i++) { /* all of them at once */
+        assert_non_null(strstr(why.text, names[i]));
+    }
     assert_true(gl_str_is(ret, "same"));
     assert_int_equal(gl_flow_inputs(f, GL_S("[]"), &arena, &ret, &why), GL_E_INVALID);
     assert_int_equal(gl_flow_inputs(f, GL_S("{"), &arena, &ret, NULL), GL_E_INVALID);
     assert_int_equal(gl_flow_inputs(f, GL_S("{\"must\":null}"), &arena, &ret, &why), GL_E_INVALID);
     assert_int_equal(gl_flow_inputs(flow_with("{}"), GL_S("{\"a\":1}"), &arena, &ret, &why),
                      GL_E_INVALID);
-    assert_non_null(strstr(why.text, "the flow has no inputs"));
+    assert_int_equal(why.reason, GL_REASON_INPUT_UNKNOWN);
+    golden_say("{\"a\":1}", gl_str_of(why.text));
 }
 
 static void what_is_given_has_limits(void **state)

@@ -350,9 +350,8 @@ static void a_static_flow_may_change_if_it_says_so(void **state)
 
     assert_true(f->bundle->dynamic.enabled);
     assert_int_equal(f->bundle->notes.n, 2); /* and a runner */
-    assert_text(f->bundle->notes.items[1],
-                "workflow.mode is static_dag, but dynamic.enabled is true: the steps may change "
-                "while the job runs");
+    assert_non_null(strstr(f->bundle->notes.items[1].p, "workflow.mode"));
+    assert_non_null(strstr(f->bundle->notes.items[1].p, "dynamic.enabled"));
 }
 
 static void what_may_change(void **state)

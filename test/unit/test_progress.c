@@ -151,12 +151,12 @@ static void a_terminal_shows_one_line_per_step_and_goes_back_to_update_it(void *
     assert_string_equal(shown(s), "  pending     fetch\033[K\n  pending     b\033[K\n\033[J");
     gl_progress_draw(&p, 1001); /* nothing has changed */
     apply(&p, EVENT("b", "failed", "1", "0",
-                    ",\"reason\":\"a reason that is much longer than the line\""));
+                    ",\"reason\":\"a-reason-that-is-much-longer-than-the-line\""));
     gl_progress_draw(&p, 1200);
     const char *second = strstr(shown(s), "\033[2A\r");
     assert_non_null(second);
     assert_string_equal(second, "\033[2A\r  pending     fetch\033[K\n"
-                                "  failed      b      a reason that is m\033[K\n\033[J");
+                                "  failed      b      a-reason-that-is-m\033[K\n\033[J");
     gl_progress_done(&p);
 }
 

@@ -22,7 +22,7 @@ static void waiting_is_worth_a_point_of_priority_every_ten_seconds(void **state)
     rig_finish(r, 0);
     rig_finish(r, 1);
     rig_finish(r, 2);
-    assert_string_equal(rig_started(r), "keener old keen");
+    assert_string_equal(rig_started(r), "keener,old,keen");
     rig_free(r);
 }
 
@@ -38,7 +38,7 @@ static void what_a_step_has_waited_is_not_lost_in_a_restart(void **state)
     rig_restart(r);
     rig_finish(r, 0);
     rig_finish(r, 1);
-    assert_string_equal(rig_started(r), "a old keen");
+    assert_string_equal(rig_started(r), "a,old,keen");
     rig_free(r);
 }
 
@@ -50,7 +50,7 @@ static void a_key_is_used_by_no_more_than_its_max_and_blocks_nobody_else(void **
 
     (void)state;
     rig_submit(r, "a c=db/2; b c=db/2; c c=db/2; d c=db/2; x; y c=other/1");
-    assert_string_equal(rig_started(r), "a b x y");
+    assert_string_equal(rig_started(r), "a,b,x,y");
     rig_finish(r, 2);
     assert_string_equal(rig_started(r), "");
     rig_finish(r, 1);
@@ -73,7 +73,7 @@ static void a_key_is_shared_by_jobs_and_goes_by_priority_then_age(void **state)
     rig_finish(r, 0);
     rig_finish(r, 1);
     rig_finish(r, 2);
-    assert_string_equal(rig_started(r), "a d b c");
+    assert_string_equal(rig_started(r), "a,d,b,c");
     rig_free(r);
 }
 
@@ -88,7 +88,7 @@ static void who_was_held_back_comes_back_to_its_old_place(void **state)
     rig_submit(r, "late2");
     rig_finish(r, 0); /* frees the key and one slot: `early` has waited longest */
     rig_finish(r, 1);
-    assert_string_equal(rig_started(r), "a x early late1");
+    assert_string_equal(rig_started(r), "a,x,early,late1");
     rig_free(r);
 }
 
@@ -118,7 +118,7 @@ static void a_full_pool_does_not_keep_a_key_from_another_pool(void **state)
 
     (void)state;
     rig_submit(r, "a c=db/1 pool=gpu; x; b c=db/1; c c=db/1 pool=gpu");
-    assert_string_equal(rig_started(r), "a x");
+    assert_string_equal(rig_started(r), "a,x");
     rig_finish(r, 0); /* `b` is first, but its pool is full */
     assert_string_equal(rig_started(r), "c");
     rig_free(r);
@@ -130,7 +130,7 @@ static void a_large_request_that_is_held_back_starves_nobody(void **state)
 
     (void)state;
     rig_submit(r, "a c=db/1; big c=db/1 n=4; x; y");
-    assert_string_equal(rig_started(r), "a x y");
+    assert_string_equal(rig_started(r), "a,x,y");
     rig_finish(r, 1);
     rig_finish(r, 0);
     rig_submit(r, "later"); /* `big` is called now, and being first it keeps the slots free */
@@ -148,7 +148,7 @@ static void the_latest_asker_says_how_many(void **state)
     rig_submit(r, "a c=db/1; b c=db/1; c c=db/1");
     assert_string_equal(rig_started(r), "a");
     rig_submit(r, "d c=db/3");
-    assert_string_equal(rig_started(r), "b c");
+    assert_string_equal(rig_started(r), "b,c");
     rig_submit(r, "e c=db/1");
     rig_finish(r, 0);
     rig_finish(r, 1);
@@ -165,7 +165,7 @@ static void running_attempts_are_counted_again_after_a_restart(void **state)
     (void)state;
     rig_submit(r, "a c=db/2; b c=db/2");
     rig_submit(r, "c c=db/2; x");
-    assert_string_equal(rig_started(r), "a b x");
+    assert_string_equal(rig_started(r), "a,b,x");
     rig_restart(r);
     rig_submit(r, "d c=db/2");
     assert_string_equal(rig_started(r), "");
@@ -218,7 +218,7 @@ static void an_attempt_counts_on_while_its_job_is_loaded_again(void **state)
     r->refuse_next = r->deaf = true;
     rig_finish(r, 1); /* the end of `x` is refused */
     rig_submit(r, "c c=db/1 p=1");
-    assert_string_equal(rig_started(r), "a x");
+    assert_string_equal(rig_started(r), "a,x");
     r->deaf = false;
     rig_load(r, GL_S("01HZZZZZZZZZZZZZZZZZ000001"));
     assert_int_equal(r->core->running_n, 2);
@@ -243,7 +243,7 @@ static void a_pause_or_a_cancellation_leaves_the_key_to_others(void **state)
     rig_command(r, paused, GL_CMD_PAUSE);
     rig_command(r, cancelled, GL_CMD_CANCEL);
     rig_finish(r, 0);
-    assert_string_equal(rig_started(r), "a b");
+    assert_string_equal(rig_started(r), "a,b");
     rig_command(r, paused, GL_CMD_RESUME);
     assert_string_equal(rig_started(r), "");
     rig_finish(r, 1);
@@ -262,7 +262,7 @@ static void who_is_called_and_then_paused_is_replaced_by_the_next(void **state)
     (void)snprintf(paused, sizeof(paused), "%s", r->job);
     rig_submit(r, "b c=db/1");
     rig_finish(r, 0); /* calls `p`, which wants two slots: there is one */
-    assert_string_equal(rig_started(r), "a x");
+    assert_string_equal(rig_started(r), "a,x");
     rig_command(r, paused, GL_CMD_PAUSE);
     assert_string_equal(rig_started(r), "b");
     rig_free(r);
@@ -306,7 +306,7 @@ static void starts_with_one_rate_key_keep_their_distance(void **state)
 
     (void)state;
     rig_submit(r, "a r=api/1000; b r=api/1000 pool=gpu; c r=api/1000; x");
-    assert_string_equal(rig_started(r), "a x");
+    assert_string_equal(rig_started(r), "a,x");
     rig_finish(r, 0); /* an end does not bring the next one forward */
     assert_int_equal(gl_quotas_next_due(r->core), t0 + 1000);
     rig_at(r, t0 + 999);
@@ -410,7 +410,7 @@ static void a_start_that_never_was_asks_for_its_rate_again(void **state)
     assert_string_equal(rig_started(r), "a");
     rig_at(r, t0 + 1000);
     rig_at(r, t0 + 2000);
-    assert_string_equal(rig_started(r), "b a");
+    assert_string_equal(rig_started(r), "b,a");
     assert_string_equal(r->runs[2].attempt, "a:attempt:2");
     rig_free(r);
 }
@@ -433,7 +433,7 @@ static void a_cold_job_has_its_rate_from_its_real_start_on(void **state)
     r->deaf = true;
     rig_at(r, t0 + 1000);
     rig_at(r, t0 + 3000);
-    assert_string_equal(rig_started(r), "a d");
+    assert_string_equal(rig_started(r), "a,d");
     r->deaf = false;
     rig_load(r, gl_str_of(cold));
     assert_string_equal(rig_started(r), "b");
@@ -560,7 +560,7 @@ static void a_step_can_say_what_it_waits_for(void **state)
     rig_submit(r,
                "a c=db/1 r=api/60000 pool=gpu; b c=db/1; c c=db/1; d r=api/60000; e r=api/60000; "
                "f c=db/1 r=api/60000; x; y; z n=2; last");
-    assert_string_equal(rig_started(r), "a x y");
+    assert_string_equal(rig_started(r), "a,x,y");
     assert_string_equal(rig_why(r, r->job, 0), "");
     golden_say("why", gl_str_of(rig_why(r, r->job, 1)));
     golden_say("why", gl_str_of(rig_why(r, r->job, 2)));

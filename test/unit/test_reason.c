@@ -311,10 +311,11 @@ static void a_flow_that_cannot_be_read_is_named(void **state)
     struct gl_why why;
 
     assert_int_equal(gl_view_read(&r->arena, &job, GL_S(""), NULL, 0, &v, &why), GL_E_DAMAGED);
-    assert_non_null(strstr(why.text, "the flow of job 01J is damaged or missing: repair it"));
+    golden_say("a flow that is missing", gl_str_of(why.text));
+    assert_non_null(strstr(why.text, "01J"));
     assert_int_equal(gl_view_read(&r->arena, &job, GL_S("{\"format\":99}"), NULL, 0, &v, &why),
                      GL_E_VERSION);
-    assert_non_null(strstr(why.text, "this release knows up to"));
+    golden_say("a flow of a later release", gl_str_of(why.text));
 }
 
 static void every_sentence_reads_as_it_should(void **state)

@@ -333,7 +333,7 @@ static void another_decision_is_told_with_its_event(void **state)
     assert_int_equal(play(gl_buf_view(&b.text), &result, &why), 0);
     assert_true(result.differs_at > 0);
     gl_buf_char(&result.difference, 0);
-    assert_non_null(strstr(result.difference.p, "ended of job " JOB));
+    assert_non_null(strstr(result.difference.p, JOB));
     assert_non_null(strstr(result.difference.p, "running->completed"));
     sim_replay_done(&result);
     box_close(&b);

@@ -115,11 +115,11 @@ static void a_step_that_is_asked_for_is_kept_whatever_its_status(void **state)
     gl_scan_begin(&s, &r->arena, &r->job, r->flow, 1, 4);
     assert_false(gl_scan_want(&s, GL_S("nobody")));
     assert_true(gl_scan_want(&s, GL_S("s3")));
-    add(&s, "s3", "completed", ",\"output\":\"whole and large\"");
+    add(&s, "s3", "completed", ",\"output\":\"whole-and-large\"");
     add(&s, "s4", "failed", "");
     gl_scan_end(&s, &v);
     assert_picks(&v, "s3");
-    assert_true(gl_str_is(v.steps[3]->output, "\"whole and large\""));
+    assert_true(gl_str_is(v.steps[3]->output, "\"whole-and-large\""));
     gl_scan_done(&s);
 }
 

@@ -71,13 +71,16 @@ static void another_scheme_is_refused_with_those_there_are(void **state)
 {
     static const char *const wrong[] = {"mysql://u:secret@h/n", "redis:host", "REDIS://h", "host",
                                         " redis://h"};
+    static const char *const schemes[] = {" sqlite:", " redis://", " rediss://"};
     enum gl_storeurl_kind kind;
     struct gl_why why;
 
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(gl_storeurl_kind(gl_str_of(wrong[i]), &kind, &why), GL_E_INVALID);
-        assert_non_null(strstr(why.text, "must begin with sqlite:, redis://, rediss://"));
+        for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
+            assert_non_null(strstr(why.text, schemes[k]));
+        }
         assert_null(strstr(why.text, "secret"));
         assert_false(gl_storeurl_is_shared(gl_str_of(wrong[i])));
     }

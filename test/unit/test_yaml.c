@@ -52,7 +52,7 @@ static void plain_scalars_follow_the_core_schema(void **state)
     expect("[~, null, Null, NULL, ]", "[null,null,null,null]");
     expect("{a: , b: }", "{\"a\":null,\"b\":null}");
     expect("[true, True, TRUE, false, False, FALSE]", "[true,true,true,false,false,false]");
-    expect("[yes, no, on, off, y, n, tRue, nuLL]",
+    expect("[yes,no,on,off,y,n,tRue,nuLL]",
            "[\"yes\",\"no\",\"on\",\"off\",\"y\",\"n\",\"tRue\",\"nuLL\"]");
     expect("[0, 12, -3, +4, 007, 0o17, 0x1F, 0xff]", "[0,12,-3,4,7,15,31,255]");
     expect("[0b1, 1_000, 0o8, 0xg, 12:30:45, 1.2.3, 2026-11-15, '5']",

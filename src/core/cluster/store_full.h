@@ -2,9 +2,12 @@
  * is full, and notices when it accepts writes again.
  *
  * A full engine still accepts what fits into space it has reserved: session renewals, small
- * changes. So a successful write proves nothing. While the store counts as full, and nothing has
- * been refused for a while, this component writes a record of 64 KiB; when that succeeds the store
- * counts as writable again, and the record is deleted.
+ * changes. So a small write that succeeds proves nothing. Jobs repeat what was refused, several
+ * times a second, and each refusal puts the test off: while a commit waits, the store counts as
+ * full without any test. When nothing has been refused for a while, this component writes a record
+ * of 16 KiB to a shared store, of 256 KiB to SQLite; when that succeeds the store counts as
+ * writable again, and the record is deleted. The sizes are the smallest that were right whenever
+ * they were measured: see bench/RESULTS.md.
  *
  * An idle node learns from the other nodes' published state that the store is full
  * (gl_store_full_suspect), and tests it.
