@@ -52,7 +52,8 @@ static void running_out_of_memory_does_not_look_like_a_defect(void **state)
     (void)state;
     char text[512];
     abort_of(run_out_of_memory, text);
-    assert_non_null(strstr(text, "out of memory: the system refused 4711 bytes"));
+    assert_non_null(strstr(text, "memory:"));
+    assert_non_null(strstr(text, "4711 bytes"));
     assert_null(strstr(text, "assertion"));
 }
 

@@ -87,7 +87,7 @@ static void pools_that_make_no_sense_are_refused_with_the_part_that_does_not(voi
     size_t n;
     for (size_t i = 0; i < GL_COUNT(bad); i++) {
         assert_int_equal(read_pools(b, bad[i], &pools, &n), GL_E_INVALID);
-        assert_non_null(strstr(b->why.text, "write pools like default=8"));
+        assert_non_null(strstr(b->why.text, "default=8,gpu=1"));
     }
     assert_int_equal(read_pools(b, "x=1,bad=y", &pools, &n), GL_E_INVALID);
     assert_non_null(strstr(b->why.text, "'bad=y'"));

@@ -113,7 +113,7 @@ static void a_table_keeps_to_the_width_of_the_terminal(void **state)
                                         "2026-11-15T10:00:00.123Z",
                                         "never seen",
                                         "",
-                                        "it waits for the signal /a/path/that/is/longer ok"};
+                                        "w1 word2 wd3 wd4 word-5 /a/path/that/is/longer ok"};
     struct screen *s = *state;
     struct gl_table t;
     s->term.is_tty = true;
@@ -127,8 +127,8 @@ static void a_table_keeps_to_the_width_of_the_terminal(void **state)
     assert_string_equal(shown(s),
                         "JOB       NAME      AT                    WHY\n"
                         "01ABCDEF  gr\303\274n-an\342\200\246  2026-11-15T10:00:00Z  "
-                        "it waits for the\n"
-                        "                                          signal\n"
+                        "w1 word2 wd3 wd4\n"
+                        "                                          word-5\n"
                         "                                          /a/path/that/is/longer\n"
                         "                                          ok\n");
     gl_table_done(&t);
