@@ -271,7 +271,7 @@ int gl_node_pools_may_submit(const struct gl_core *c, const struct gl_flow *flow
         }
     }
     gl_arena_done(&a);
-    return rc != 0 ? gl_why_whole(why) : 0;
+    return rc;
 }
 
 /* ---- jobs that lack a pool ---- */
