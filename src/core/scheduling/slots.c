@@ -324,6 +324,7 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
         gl_heap_push(gl_slots_queue_of(c, w), &w->place);
     }
     w->step = st;
+    w->is_loading = false;
     st->wait = w;
     st->r.blocked_on = w->state == GL_WAIT_HELD ? GL_BLOCK_LIMIT : GL_BLOCK_NONE;
     GL_ASSERT(w->pool < c->pools_n);

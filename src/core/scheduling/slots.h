@@ -52,10 +52,11 @@ struct gl_wait {
     struct gl_step *step;        /* NULL: its job is not in memory, or another node's */
     char key[GL_WAIT_KEY_BYTES]; /* job id and gl_step_place() */
     uint8_t pool;
-    uint8_t state : 4; /* enum gl_wait_state */
-    uint8_t where : 2; /* enum gl_slots_where */
-    bool limited : 1;  /* part of a struct gl_limited */
-    bool offered : 1;  /* part of a struct gl_offered_wait: an attempt of another node's job */
+    uint8_t state : 3;   /* enum gl_wait_state */
+    uint8_t where : 2;   /* enum gl_slots_where */
+    bool is_loading : 1; /* its job is being loaded, to start on another node */
+    bool limited : 1;    /* part of a struct gl_limited */
+    bool offered : 1;    /* part of a struct gl_offered_wait: an attempt of another node's job */
 };
 
 static_assert(sizeof(struct gl_wait) <= 64, "a waiting step costs one small entry");

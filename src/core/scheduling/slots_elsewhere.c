@@ -115,21 +115,34 @@ static struct gl_wait *next_elsewhere(struct gl_core *c, struct gl_core_pool_sta
     return away == NULL || (any != NULL && gl_slots_before(&any->place, &away->place)) ? any : away;
 }
 
+/* The entry of a step whose job is not in memory: loads the job. True: the entry is left over from
+ * a decision that never committed, or the job is not ours any more. */
+static bool is_left_over(struct gl_core *c, struct gl_wait *w)
+{
+    gl_str id = {.p = w->key, .n = GL_ULID_BYTES};
+    const struct gl_job *j = gl_job_find(c, id);
+
+    GL_ASSERT(w->step == NULL);
+    if (j == NULL && !w->is_loading) {
+        w->is_loading = true;
+        (void)gl_load_job(c, id);
+        return false;
+    }
+    return j == NULL || j->memory == GL_MEM_HOT;
+}
+
 static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
 {
     for (struct gl_wait *w; (w = next_elsewhere(c, p)) != NULL;) {
         struct gl_place_node *node;
 
-        if (w->step == NULL) { /* its job is loaded first, and this is tried again */
-            gl_str job = {.p = w->key, .n = GL_ULID_BYTES};
-
-            if (gl_other_nodes_have_room(c, p->name, w->slots, NULL, (gl_str){0}) &&
-                gl_load_job(c, job)->memory == GL_MEM_HOT) {
-                GL_MARK(c->trace, "slots.entry_left_over");
-                gl_slots_wait_free(c, w);
-                continue;
+        if (w->step == NULL) {
+            if (!gl_other_nodes_have_room(c, p->name, w->slots, NULL, (gl_str){0}) ||
+                !is_left_over(c, w)) {
+                return;
             }
-            return;
+            gl_slots_wait_free(c, w);
+            continue;
         }
         node = gl_other_nodes_choose(c, w->step, w->where == GL_WHERE_AWAY);
         if (node == NULL) {

@@ -13,7 +13,7 @@ struct saved_wait {
     int64_t rank;
     uint64_t seq;
     uint8_t state, where;
-    bool has_step, offered;
+    bool has_step, offered, is_loading;
 };
 
 #define F(member, type) GL_FIELD(saved_wait, member, type, 0, "")
@@ -24,7 +24,7 @@ static const struct gl_field wait_fields[] = {
     F(pool, U32),      F(rank, I64),
     F(seq, U64),       GL_FIELD_ENUM(saved_wait, state, state_words, 0, ""),
     F(has_step, BOOL), GL_FIELD_ENUM(saved_wait, where, where_words, 0, ""),
-    F(offered, BOOL),
+    F(offered, BOOL),  F(is_loading, BOOL),
 };
 #undef F
 
@@ -41,6 +41,7 @@ static struct saved_wait describe(const struct gl_wait *w)
                            .state = w->state,
                            .where = w->where,
                            .offered = w->offered,
+                           .is_loading = w->is_loading,
                            .has_step = w->step != NULL};
 
     GL_ASSERT(w->state <= GL_WAIT_GRANTED);
@@ -112,8 +113,9 @@ int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l)
     w->pool = (uint8_t)s.pool;
     w->rank = s.rank;
     w->seq = s.seq;
-    w->state = s.state & 0xfu;
+    w->state = s.state & 0x7u;
     w->where = s.where & 0x3u;
+    w->is_loading = s.is_loading;
     gl_map_add(&c->waits, gl_slots_key_of(w), w);
     if (w->limited) {
         gl_quotas_restore_wait(c, w);
