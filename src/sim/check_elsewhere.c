@@ -156,16 +156,18 @@ void sim_check_elsewhere_calm(struct sim_checks *c, const bool *has_node, size_t
         struct sim_fact_step *st;
         while (j->known && (st = sim_facts_next(j, &pos)) != NULL) {
             bool fits = false;
+            size_t at = 0;
             for (size_t m = 0; m < n && !fits && waits(j, st); m++) {
                 fits = has_node[m] && free_slots(c, m, st->spec->pool) >= st->spec->slots;
+                at = m;
             }
             st->fits_since = !fits ? 0 : st->fits_since == 0 ? c->world->now : st->fits_since;
             if (fits && c->world->now - st->fits_since > most) {
                 sim_world_fail(c->world,
                                "elsewhere: step %.*s of job %.*s has waited for %lld ms "
-                               "for slots that are free",
+                               "for slots that are free on %s",
                                GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id),
-                               (long long)(c->world->now - st->fits_since));
+                               (long long)(c->world->now - st->fits_since), c->keepers[at]->node);
             }
         }
     }
