@@ -11,6 +11,8 @@
 #include "port/questions.h"
 #include "port/store.h"
 
+struct gl_places;
+
 struct gl_view_items { /* the instances of a step with foreach, by item; some may be missing */
     const struct gl_step_record **records;
     uint32_t n;
@@ -19,6 +21,13 @@ struct gl_view_items { /* the instances of a step with foreach, by item; some ma
 struct gl_view_pick { /* a step, or its instance for `item` */
     uint32_t number;
     int64_t item; /* -1: the step itself */
+};
+
+/* What has become of a running step's attempt on another node (model/offer.h). */
+struct gl_view_offer {
+    gl_str step_id;
+    bool is_taken; /* its record exists; else it waits there, or is about to be taken */
+    uint8_t state; /* enum gl_taken_state */
 };
 
 struct gl_view {
@@ -30,6 +39,9 @@ struct gl_view {
         *damaged_step;                   /* the first step with a damaged record; NULL: none */
     const struct gl_nodes_owner *owner;  /* NULL: the job has ended, or the store is not shared */
     const struct gl_nodes *nodes;        /* of a shared store, with `owner`; else NULL */
+    struct gl_places *places;            /* of a shared store: places.h; else NULL */
+    const struct gl_view_offer *offers;  /* of some of the steps that run elsewhere */
+    size_t offers_n;
     const struct gl_questions_run *asks; /* questions of its workers; NULL: none */
 
     /* If the job has more steps than one answer holds: the steps to list, in order. Of the others
