@@ -539,8 +539,7 @@ bool gl_nodes_are_placing(struct gl_arena *a, const struct gl_nodes *n,
 }
 
 void gl_nodes_read_places(struct gl_arena *a, const struct gl_nodes *n,
-                          const struct gl_job_record *job, gl_str owner,
-                          struct gl_core_places *ret)
+                          const struct gl_job_record *job, gl_str owner, struct gl_core_places *ret)
 {
     struct gl_place_node *nodes = GL_NEW_ARRAY(a, struct gl_place_node, n->sessions_n + 1);
     const struct gl_session_info *s;
@@ -548,8 +547,7 @@ void gl_nodes_read_places(struct gl_arena *a, const struct gl_nodes *n,
     struct gl_json j;
     size_t count = 0;
 
-    *ret = (struct gl_core_places){.nodes = nodes,
-                                   .is_placing = gl_nodes_are_placing(a, n, job)};
+    *ret = (struct gl_core_places){.nodes = nodes, .is_placing = gl_nodes_are_placing(a, n, job)};
     newest_sessions(n, a, &newest);
     for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
         struct gl_place_node node = {.id = s->node};

@@ -31,10 +31,10 @@ size_t gl_offered_keys(struct gl_arena *a, const struct gl_view *v, struct gl_ke
             keys = GL_NEW_ARRAY(a, struct gl_key, GL_OFFERED_MAX);
             offers = GL_NEW_ARRAY(a, struct gl_view_offer, GL_OFFERED_MAX);
         }
-        keys[n] = (struct gl_key){.kind = GL_S("taken"),
-                                  .id = gl_str_fmt(a, "%.*s/%.*s:attempt:%u",
-                                                   GL_STR_ARG(v->job.job_id),
-                                                   GL_STR_ARG(r->step_id), r->attempt_count)};
+        keys[n] =
+            (struct gl_key){.kind = GL_S("taken"),
+                            .id = gl_str_fmt(a, "%.*s/%.*s:attempt:%u", GL_STR_ARG(v->job.job_id),
+                                             GL_STR_ARG(r->step_id), r->attempt_count)};
         offers[n++].step_id = r->step_id;
     }
     if (n > 0) {

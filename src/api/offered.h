@@ -1,7 +1,7 @@
 /* offered.h - what has become of running steps whose attempts were offered to other nodes, from the
  * records of model/offer.h.
  *
- * Order of calls: gl_offered_keys() names the records to read, gl_offered_read() parses them. Pure. */
+ * Order of calls: gl_offered_keys() names the records to read, gl_offered_read() parses them. */
 #ifndef GL_API_OFFERED_H
 #define GL_API_OFFERED_H
 

@@ -1,7 +1,7 @@
 /* places.h - on which nodes could a step run that waits for slots? One row per node, for `why`.
  *
- * What the core of the job's owner knows is exact, as far as it goes: it counts what it has offered.
- * Without it, the rows come from what nodes publish with their sessions, which is a few seconds old.
+ * What the core of the job's owner knows is more exact: it counts what it has offered itself. Other
+ * nodes make the rows from what is published with the sessions, which is a few seconds old.
  *
  * Order of calls: gl_places_begin() when the view is complete; then, on any thread,
  * gl_places_write() for each step that is explained. */

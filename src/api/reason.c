@@ -139,9 +139,9 @@ static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
     }
     if (!is_units && gl_core_may_run_elsewhere(spec) &&
         gl_nodes_are_placing(a, v->nodes, &v->job)) {
-        return with_code(b, GL_BECAUSE_POOL_ON_OTHER_NODES,
-                         gl_str_fmt(a, "%.*s on another node: %.*s", GL_STR_ARG(what),
-                                    GL_STR_ARG(offer.names)));
+        return with_code(
+            b, GL_BECAUSE_POOL_ON_OTHER_NODES,
+            gl_str_fmt(a, "%.*s on another node: %.*s", GL_STR_ARG(what), GL_STR_ARG(offer.names)));
     }
     return with_code(
         b, GL_BECAUSE_POOL_MOVES,

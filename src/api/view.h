@@ -36,11 +36,11 @@ struct gl_view {
     const struct gl_step_record **steps; /* by number; NULL: no record */
     struct gl_view_items *items;         /* by number */
     const struct gl_step_record
-        *damaged_step;                   /* the first step with a damaged record; NULL: none */
-    const struct gl_nodes_owner *owner;  /* NULL: the job has ended, or the store is not shared */
-    const struct gl_nodes *nodes;        /* of a shared store, with `owner`; else NULL */
-    struct gl_places *places;            /* of a shared store: places.h; else NULL */
-    const struct gl_view_offer *offers;  /* of some of the steps that run elsewhere */
+        *damaged_step;                  /* the first step with a damaged record; NULL: none */
+    const struct gl_nodes_owner *owner; /* NULL: the job has ended, or the store is not shared */
+    const struct gl_nodes *nodes;       /* of a shared store, with `owner`; else NULL */
+    struct gl_places *places;           /* of a shared store: places.h; else NULL */
+    const struct gl_view_offer *offers; /* of some of the steps that run elsewhere */
     size_t offers_n;
     const struct gl_questions_run *asks; /* questions of its workers; NULL: none */
 

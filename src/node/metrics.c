@@ -276,7 +276,7 @@ static void elsewhere(struct gl_buf *out, const struct gl_core_metrics *f,
     gl_metrics_counter(out, "glia_offers_taken_total", "Offers of other nodes that this node took.",
                        c->offers_taken);
     gl_metrics_counter(out, "glia_offers_refused_total",
-                       "Offers that this node tried to take in vain: withdrawn or changed by then.",
+                       "Offers withdrawn or changed before this node could take them.",
                        c->offers_refused);
 }
 
@@ -335,7 +335,8 @@ void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
     gl_core_metrics(n->core, &f);
     gauge(out, "glia_node_ready", "1 if the node is ready.", not_ready(n, &a, &(int){0}) == NULL);
     jobs(out, c);
-    gauge(out, "glia_attempts_running", "Attempts of this node's jobs running now, here or elsewhere.", f.attempts_running);
+    gauge(out, "glia_attempts_running",
+          "Attempts of this node's jobs running now, here or elsewhere.", f.attempts_running);
     elsewhere(out, &f, c);
     gauge(out, "glia_steps_waiting", "Steps waiting for slots or limits.", f.steps_waiting);
     gauge(out, "glia_jobs_in_memory", "Jobs held in memory.", f.jobs_hot);

@@ -195,7 +195,7 @@ static void write_use(const struct gl_node *n, gl_str pool, size_t *left, struct
         return;
     }
     gl_jw_put_array(w, "taken");
-    for (size_t i = 0; i < u.n && *left > 0; i++, --*left) {
+    for (size_t i = 0; i<u.n && * left> 0; i++, --*left) {
         gl_jw_object(w);
         gl_jw_put_str(w, "owner", u.owners[i].owner);
         gl_jw_put_u64(w, "slots", u.owners[i].slots);

@@ -18,10 +18,8 @@ static void only_attempts_that_were_offered_are_looked_up(void **state)
                       "\"steps_n\":3}")};
     static const struct gl_step_record here = {
         .step_id = GL_S("a"), .status = GL_STEP_RUNNING, .attempt_count = 1};
-    static const struct gl_step_record away = {.step_id = GL_S("b"),
-                                               .status = GL_STEP_RUNNING,
-                                               .attempt_count = 3,
-                                               .is_elsewhere = true};
+    static const struct gl_step_record away = {
+        .step_id = GL_S("b"), .status = GL_STEP_RUNNING, .attempt_count = 3, .is_elsewhere = true};
     static const struct gl_step_record dull = {.status = GL_STEP_RUNNING, .is_elsewhere = true};
     struct gl_view_pick picks[] = {{0, -1}, {1, -1}, {2, -1}};
     struct gl_view_offer *offers = NULL;
@@ -60,8 +58,7 @@ static void an_offer_without_a_record_has_not_been_taken(void **state)
 {
     (void)state;
     assert_false(read_one((struct gl_record){.rev = 0}).is_taken);
-    assert_false(read_one((struct gl_record){.rev = 1,
-                                             .value = GL_S("{\"state\":\"withdrawn\"}")})
+    assert_false(read_one((struct gl_record){.rev = 1, .value = GL_S("{\"state\":\"withdrawn\"}")})
                      .is_taken);
 }
 

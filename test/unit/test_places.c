@@ -5,9 +5,8 @@
 
 #include <string.h>
 
-#define ABOUT(state, more, pools)                                                            \
-    GL_S("{\"state\":\"" state "\"," more "\"pools\":[{\"name\":\"default\",\"slots\":" pools \
-         "}]}")
+#define ABOUT(state, more, pools) \
+    GL_S("{\"state\":\"" state "\"," more "\"pools\":[{\"name\":\"default\",\"slots\":" pools "}]}")
 #define OFFERS "\"offers\":1,"
 
 static const struct gl_session_info four[] = {
@@ -84,8 +83,7 @@ static const char *rows(struct rig *r, uint32_t number, enum gl_why_code code)
         gl_str result = gl_json_str(&j, gl_json_get(&j, e, "result"), &r->arena);
 
         assert_true(gl_json_str(&j, gl_json_get(&j, e, "why"), &r->arena).n > 0);
-        gl_buf_fmt(&out, "%s%.*s=%.*s", out.n > 0 ? " " : "", GL_STR_ARG(node),
-                   GL_STR_ARG(result));
+        gl_buf_fmt(&out, "%s%.*s=%.*s", out.n > 0 ? " " : "", GL_STR_ARG(node), GL_STR_ARG(result));
     }
     text = gl_str_c(&r->arena, gl_buf_view(&out));
     gl_buf_done(&out);
@@ -94,8 +92,7 @@ static const char *rows(struct rig *r, uint32_t number, enum gl_why_code code)
 
 static void begin(struct rig *r, const struct gl_reason_live *live)
 {
-    static const struct gl_step_record queued = {.step_id = GL_S("free"),
-                                                 .status = GL_STEP_QUEUED};
+    static const struct gl_step_record queued = {.step_id = GL_S("free"), .status = GL_STEP_QUEUED};
     static struct gl_view_pick pick = {.number = 0, .item = -1};
 
     r->view.steps[0] = &queued;

@@ -61,8 +61,8 @@ static const struct gl_reason_live live = {.step = explain_pool, .is_quarantined
 /* It must read well behind "step 'a' ", too. */
 static bool begins_with_a_verb(gl_str why)
 {
-    static const char *const verbs[] = {"completed", "failed", "had",   "has", "is",
-                                        "reuses",    "runs",   "sleeps", "waits", "was", NULL};
+    static const char *const verbs[] = {"completed", "failed", "had",   "has", "is", "reuses",
+                                        "runs",      "sleeps", "waits", "was", NULL};
     gl_str rest, word = gl_str_cut(why, ' ', &rest);
 
     word.n -= word.n > 0 && (word.p[word.n - 1] == ':' || word.p[word.n - 1] == ',');

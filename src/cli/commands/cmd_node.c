@@ -188,16 +188,16 @@ int gl_cmd_node_list(struct gl_cli *cli)
 /* ---- one node ---- */
 
 static const struct gl_column node_columns[] = {
-    {"node", .key = "name"},          {"status", .key = "status"},
-    {"state", .key = "state"},        {"leader", GL_COLUMN_YES_NO, .key = "leader"},
-    {"session", .key = "session"},    {"session ends in", .cell = deadline_cell},
-    {"host", .key = "host"},          {"process", GL_COLUMN_NUMBER, .key = "pid"},
-    {"version", .key = "version"},    {"started", .key = "started_at"},
-    {"stack", .key = "stack"},        {"environment", .key = "env_scope"},
-    {"pools", .cell = pools_cell},    {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
+    {"node", .key = "name"},           {"status", .key = "status"},
+    {"state", .key = "state"},         {"leader", GL_COLUMN_YES_NO, .key = "leader"},
+    {"session", .key = "session"},     {"session ends in", .cell = deadline_cell},
+    {"host", .key = "host"},           {"process", GL_COLUMN_NUMBER, .key = "pid"},
+    {"version", .key = "version"},     {"started", .key = "started_at"},
+    {"stack", .key = "stack"},         {"environment", .key = "env_scope"},
+    {"pools", .cell = pools_cell},     {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
     {"running", .cell = running_cell}, {"taken", .cell = taken_cell},
-    {"cores", .cell = cores_cell},    {"memory", .cell = memory_cell},
-    {"disk free", .cell = disk_cell}, {"labels", .cell = labels_cell},
+    {"cores", .cell = cores_cell},     {"memory", .cell = memory_cell},
+    {"disk free", .cell = disk_cell},  {"labels", .cell = labels_cell},
 };
 
 /* Find the name of the data folder's node in the store. */

@@ -319,8 +319,8 @@ const struct gl_command gl_cli_commands[] = {
         .arguments = "ID [STEP]",
         .summary = "explain the state of a job or step",
         .help =
-            "Shows what it waits for, what blocks it and until when, or how it ended. On a shared\n"
-            "store: for a step that waits for slots, each node and why it does not run there.\n" DETAILS,
+            "Shows what it waits for, what blocks it and until when, or how it ended; for a step\n"
+            "that waits for slots on a shared store, also why each node does not run it.\n" DETAILS,
         .words_min = 1,
         .words_max = 2,
         .run = gl_cmd_why,

@@ -113,8 +113,8 @@ enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number
     }
     code = gl_quotas_explain(c, w, out);
     if (code == GL_BECAUSE_NONE) {
-        code = w->where == GL_WHERE_AWAY ? GL_BECAUSE_POOL_ON_OTHER_NODES
-                                         : GL_BECAUSE_WAITS_FOR_SLOTS;
+        code =
+            w->where == GL_WHERE_AWAY ? GL_BECAUSE_POOL_ON_OTHER_NODES : GL_BECAUSE_WAITS_FOR_SLOTS;
         explain_pool(c, w, job, number, out);
     }
     return code;
@@ -161,9 +161,8 @@ void gl_slots_places(const struct gl_core *c, struct gl_arena *a, struct gl_core
         nodes[i + 1].id = gl_str_dup(a, n->id);
         nodes[i + 1].pools = copy_pools(a, n->pools, n->pools_n);
     }
-    *ret = (struct gl_core_places){.nodes = nodes,
-                                   .nodes_n = c->others.n + 1,
-                                   .is_placing = gl_other_nodes_are_placing(c)};
+    *ret = (struct gl_core_places){
+        .nodes = nodes, .nodes_n = c->others.n + 1, .is_placing = gl_other_nodes_are_placing(c)};
 }
 
 bool gl_slots_longest_waiting(const struct gl_core *c, struct gl_core_waiting *ret)
