@@ -7,7 +7,8 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from clusterbox import CALM, make_boxes, make_redis, nodes, serve  # noqa: E402, F401
+from clusterbox import (CALM, make_boxes, make_redis, nodes,  # noqa: E402, F401
+                        serve, stop)
 from glianode import wait_for  # noqa: E402
 
 pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
@@ -124,3 +125,38 @@ def test_a_pool_that_only_another_node_has_is_waited_for_there(boxes):
     a.write("go", "")
     wait_for("the end", lambda: {j["status"] for j in a.jobs()} == {"completed"})
     assert a.step("two", "y")["node"].startswith("b.")
+
+
+def test_a_node_that_is_restarted_keeps_what_it_has_taken(boxes):
+    """Its session goes on, so the owner does not give its attempts up meanwhile."""
+    a, b = boxes("a", GLIA_POOLS="default=1", **CALM), boxes("b", GLIA_POOLS="gpu=1", **CALM)
+    serve(a)
+    node = serve(b)
+    path = f"{a.folder}/begun"
+    run(a, "one", {"x": {"pool": "gpu", "sh": f"echo begun >> {path}; {until(a)}"}})
+    wait_for("its start", lambda: os.path.exists(path))
+    stop(b, node)
+    assert nodes(a, "--all")["b"]["status"] != "dead"
+    serve(b)
+    wait_for("that it is taken up", lambda: metrics(b)["glia_attempts_taken"] == "1")
+    a.write("go", "")
+    wait_for("the end", lambda: a.json("job", "status", "one")["status"] == "completed")
+    assert a.read("begun") == "begun\n"
+    assert metrics(a)["glia_offers_lost_total"] == "0"
+
+
+def test_an_attempt_whose_node_dies_is_given_up_once(boxes):
+    a, b = boxes("a", GLIA_POOLS="default=1"), boxes("b", GLIA_POOLS="gpu=1")
+    serve(a)
+    node = serve(b)
+    run(a, "one", {"x": {"pool": "gpu"}})
+    wait_for("it", lambda: explained(a, "one", "x")["why_code"] == "runs_elsewhere")
+    node.kill()
+    node.wait()
+    wait_for("its reason", lambda: explained(a, "one", "x")["why_code"] == "pool_not_offered")
+    assert metrics(a)["glia_offers_lost_total"] == "1"
+    wait_for("the table", lambda: results(explained(a, "one", "x")) == {"a": "no_pool"})
+    serve(b)
+    wait_for("it", lambda: explained(a, "one", "x")["why_code"] == "runs_elsewhere")
+    a.write("go", "")
+    wait_for("the end", lambda: a.json("job", "status", "one")["status"] == "completed")
