@@ -164,13 +164,13 @@ static const struct gl_column nodes_columns[] = {
     {"POOLS", .cell = pools_cell},
     {"VERSION", .key = "version", .least = 2},
     {"JOBS", GL_COLUMN_NUMBER, .key = "jobs", .absent = "0", .least = 7},
-    {"RUNNING", .cell = running_cell, .least = 9},
-    {"TAKEN", GL_COLUMN_NUMBER, .key = "taken", .absent = "0", .least = 10},
     {"HOST", .key = "host", .least = 1},
     {"CORES", .cell = cores_cell, .least = 4},
     {"MEMORY", .cell = memory_cell, .least = 5},
     {"DISK FREE", .cell = disk_cell, .least = 3},
     {"LABELS", .cell = labels_cell, .least = 6},
+    {"RUNNING", .cell = running_cell, .least = 9}, /* new columns come last: scripts count them */
+    {"TAKEN", GL_COLUMN_NUMBER, .key = "taken", .absent = "0", .least = 10},
 };
 
 int gl_cmd_node_list(struct gl_cli *cli)
