@@ -106,7 +106,7 @@ bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why)
 struct gl_core_counts {
     uint64_t jobs_submitted, jobs_completed, jobs_failed, jobs_cancelled;
     uint64_t attempts_started, attempts_succeeded, attempts_failed, attempts_lost;
-    uint64_t reviews_asked, approvals_asked; /* questions to persons */
+    uint64_t reviews_asked, approvals_asked;             /* questions to persons */
     uint64_t offers_made, offers_withdrawn, offers_lost; /* of attempts of this node's jobs */
     uint64_t offers_taken, offers_refused;               /* by this node; refused to it */
     struct gl_histogram schedule_to_start, run;

@@ -128,8 +128,10 @@ def test_a_job_submitted_to_a_node_without_its_pool_runs_where_the_pool_is(boxes
     wait_for("that it is accepted", submit)
     wait_for("its step", lambda: os.path.exists(f"{path}.ran"))
     if kind == "flow":
-        wait_for("where it runs", lambda: cpu.json("why", "one", "work")["steps"]["work"]["why_code"]
-                 == "runs_elsewhere")
+        def code():
+            return cpu.json("why", "one", "work")["steps"]["work"]["why_code"]
+
+        wait_for("where it runs", lambda: code() == "runs_elsewhere")
     else:
         assert "gpu" in why(cpu, "one")
     cpu.write("one.go", "")

@@ -48,6 +48,8 @@ static size_t ahead_of(struct gl_core *c, const struct gl_wait *w)
     size_t n = gl_heap_ahead(gl_slots_queue_of(c, w), &w->place, GL_AHEAD_MAX);
     enum gl_slots_where other = w->where == GL_WHERE_ANY ? GL_WHERE_HERE : GL_WHERE_ANY;
 
+    GL_ASSERT(w->where < GL_WHERE_COUNT);
+    GL_ASSERT(other != w->where);
     n += gl_heap_ahead_in_other(&c->pools[w->pool].queues[other], &w->place, GL_AHEAD_MAX);
     return n < GL_AHEAD_MAX ? n : GL_AHEAD_MAX;
 }
@@ -163,6 +165,7 @@ void gl_slots_places(const struct gl_core *c, struct gl_arena *a, struct gl_core
     }
     *ret = (struct gl_core_places){
         .nodes = nodes, .nodes_n = c->others.n + 1, .is_placing = gl_other_nodes_are_placing(c)};
+    GL_ASSERT(GL_IMPLIES(ret->is_placing, ret->nodes_n > 1));
 }
 
 bool gl_slots_longest_waiting(const struct gl_core *c, struct gl_core_waiting *ret)
@@ -183,6 +186,9 @@ bool gl_slots_longest_waiting(const struct gl_core *c, struct gl_core_waiting *r
     if (first == NULL) {
         return false;
     }
+    GL_ASSERT(first->pool < c->pools_n);
+    GL_ASSERT(first->state != GL_WAIT_GRANTED);
+    GL_ASSERT(GL_IMPLIES(first->step != NULL, first->step->r.status == GL_STEP_QUEUED));
     *ret = (struct gl_core_waiting){.job = {.p = first->key, .n = GL_ULID_BYTES},
                                     .pool = c->pools[first->pool].name};
     if (first->step != NULL) {
