@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/times.h"
+#include "core/core.h"
+#include "core/scheduling/placement.h"
 #include "model/capacity.h"
 #include "model/labels.h"
 
@@ -231,10 +233,15 @@ int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name
 struct pool {
     gl_str name;
     uint64_t slots, in_use, waiting;
+    uint64_t taken; /* slots in use by attempts of other nodes' jobs */
 };
 
 struct sums {
-    uint64_t n[GL_NODE_STATUS_COUNT], jobs;
+    uint64_t n[GL_NODE_STATUS_COUNT], jobs, running, elsewhere, waiting;
+    struct {
+        gl_str node, job_id, step_id, pool;
+        int64_t since; /* 0: none */
+    } longest;
     struct gl_map pools, versions; /* struct pool; gl_str */
     gl_str leader;
 };
@@ -260,6 +267,27 @@ static void add_pool(struct sums *sums, const struct gl_json *j, gl_jnode e, str
     p->slots += number(j, e, "slots");
     p->in_use += number(j, e, "in_use");
     p->waiting += number(j, e, "waiting");
+    for (gl_jnode taken = gl_json_get(j, e, "taken"), t = gl_json_first(j, taken); t;
+         t = gl_json_after(j, taken, t)) {
+        p->taken += number(j, t, "slots");
+    }
+}
+
+static void add_longest(struct sums *sums, const struct gl_session_info *s, const struct gl_json *j,
+                        gl_jnode root, struct gl_arena *a)
+{
+    gl_jnode n = gl_json_get(j, root, "longest_waiting");
+    int64_t since = 0;
+
+    if (n == NULL || !gl_json_i64(j, gl_json_get(j, root, "longest_waiting_at"), &since) ||
+        since <= 0 || (sums->longest.since > 0 && sums->longest.since <= since)) {
+        return;
+    }
+    sums->longest.since = since;
+    sums->longest.node = s->node;
+    sums->longest.job_id = gl_json_str(j, gl_json_get(j, n, "job_id"), a);
+    sums->longest.step_id = gl_json_str(j, gl_json_get(j, n, "step_id"), a);
+    sums->longest.pool = gl_json_str(j, gl_json_get(j, n, "pool"), a);
 }
 
 /* Adds what a live node publishes about itself. */
@@ -275,6 +303,10 @@ static void add_about(struct sums *sums, const struct gl_session_info *s, struct
     root = gl_json_root(&j);
     pools = gl_json_get(&j, root, "pools");
     sums->jobs += number(&j, root, "jobs");
+    sums->running += number(&j, root, "running");
+    sums->elsewhere += number(&j, root, "elsewhere");
+    sums->waiting += number(&j, root, "waiting");
+    add_longest(sums, s, &j, root, a);
     for (gl_jnode e = gl_json_first(&j, pools); e; e = gl_json_after(&j, pools, e)) {
         add_pool(sums, &j, e, a);
     }
@@ -283,6 +315,24 @@ static void add_about(struct sums *sums, const struct gl_session_info *s, struct
     if (version->n > 0 && gl_map_find(&sums->versions, *version) == NULL) {
         gl_map_add(&sums->versions, *version, version);
     }
+}
+
+static void write_longest(const struct sums *sums, struct gl_jw *w)
+{
+    char since[GL_TIMES_BYTES];
+
+    gl_jw_key(w, "longest_waiting");
+    if (sums->longest.since == 0) {
+        gl_jw_null(w);
+        return;
+    }
+    gl_jw_object(w);
+    gl_jw_put_str(w, "job_id", sums->longest.job_id);
+    gl_jw_put_str(w, "step_id", sums->longest.step_id);
+    gl_jw_put_str(w, "pool", sums->longest.pool);
+    gl_jw_put_str(w, "node", sums->longest.node);
+    gl_jw_put_str(w, "since", gl_times_format(sums->longest.since, since));
+    gl_jw_end(w);
 }
 
 static void write_sums(const struct gl_nodes *n, const struct sums *sums, struct gl_jw *w)
@@ -298,6 +348,10 @@ static void write_sums(const struct gl_nodes *n, const struct sums *sums, struct
     }
     gl_jw_put_str(w, "leader", sums->leader);
     gl_jw_put_u64(w, "jobs", sums->jobs);
+    gl_jw_put_u64(w, "running", sums->running);
+    gl_jw_put_u64(w, "elsewhere", sums->elsewhere);
+    gl_jw_put_u64(w, "waiting", sums->waiting);
+    write_longest(sums, w);
     gl_jw_put_array(w, "versions");
     for (size_t i = 0; (version = gl_map_next(&sums->versions, &i)) != NULL;) {
         gl_jw_str(w, *version);
@@ -310,6 +364,7 @@ static void write_sums(const struct gl_nodes *n, const struct sums *sums, struct
         gl_jw_put_u64(w, "slots", p->slots);
         gl_jw_put_u64(w, "in_use", p->in_use);
         gl_jw_put_u64(w, "waiting", p->waiting);
+        gl_jw_put_u64(w, "taken", p->taken);
         gl_jw_end(w);
     }
     gl_jw_end(w);
@@ -384,16 +439,22 @@ static bool offers(const struct gl_json *j, const struct gl_step_spec *spec, str
     return false;
 }
 
+static bool is_in_scope(const struct gl_json *j, const struct gl_job_record *job,
+                        struct gl_arena *a)
+{
+    gl_jnode root = gl_json_root(j);
+
+    return gl_str_eq(gl_json_str(j, gl_json_get(j, root, "stack"), a), job->stack) &&
+           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "env_scope"), a), job->env_scope);
+}
+
 /* Guests and stopping nodes take over no jobs. */
 static bool takes_jobs(const struct gl_json *j, const struct gl_job_record *job, struct gl_arena *a)
 {
-    gl_jnode root = gl_json_root(j);
-    gl_str state = gl_json_str(j, gl_json_get(j, root, "state"), a);
+    gl_str state = gl_json_str(j, gl_json_get(j, gl_json_root(j), "state"), a);
 
     return !gl_str_is(state, "guest") && !gl_str_is(state, "passive") &&
-           !gl_str_is(state, "stopping") &&
-           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "stack"), a), job->stack) &&
-           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "env_scope"), a), job->env_scope);
+           !gl_str_is(state, "stopping") && is_in_scope(j, job, a);
 }
 
 struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_nodes *n,
@@ -432,6 +493,91 @@ struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_no
     offer.names = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
     return offer;
+}
+
+/* ---- where its steps may run ---- */
+
+/* The states of nodes that run attempts for others (core/cluster/other_nodes.c). */
+static bool is_ready(gl_str state)
+{
+    return gl_str_is(state, "ready") || gl_str_is(state, GL_STATE_NO_ROOM);
+}
+
+static void read_pools(const struct gl_json *j, struct gl_arena *a, struct gl_place_node *to)
+{
+    gl_jnode pools = gl_json_get(j, gl_json_root(j), "pools");
+
+    to->pools = GL_NEW_ARRAY(a, struct gl_place_pool, GL_POOLS_MAX);
+    for (gl_jnode e = gl_json_first(j, pools); e && to->pools_n < GL_POOLS_MAX;
+         e = gl_json_after(j, pools, e)) {
+        uint64_t slots = number(j, e, "slots"), in_use = number(j, e, "in_use");
+
+        to->pools[to->pools_n++] = (struct gl_place_pool){
+            .name = gl_json_str(j, gl_json_get(j, e, "name"), a),
+            .slots = slots < GL_SLOTS_MAX ? (uint32_t)slots : GL_SLOTS_MAX,
+            .others = in_use < GL_SLOTS_MAX ? (uint32_t)in_use : GL_SLOTS_MAX};
+    }
+}
+
+bool gl_nodes_are_placing(struct gl_arena *a, const struct gl_nodes *n,
+                          const struct gl_job_record *job)
+{
+    struct gl_json j;
+
+    for (size_t i = 0; i < n->sessions_n; i++) {
+        if (n->sessions[i].dead) {
+            continue;
+        }
+        if (!read_about(&n->sessions[i], a, &j) ||
+            (is_in_scope(&j, job, a) && number(&j, gl_json_root(&j), "offers") == 0 &&
+             !gl_str_is(gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "state"), a),
+                        "passive"))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void gl_nodes_read_places(struct gl_arena *a, const struct gl_nodes *n,
+                          const struct gl_job_record *job, gl_str owner, struct gl_core_places *ret)
+{
+    struct gl_place_node *nodes = GL_NEW_ARRAY(a, struct gl_place_node, n->sessions_n + 1);
+    const struct gl_session_info *s;
+    struct gl_map newest;
+    struct gl_json j;
+    size_t count = 0;
+
+    *ret = (struct gl_core_places){.nodes = nodes, .is_placing = gl_nodes_are_placing(a, n, job)};
+    newest_sessions(n, a, &newest);
+    for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
+        struct gl_place_node node = {.id = s->node};
+        gl_str state;
+
+        if (status_of(n, s) == GL_NODE_DEAD || !read_about(s, a, &j) || !is_in_scope(&j, job, a)) {
+            continue;
+        }
+        state = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "state"), a);
+        if (!gl_str_eq(s->node, owner) &&
+            (gl_str_is(state, "guest") || gl_str_is(state, "passive"))) {
+            continue; /* they run nothing for others */
+        }
+        if (gl_str_eq(s->node, owner)) {
+            node.takes = !gl_str_is(state, "stopping") && !gl_str_is(state, "passive");
+            ret->is_placing &= is_ready(state);
+        } else {
+            node.takes = is_ready(state) && s->left_ms >= 0 &&
+                         (owner.n == 0 || number(&j, gl_json_root(&j), "offers") > 0);
+        }
+        read_pools(&j, a, &node);
+        nodes[count] = node;
+        if (gl_str_eq(s->node, owner)) { /* to the front */
+            memmove(nodes + 1, nodes, count * sizeof(*nodes));
+            nodes[0] = node;
+        }
+        count++;
+    }
+    ret->nodes_n = count;
+    gl_map_done(&newest);
 }
 
 bool gl_nodes_has_successor(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,

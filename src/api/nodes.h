@@ -68,6 +68,14 @@ struct gl_nodes_owner {
 };
 
 struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str session);
+/* The nodes on which steps of this job may run, as far as their sessions tell: the owner first. */
+struct gl_core_places;
+void gl_nodes_read_places(struct gl_arena *a, const struct gl_nodes *n,
+                          const struct gl_job_record *job, gl_str owner,
+                          struct gl_core_places *ret);
+/* Do all nodes that may take over the job understand offers (model/offer.h)? */
+bool gl_nodes_are_placing(struct gl_arena *a, const struct gl_nodes *n,
+                          const struct gl_job_record *job);
 /* Is a node of this stack and env scope alive? */
 bool gl_nodes_has_successor(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
                             gl_str env_scope);

@@ -10,6 +10,8 @@
  * bounded number of steps (live_facts.h). Pages, and scans of large jobs, take turns, so that
  * memory does not grow with the number of clients. */
 #include "api/live_facts.h"
+#include "api/offered.h"
+#include "api/places.h"
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "api/scan.h"
@@ -38,6 +40,9 @@ struct status_query {
     struct gl_scan scan;
     struct gl_view view;
     struct gl_facts facts;
+    struct gl_places places;
+    struct gl_view_offer *offers;
+    size_t offers_n;
 
     struct gl_arena page; /* the records read last, while they are being parsed */
     struct gl_record *records;
@@ -159,8 +164,13 @@ static void answer(struct status_query *s)
 {
     struct gl_query *q = s->q;
 
-    s->view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
-    s->view.nodes = q->nodes.engine != NULL ? &q->nodes : NULL;
+    if (q->nodes.engine != NULL) {
+        s->view.owner = &q->job_owner;
+        s->view.nodes = &q->nodes;
+        s->view.offers = s->offers;
+        s->view.offers_n = s->offers_n;
+        gl_places_begin(&s->places, &q->arena, &s->view, q->context->live);
+    }
     s->view.asks = gl_worker_question_of(q->context->asks, &s->view, &q->arena);
     s->view.context = q->tenant;
     gl_facts_collect(&s->facts, &q->arena, &s->view, q->context->live);
@@ -170,12 +180,37 @@ static void answer(struct status_query *s)
          run_render, on_rendered);
 }
 
+/* ---- attempts on other nodes ---- */
+
+static void on_offers(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct status_query *s = state(q);
+
+    GL_ASSERT(req->records_n == s->offers_n); /* one for each key */
+    gl_offered_read(&q->arena, req->records, s->offers_n, s->offers);
+    answer(s);
+}
+
+static void read_offers(struct status_query *s)
+{
+    struct gl_query *q = s->q;
+    struct gl_store *store = q->context->store;
+
+    s->offers_n = gl_offered_keys(&q->arena, &s->view, &q->keys, &s->offers);
+    if (s->offers_n == 0) {
+        answer(s);
+        return;
+    }
+    store->ops->get(store, gl_query_call(q, on_offers), q->tenant, q->keys, s->offers_n);
+}
+
 static void on_inbox(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
     q->job_owner.inbox_n = (uint32_t)req->records_n;
-    answer(state(q));
+    read_offers(state(q));
 }
 
 static void find_owner(struct gl_query *q)

@@ -13,7 +13,9 @@
 #include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "core/core.h"
 #include "model/bundle/agent.h"
+#include "model/offer.h"
 
 enum { NAMES_MAX = 3, PARENTS_MAX = 200 };
 
@@ -135,6 +137,12 @@ static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
     if (offer.by_node) {
         return (gl_str){0};
     }
+    if (!is_units && gl_core_may_run_elsewhere(spec) &&
+        gl_nodes_are_placing(a, v->nodes, &v->job)) {
+        return with_code(
+            b, GL_BECAUSE_POOL_ON_OTHER_NODES,
+            gl_str_fmt(a, "%.*s on another node: %.*s", GL_STR_ARG(what), GL_STR_ARG(offer.names)));
+    }
     return with_code(
         b, GL_BECAUSE_POOL_MOVES,
         gl_str_fmt(a,
@@ -191,6 +199,43 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
                                              GL_STR_ARG(pool_of(spec))));
 }
 
+static const struct gl_view_offer *offer_of(const struct gl_view *v, gl_str step_id)
+{
+    for (size_t i = 0; i < v->offers_n; i++) {
+        if (gl_str_eq(v->offers[i].step_id, step_id)) {
+            return &v->offers[i];
+        }
+    }
+    return NULL;
+}
+
+/* Its attempt was offered to a node that does not have the job. Of a large job, only some records
+ * are read (query_status.c); the others most likely run. */
+static gl_str running_elsewhere(struct gl_arena *a, const struct gl_view *v,
+                                const struct gl_step_record *r, struct gl_because *b)
+{
+    const struct gl_view_offer *o = offer_of(v, r->step_id);
+    gl_str since = at(a, r->attempt_at);
+
+    if (o != NULL && !o->is_taken) {
+        return with_code(b, GL_BECAUSE_OFFERED,
+                         gl_str_fmt(a,
+                                    "is offered to node %.*s (attempt %u, since %.*s), which has "
+                                    "not taken it yet",
+                                    GL_STR_ARG(r->node), r->attempt_count, GL_STR_ARG(since)));
+    }
+    if (o != NULL && o->state != GL_TAKEN_RUNNING) {
+        return with_code(b, GL_BECAUSE_ENDED_ELSEWHERE,
+                         gl_str_fmt(a,
+                                    "has ended on node %.*s (attempt %u); the node that has the "
+                                    "job records the result next",
+                                    GL_STR_ARG(r->node), r->attempt_count));
+    }
+    return with_code(b, GL_BECAUSE_RUNS_ELSEWHERE,
+                     gl_str_fmt(a, "runs on node %.*s (attempt %u, since %.*s)",
+                                GL_STR_ARG(r->node), r->attempt_count, GL_STR_ARG(since)));
+}
+
 static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r,
                       struct gl_because *b)
 {
@@ -208,6 +253,9 @@ static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct 
             gl_str_fmt(a, "is being stopped (attempt %u%.*s): %.*s", r->attempt_count,
                        GL_STR_ARG(node),
                        GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("timed out"))));
+    }
+    if (r->is_elsewhere) {
+        return running_elsewhere(a, v, r, b);
     }
     return with_code(b, GL_BECAUSE_RUNNING,
                      gl_str_fmt(a, "has been running attempt %u%.*s since %.*s%.*s",

@@ -12,6 +12,8 @@
 
 #include "api/view.h"
 
+struct gl_core_places;
+
 struct gl_because {
     gl_str text; /* without a full stop */
     enum gl_why_code code;
@@ -34,6 +36,8 @@ struct gl_reason_live {
     /* Does this node own the job and have it in memory? Then a damaged job record does no harm: the
      * next transaction writes it again. May be NULL. */
     bool (*owns)(void *owner, gl_str job);
+    /* The nodes on which steps of this node's jobs may run, copied into `a`. May be NULL. */
+    void (*places)(void *owner, struct gl_arena *a, struct gl_core_places *ret);
     gl_str (*session)(void *owner); /* the node's session; may be NULL */
     /* A flow in the node's memory, valid until flow_done(); NULL: not in memory. It is immutable,
      * so other threads may read it. May be NULL. */

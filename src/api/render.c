@@ -2,6 +2,7 @@
 #include "api/render.h"
 
 #include "api/damage.h"
+#include "api/places.h"
 #include "api/worker_questions.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -104,6 +105,7 @@ static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t numb
     struct gl_because b = gl_reason_step(a, v, number, item, live);
 
     write_because(&b, w);
+    gl_places_write(a, v, number, b.code, w);
 }
 
 /* A person who is about to rerun a step must know whether running it twice does harm. */

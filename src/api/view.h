@@ -11,6 +11,8 @@
 #include "port/questions.h"
 #include "port/store.h"
 
+struct gl_places;
+
 struct gl_view_items { /* the instances of a step with foreach, by item; some may be missing */
     const struct gl_step_record **records;
     uint32_t n;
@@ -21,15 +23,25 @@ struct gl_view_pick { /* a step, or its instance for `item` */
     int64_t item; /* -1: the step itself */
 };
 
+/* What has become of a running step's attempt on another node (model/offer.h). */
+struct gl_view_offer {
+    gl_str step_id;
+    bool is_taken; /* its record exists; else it waits there, or is about to be taken */
+    uint8_t state; /* enum gl_taken_state */
+};
+
 struct gl_view {
     struct gl_job_record job;
     const struct gl_flow *flow;
     const struct gl_step_record **steps; /* by number; NULL: no record */
     struct gl_view_items *items;         /* by number */
     const struct gl_step_record
-        *damaged_step;                   /* the first step with a damaged record; NULL: none */
-    const struct gl_nodes_owner *owner;  /* NULL: the job has ended, or the store is not shared */
-    const struct gl_nodes *nodes;        /* of a shared store, with `owner`; else NULL */
+        *damaged_step;                  /* the first step with a damaged record; NULL: none */
+    const struct gl_nodes_owner *owner; /* NULL: the job has ended, or the store is not shared */
+    const struct gl_nodes *nodes;       /* of a shared store, with `owner`; else NULL */
+    struct gl_places *places;           /* of a shared store: places.h; else NULL */
+    const struct gl_view_offer *offers; /* of some of the steps that run elsewhere */
+    size_t offers_n;
     const struct gl_questions_run *asks; /* questions of its workers; NULL: none */
 
     /* If the job has more steps than one answer holds: the steps to list, in order. Of the others

@@ -122,3 +122,8 @@ size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it, siz
     (void)index_of(h, it); /* asserts that it is in this heap */
     return ahead_from(h, 0, it, max);
 }
+
+size_t gl_heap_ahead_in_other(const struct gl_heap *h, const struct gl_heap_item *it, size_t max)
+{
+    return ahead_from(h, 0, it, max);
+}

@@ -28,6 +28,8 @@ void gl_heap_moved(struct gl_heap *h, struct gl_heap_item *it); /* call after it
 struct gl_heap_item *gl_heap_top(const struct gl_heap *h);      /* NULL if empty */
 /* The number of items that come before this one. Counting stops at `max`, which bounds the cost. */
 size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it, size_t max);
+/* The same for an item of another heap with the same order. */
+size_t gl_heap_ahead_in_other(const struct gl_heap *h, const struct gl_heap_item *it, size_t max);
 
 static inline bool gl_heap_has(const struct gl_heap_item *it)
 {

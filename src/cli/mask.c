@@ -529,6 +529,14 @@ static void write_told(struct gl_mask *m, const struct gl_json *j, gl_jnode valu
 static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                         struct gl_jw *w);
 
+/* An attempt on another node. Only steps of flow files run there. */
+static void write_taken(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"error", hide}, {"output", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 /* The value of a record, by its kind. An inbox record contains a command, which is an event. */
 static apply *by_kind(gl_str kind)
 {
@@ -541,12 +549,17 @@ static apply *by_kind(gl_str kind)
            : gl_str_is(kind, "message") ? write_data
            : gl_str_is(kind, "inbox")   ? write_event
            : gl_str_is(kind, "answer")  ? write_told
+           : gl_str_is(kind, "taken")   ? write_taken
                                         : hide;
 }
 
 static void write_record_value(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                                struct gl_jw *w)
 {
+    if (gl_str_is(m->kind, "flow")) { /* of a job of which an attempt runs here */
+        hide_flow_text(m, j, value, w);
+        return;
+    }
     rewrite_text(m, j, value, by_kind(m->kind), w);
 }
 
@@ -556,6 +569,9 @@ static void write_record(struct gl_mask *m, const struct gl_json *j, gl_jnode va
     static const struct rule rules[] = {{"value", write_record_value}, {NULL, NULL}};
 
     m->kind = gl_json_str(j, gl_json_get(j, value, "kind"), &m->line);
+    if (gl_str_is(m->kind, "flow")) {
+        m->flow_hash = gl_json_str(j, gl_json_get(j, value, "id"), &m->line);
+    }
     write_object(m, j, value, rules, w);
 }
 
@@ -695,6 +711,14 @@ static void write_retention_line(struct gl_mask *m, const struct gl_json *j, gl_
     write_object(m, j, value, rules, w);
 }
 
+static void write_taken_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                             struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"end", write_taken}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 static void write_entries(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                           struct gl_jw *w)
 {
@@ -731,6 +755,10 @@ static const struct rule kinds[] = {
     {"state", write_whole},        {"retention", write_retention_line},
     {"inbox", write_inbox_line},   {"outbox", write_whole},
     {"claims", write_claims},      {"human", write_whole},
+    {"others", write_whole},       {"offers", write_whole},
+    {"offer", write_whole},        {"taken", write_whole},
+    {"taken_job", write_whole},    {"taken_attempt", write_taken_line},
+    {"taken_list", write_whole},   {"taken_entry", write_whole},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

@@ -10,6 +10,7 @@
 #include "core/cluster/membership.h"
 #include "core/cluster/node_pools.h"
 #include "core/cluster/offers.h"
+#include "core/cluster/other_nodes.h"
 #include "core/cluster/outbox.h"
 #include "core/cluster/rebalance.h"
 #include "core/cluster/renewal.h"
@@ -304,6 +305,21 @@ enum gl_why_code gl_core_explain(struct gl_core *c, gl_str job, uint32_t number,
     return gl_slots_explain(c, job, number, out);
 }
 
+void gl_core_places(const struct gl_core *c, struct gl_arena *a, struct gl_core_places *ret)
+{
+    gl_slots_places(c, a, ret);
+}
+
+bool gl_core_may_run_elsewhere(const struct gl_step_spec *spec)
+{
+    return gl_other_nodes_may_run_spec(spec);
+}
+
+bool gl_core_longest_waiting(const struct gl_core *c, struct gl_core_waiting *ret)
+{
+    return gl_slots_longest_waiting(c, ret);
+}
+
 bool gl_core_is_quarantined(const struct gl_core *c, gl_str job)
 {
     return gl_map_find(&c->quarantined, job) != NULL;
@@ -402,8 +418,10 @@ void gl_core_metrics(const struct gl_core *c, struct gl_core_metrics *ret)
     ret->ops_in_flight = c->inflight_n;
     ret->attempts_running = c->running_n;
     ret->attempts_elsewhere = c->made.timers.n;
-    ret->attempts_taken = gl_map_count(&c->taken.all);
-    ret->steps_waiting = gl_map_count(&c->waits);
+    ret->offers_waiting = c->taken.queued_n;
+    ret->attempts_taken = gl_map_count(&c->taken.all) - c->taken.queued_n;
+    GL_ASSERT(ret->offers_waiting <= gl_map_count(&c->waits));
+    ret->steps_waiting = gl_map_count(&c->waits) - ret->offers_waiting;
     for (size_t i = 0; i < c->pools_n; i++) {
         if (c->pools[i].slots == 0) {
             continue; /* other nodes have it */

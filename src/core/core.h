@@ -107,7 +107,9 @@ bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why)
 struct gl_core_counts {
     uint64_t jobs_submitted, jobs_completed, jobs_failed, jobs_cancelled;
     uint64_t attempts_started, attempts_succeeded, attempts_failed, attempts_lost;
-    uint64_t reviews_asked, approvals_asked; /* questions to persons */
+    uint64_t reviews_asked, approvals_asked;             /* questions to persons */
+    uint64_t offers_made, offers_withdrawn, offers_lost; /* of attempts of this node's jobs */
+    uint64_t offers_taken, offers_refused;               /* by this node; refused to it */
     struct gl_histogram schedule_to_start, run;
 };
 
@@ -120,7 +122,8 @@ struct gl_core_metrics {
     size_t quarantined;
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;
     size_t attempts_elsewhere; /* of our jobs, on other nodes */
-    size_t attempts_taken;     /* of other nodes' jobs, here */
+    size_t attempts_taken;     /* of other nodes' jobs, here, until their owner has the result */
+    size_t offers_waiting;     /* of other nodes, that wait here for slots; not in steps_waiting */
     size_t pools_n;
     struct {
         gl_str name;
@@ -129,6 +132,29 @@ struct gl_core_metrics {
 };
 
 void gl_core_metrics(const struct gl_core *c, struct gl_core_metrics *ret);
+
+/* The nodes on which steps of this node's jobs may run, as placement.h judges them. */
+struct gl_place_node;
+struct gl_core_places {
+    struct gl_place_node *nodes; /* this node first */
+    size_t nodes_n;
+    bool is_placing; /* steps are offered to the others */
+};
+
+/* Copies what the core knows into `a`. */
+void gl_core_places(const struct gl_core *c, struct gl_arena *a, struct gl_core_places *ret);
+/* May this step run on a node other than its job's owner? */
+bool gl_core_may_run_elsewhere(const struct gl_step_spec *spec);
+
+/* The step that has waited longest for slots of this node, priority counted as waiting time. False:
+ * none waits. The strings are borrowed until the next step of the core. */
+struct gl_core_waiting {
+    gl_str job, pool;
+    gl_str step; /* "": the job is not in memory */
+    gl_ms since; /* 0: the same */
+};
+
+bool gl_core_longest_waiting(const struct gl_core *c, struct gl_core_waiting *ret);
 
 /* The slots of a pool in use by attempts taken from each owner: calls `each` once per attempt. */
 void gl_core_taken(const struct gl_core *c,

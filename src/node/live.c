@@ -37,6 +37,13 @@ static bool beacon(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_a
     return gl_core_heard(n->core, job, number, ret_beacon_at, ret_heartbeat_at);
 }
 
+static void places(void *owner, struct gl_arena *a, struct gl_core_places *ret)
+{
+    const struct gl_node *n = owner;
+
+    gl_core_places(n->core, a, ret);
+}
+
 static gl_str session_of(void *owner)
 {
     struct gl_node *n = owner;
@@ -75,6 +82,7 @@ static void init(struct gl_node *n)
                                     .refused = refused,
                                     .owns = owns,
                                     .is_quarantined = is_quarantined,
+                                    .places = places,
                                     .session = session_of,
                                     .store = store_of,
                                     .flow = ref_flow,

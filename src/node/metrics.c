@@ -60,15 +60,35 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
     return NULL;
 }
 
-static void write_pools(const struct gl_core_metrics *f, struct gl_jw *w)
+/* Slots of one pool that attempts of other nodes' jobs use. */
+struct taken_slots {
+    gl_str pool;
+    uint64_t n;
+};
+
+static void add_taken(void *arg, gl_str pool, gl_str owner, uint32_t slots)
+{
+    struct taken_slots *t = arg;
+
+    (void)owner;
+    t->n += gl_str_eq(pool, t->pool) ? slots : 0;
+}
+
+static void write_pools(const struct gl_node *n, const struct gl_core_metrics *f, struct gl_jw *w)
 {
     GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_object(w, "pools");
     for (size_t i = 0; i < f->pools_n; i++) {
+        struct taken_slots taken = {.pool = f->pools[i].name};
+
+        gl_core_taken(n->core, add_taken, &taken);
         gl_jw_key_str(w, f->pools[i].name);
         gl_jw_object(w);
         gl_jw_put_u64(w, "slots", f->pools[i].slots);
         gl_jw_put_u64(w, "in_use", f->pools[i].in_use);
+        if (taken.n > 0) {
+            gl_jw_put_u64(w, "taken", taken.n);
+        }
         gl_jw_end(w);
     }
     gl_jw_end(w);
@@ -133,12 +153,17 @@ void gl_metrics_write_node(struct gl_node *n, struct gl_buf *out)
     gl_jw_put_bool(&w, "watchers", gl_requests_have_watchers(n));
     gl_jw_put_u64(&w, "jobs_hot", f.jobs_hot);
     gl_jw_put_u64(&w, "attempts_running", f.attempts_running);
+    if (n->ports.store->ops->shared) {
+        gl_jw_put_u64(&w, "attempts_elsewhere", f.attempts_elsewhere);
+        gl_jw_put_u64(&w, "attempts_taken", f.attempts_taken);
+        gl_jw_put_u64(&w, "offers_waiting", f.offers_waiting);
+    }
     gl_jw_put_u64(&w, "steps_waiting", f.steps_waiting);
     gl_jw_put_u64(&w, "quarantined", f.quarantined);
     if (gl_core_is_cleaning(n->core, &removed)) {
         gl_jw_put_u64(&w, "removed_jobs", removed);
     }
-    write_pools(&f, &w);
+    write_pools(n, &f, &w);
     write_machine(n, &w);
     write_claims(gl_core_claim_counts(n->core), &w);
     gl_jw_end(&w);
@@ -229,6 +254,32 @@ static void capacity(struct gl_node *n, struct gl_buf *out)
     }
 }
 
+/* Attempts that run on a node other than their job's owner. */
+static void elsewhere(struct gl_buf *out, const struct gl_core_metrics *f,
+                      const struct gl_core_counts *c)
+{
+    gauge(out, "glia_attempts_elsewhere",
+          "Attempts of this node's jobs that run on other nodes, or are offered to them.",
+          f->attempts_elsewhere);
+    gauge(out, "glia_attempts_taken", "Attempts of other nodes' jobs that this node has taken.",
+          f->attempts_taken);
+    gauge(out, "glia_offers_waiting", "Offers of other nodes that wait for slots of this node.",
+          f->offers_waiting);
+    gl_metrics_counter(out, "glia_offers_made_total", "Attempts offered to other nodes.",
+                       c->offers_made);
+    gl_metrics_counter(out, "glia_offers_withdrawn_total",
+                       "Offers of this node withdrawn before another node took them.",
+                       c->offers_withdrawn);
+    gl_metrics_counter(out, "glia_offers_lost_total",
+                       "Attempts given up because the node that had taken them is dead.",
+                       c->offers_lost);
+    gl_metrics_counter(out, "glia_offers_taken_total", "Offers of other nodes that this node took.",
+                       c->offers_taken);
+    gl_metrics_counter(out, "glia_offers_refused_total",
+                       "Offers withdrawn or changed before this node could take them.",
+                       c->offers_refused);
+}
+
 static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
 {
     gl_metrics_counter(out, "glia_jobs_submitted_total", "Jobs accepted by this node.",
@@ -284,7 +335,9 @@ void gl_metrics_write(struct gl_node *n, struct gl_buf *out)
     gl_core_metrics(n->core, &f);
     gauge(out, "glia_node_ready", "1 if the node is ready.", not_ready(n, &a, &(int){0}) == NULL);
     jobs(out, c);
-    gauge(out, "glia_attempts_running", "Attempts running now.", f.attempts_running);
+    gauge(out, "glia_attempts_running",
+          "Attempts of this node's jobs running now, here or elsewhere.", f.attempts_running);
+    elsewhere(out, &f, c);
     gauge(out, "glia_steps_waiting", "Steps waiting for slots or limits.", f.steps_waiting);
     gauge(out, "glia_jobs_in_memory", "Jobs held in memory.", f.jobs_hot);
     gauge(out, "glia_jobs_quarantined", "Jobs in quarantine because they crashed the node.",

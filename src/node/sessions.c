@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 enum {
-    OWNERS_MAX = 64,   /* nodes whose attempts are published one by one, for each pool */
+    OWNERS_MAX = 64,   /* nodes whose attempts are published one by one, for each pool, ... */
+    USES_MAX = 128,    /* ... and for all pools: GL_ABOUT_BYTES_MAX has room for these */
     OFFERS_FORMAT = 1, /* this node understands offers of attempts (model/offer.h) */
 };
 
@@ -185,16 +186,16 @@ static void add_use(void *arg, gl_str pool, gl_str owner, uint32_t slots)
     GL_ASSERT(u->n <= OWNERS_MAX);
 }
 
-static void write_use(const struct gl_node *n, gl_str pool, struct gl_jw *w)
+static void write_use(const struct gl_node *n, gl_str pool, size_t *left, struct gl_jw *w)
 {
     struct pool_use u = {.pool = pool};
 
     gl_core_taken(n->core, add_use, &u);
-    if (u.n == 0) {
+    if (u.n == 0 || *left == 0) {
         return;
     }
     gl_jw_put_array(w, "taken");
-    for (size_t i = 0; i < u.n; i++) {
+    for (size_t i = 0; i<u.n && * left> 0; i++, --*left) {
         gl_jw_object(w);
         gl_jw_put_str(w, "owner", u.owners[i].owner);
         gl_jw_put_u64(w, "slots", u.owners[i].slots);
@@ -205,6 +206,8 @@ static void write_use(const struct gl_node *n, gl_str pool, struct gl_jw *w)
 
 static void write_pools(const struct gl_node *n, const struct gl_core_metrics *f, struct gl_jw *w)
 {
+    size_t left = USES_MAX;
+
     GL_ASSERT(f->pools_n <= GL_POOLS_MAX);
     gl_jw_put_array(w, "pools");
     for (size_t i = 0; i < f->pools_n; i++) {
@@ -213,10 +216,29 @@ static void write_pools(const struct gl_node *n, const struct gl_core_metrics *f
         gl_jw_put_u64(w, "slots", f->pools[i].slots);
         gl_jw_put_u64(w, "in_use", f->pools[i].in_use);
         gl_jw_put_u64(w, "waiting", f->pools[i].waiting);
-        write_use(n, f->pools[i].name, w);
+        write_use(n, f->pools[i].name, &left, w);
         gl_jw_end(w);
     }
     gl_jw_end(w);
+}
+
+static void write_longest_waiting(const struct gl_node *n, struct gl_jw *w)
+{
+    struct gl_core_waiting waiting;
+
+    if (!gl_core_longest_waiting(n->core, &waiting)) {
+        return;
+    }
+    gl_jw_put_object(w, "longest_waiting");
+    gl_jw_put_str(w, "job_id", waiting.job);
+    if (waiting.step.n > 0) {
+        gl_jw_put_str(w, "step_id", waiting.step);
+    }
+    gl_jw_put_str(w, "pool", waiting.pool);
+    gl_jw_end(w);
+    if (waiting.since > 0) {
+        gl_jw_put_i64(w, "longest_waiting_at", waiting.since);
+    }
 }
 
 static void write_capacity(struct gl_node *n, struct gl_jw *w)
@@ -271,6 +293,8 @@ static gl_str describe(struct gl_node *n)
     gl_jw_put_u64(&w, "running", f.attempts_running);
     gl_jw_put_u64(&w, "elsewhere", f.attempts_elsewhere);
     gl_jw_put_u64(&w, "taken", f.attempts_taken);
+    gl_jw_put_u64(&w, "waiting", f.steps_waiting);
+    write_longest_waiting(n, &w);
     gl_jw_put_u64(&w, "offers", OFFERS_FORMAT);
     write_pools(n, &f, &w);
     gl_jw_key(&w, "labels");
@@ -598,9 +622,10 @@ bool gl_sessions_close(struct gl_node *n)
     GL_ASSERT(n->stopping);
     GL_ASSERT(n->outstanding == 0);
     gl_core_metrics(n->core, &f);
-    if (!s->ops->shared || n->session.n == 0 || n->lost || m->has_left || f.attempts_running > 0) {
-        return false; /* our next session asks the keeper for running attempts; until then nobody
-                         may take over */
+    if (!s->ops->shared || n->session.n == 0 || n->lost || m->has_left || f.attempts_running > 0 ||
+        f.attempts_taken > 0) {
+        return false; /* our next session asks the keeper for running attempts, of our jobs and of
+                         those of other nodes; until then nobody may take over or give them up */
     }
     m->has_left = true;
     s->ops->session_end(s, gl_chain_call_store(&m->call, n, on_left, n), n->session);

@@ -170,6 +170,67 @@ static void records_keep_what_decides(void **state)
         "{\"signal\":{\"id\":\"a/1\",\"name\":\"go\",\"data\":\"***\"}}");
 }
 
+/* They are in events, and in the snapshot of the node that runs them. */
+static void attempts_of_other_nodes_lose_their_values(void **state)
+{
+    struct box *b = *state;
+    const char *text = mask(
+        b, "{\"event\":{\"now\":1,\"type\":\"answer\",\"by\":\"offers\",\"number\":4,\"records\":["
+           "{\"kind\":\"taken\",\"id\":\"" JOB "/a:attempt:1\",\"value\":\"{\\\"state\\\":"
+           "\\\"ended\\\",\\\"error\\\":\\\"secret\\\",\\\"output\\\":{\\\"x\\\":"
+           "\\\"secret\\\"}}\"}]}}");
+
+    assert_null(strstr(text, "secret"));
+    assert_non_null(strstr(text, "\\\"state\\\":\\\"ended\\\""));
+    assert_string_equal(mask(b,
+                             "{\"taken_attempt\":{\"id\":\"i\",\"phase\":\"over\",\"end\":{"
+                             "\"state\":\"ended\",\"error\":\"secret\",\"output\":\"secret\"}}}"),
+                        "{\"taken_attempt\":{\"id\":\"i\",\"phase\":\"over\",\"end\":{"
+                        "\"state\":\"ended\",\"error\":\"***\",\"output\":\"***\"}}}");
+    assert_string_equal(mask(b, "{\"taken_list\":{\"is_write\":true}}"),
+                        "{\"taken_list\":{\"is_write\":true}}");
+}
+
+/* The node that runs an attempt reads the flow of its job with a call of its own. */
+static void a_flow_that_is_read_as_a_record_stays_a_flow(void **state)
+{
+    struct box *b = *state;
+    gl_str text = compile(b, "{\"name\":\"f\",\"steps\":{\"a\":{\"sh\":\"echo secret\"}}}");
+    struct gl_buf line = {0};
+    struct gl_flow *flow;
+    const char *masked;
+    struct gl_json j;
+    struct gl_jw w;
+
+    gl_jw_init(&w, &line);
+    gl_jw_object(&w);
+    gl_jw_put_object(&w, "event");
+    gl_jw_put_i64(&w, "now", 1);
+    gl_jw_put_c(&w, "type", "answer");
+    gl_jw_put_array(&w, "records");
+    gl_jw_object(&w);
+    gl_jw_put_c(&w, "kind", "flow");
+    gl_jw_put_c(&w, "id", "hash");
+    gl_jw_put_str(&w, "value", text);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    masked = mask(b, gl_str_c(&b->arena, gl_buf_view(&line)));
+    assert_null(strstr(masked, "secret"));
+    assert_int_equal(gl_json_parse(&j, gl_str_of(masked), 1 << 20, &b->arena, NULL), 0);
+    text = gl_json_str(
+        &j,
+        gl_json_get(&j,
+                    gl_json_first(
+                        &j, gl_json_get(&j, gl_json_get(&j, gl_json_root(&j), "event"), "records")),
+                    "value"),
+        &b->arena);
+    assert_int_equal(gl_flow_decode(text, &b->arena, &flow, NULL), 0);
+    assert_true(gl_str_is(gl_flow_step(flow, 0)->id, "a"));
+    gl_buf_done(&line);
+}
+
 /* A command in an inbox is an event. It must stay one: whether it can be read decides. */
 static void commands_of_other_nodes_lose_their_values(void **state)
 {
@@ -354,6 +415,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_flow_keeps_its_shape_and_loses_its_texts, begin, end),
         cmocka_unit_test_setup_teardown(values_of_events_keep_only_their_types, begin, end),
         cmocka_unit_test_setup_teardown(records_keep_what_decides, begin, end),
+        cmocka_unit_test_setup_teardown(attempts_of_other_nodes_lose_their_values, begin, end),
+        cmocka_unit_test_setup_teardown(a_flow_that_is_read_as_a_record_stays_a_flow, begin, end),
         cmocka_unit_test_setup_teardown(commands_of_other_nodes_lose_their_values, begin, end),
         cmocka_unit_test_setup_teardown(claims_keep_which_names_are_the_same, begin, end),
         cmocka_unit_test_setup_teardown(facts_keep_what_a_condition_compares, begin, end),

@@ -13,14 +13,18 @@ static const struct gl_session_info sessions[] = {
      .node = GL_S("a.1"),
      .left_ms = 7000,
      .about = GL_S("{\"name\":\"lie\",\"version\":\"1.0\",\"started_at\":1000,\"jobs\":2,"
-                   "\"later\":[1],\"pools\":[{\"name\":\"default\",\"slots\":8,\"in_use\":3,"
+                   "\"later\":[1],\"running\":3,\"elsewhere\":1,\"waiting\":2,"
+                   "\"longest_waiting\":{\"job_id\":\"01J\",\"step_id\":\"s\",\"pool\":\"gpu\"},"
+                   "\"longest_waiting_at\":2000,"
+                   "\"pools\":[{\"name\":\"default\",\"slots\":8,\"in_use\":3,"
                    "\"waiting\":1}]}")},
     {.id = GL_S("b.2#1.x"),
      .incarnation = 1,
      .node = GL_S("b.2"),
      .left_ms = 5000,
      .about = GL_S("{\"version\":\"1.1\",\"jobs\":1,\"pools\":[{\"name\":\"default\",\"slots\":4,"
-                   "\"in_use\":4},{\"name\":\"gpu\",\"slots\":1}]}")},
+                   "\"in_use\":4,\"taken\":[{\"owner\":\"a.1\",\"slots\":1},{\"owner\":\"x\","
+                   "\"slots\":2}]},{\"name\":\"gpu\",\"slots\":1}]}")},
     {.id = GL_S("late.3#9.x"),
      .incarnation = 9,
      .node = GL_S("late.3"),
@@ -136,9 +140,12 @@ static void the_slots_of_all_that_live_are_summed_up(void **state)
 
     gl_nodes_write_cluster(&r->arena, &nodes, &r->w);
     assert_has(r, "{\"store\":\"redis\",\"shared\":true,\"alive\":2,\"late\":1,\"dead\":1,"
-                  "\"leader\":\"a.1\",\"jobs\":3,\"versions\":[\"1.0\",\"1.1\"],\"pools\":["
-                  "{\"name\":\"default\",\"slots\":12,\"in_use\":7,\"waiting\":1},"
-                  "{\"name\":\"gpu\",\"slots\":1,\"in_use\":0,\"waiting\":0}]}");
+                  "\"leader\":\"a.1\",\"jobs\":3,\"running\":3,\"elsewhere\":1,\"waiting\":2,"
+                  "\"longest_waiting\":{\"job_id\":\"01J\",\"step_id\":\"s\",\"pool\":\"gpu\","
+                  "\"node\":\"a.1\",\"since\":\"1970-01-01T00:00:02.000Z\"},"
+                  "\"versions\":[\"1.0\",\"1.1\"],\"pools\":["
+                  "{\"name\":\"default\",\"slots\":12,\"in_use\":7,\"waiting\":1,\"taken\":3},"
+                  "{\"name\":\"gpu\",\"slots\":1,\"in_use\":0,\"waiting\":0,\"taken\":0}]}");
 }
 
 static void a_store_of_one_node_has_no_deadlines(void **state)

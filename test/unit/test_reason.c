@@ -1,5 +1,6 @@
 /* Why is it so: a sentence for every state of a job and of a step. */
 #include "api/reason.h"
+#include "model/offer.h"
 #include "support/cmocka_all.h"
 #include "support/golden.h"
 
@@ -60,8 +61,8 @@ static const struct gl_reason_live live = {.step = explain_pool, .is_quarantined
 /* It must read well behind "step 'a' ", too. */
 static bool begins_with_a_verb(gl_str why)
 {
-    static const char *const verbs[] = {"completed", "failed", "had",   "has", "is",
-                                        "reuses",    "sleeps", "waits", "was", NULL};
+    static const char *const verbs[] = {"completed", "failed", "had",   "has", "is", "reuses",
+                                        "runs",      "sleeps", "waits", "was", NULL};
     gl_str rest, word = gl_str_cut(why, ' ', &rest);
 
     word.n -= word.n > 0 && (word.p[word.n - 1] == ':' || word.p[word.n - 1] == ',');
@@ -140,6 +141,56 @@ static void a_step_under_way_says_since_when_and_until_when(void **state)
                 (struct gl_step_record){
                     .status = GL_STEP_WAITING, .items_n = 3, .items_made = 2, .items_ended = 1},
                 &live, GL_BECAUSE_WAITS_FOR_ITEMS);
+}
+
+static void a_step_on_another_node_names_that_node(void **state)
+{
+    struct gl_step_record run = {.status = GL_STEP_RUNNING,
+                                 .attempt_count = 2,
+                                 .attempt_at = 1000,
+                                 .node = GL_S("b.2"),
+                                 .is_elsewhere = true};
+    struct gl_nodes_owner owner = {.session = GL_S("a.1#1.x"), .node = GL_S("a.1")};
+    struct gl_view_offer offer = {.step_id = GL_S("a"), .state = GL_TAKEN_RUNNING};
+    struct rig *r = *state;
+
+    r->view.owner = &owner;
+    assert_step(r, 0, run, &live, GL_BECAUSE_RUNS_ELSEWHERE); /* its record was not read */
+    r->view.offers = &offer;
+    r->view.offers_n = 1;
+    assert_step(r, 0, run, &live, GL_BECAUSE_OFFERED);
+    offer.is_taken = true;
+    assert_step(r, 0, run, &live, GL_BECAUSE_RUNS_ELSEWHERE);
+    offer.state = GL_TAKEN_ENDED;
+    assert_step(r, 0, run, &live, GL_BECAUSE_ENDED_ELSEWHERE);
+    run.stopping = GL_STOP_DEADLINE;
+    assert_step(r, 0, run, &live, GL_BECAUSE_STOPPING);
+}
+
+/* Only a step that may leave its job's node does not have to wait for the job to move. */
+static void a_pool_of_other_nodes_is_waited_for_where_the_job_is(void **state)
+{
+    static const struct gl_session_info two[] = {
+        {.id = GL_S("a.1#1.x"),
+         .node = GL_S("a.1"),
+         .about = GL_S("{\"state\":\"ready\",\"offers\":1,\"pools\":[]}")},
+        {.id = GL_S("b.2#1.x"),
+         .node = GL_S("b.2"),
+         .about = GL_S("{\"state\":\"ready\",\"offers\":1,\"pools\":[{\"name\":\"gpu\","
+                       "\"slots\":2}]}")},
+        {.id = GL_S("old#1.x"), .node = GL_S("old"), .about = GL_S("{\"state\":\"ready\"}")},
+    };
+    struct gl_step_record queued = {.status = GL_STEP_QUEUED};
+    struct gl_nodes nodes = {
+        .sessions = two, .sessions_n = 2, .is_shared = true, .has_node = true, .engine = "redis"};
+    struct gl_nodes_owner owner = gl_nodes_find_owner(&nodes, GL_S("a.1#1.x"));
+    struct rig *r = *state;
+
+    r->view.owner = &owner;
+    r->view.nodes = &nodes;
+    assert_step(r, 0, queued, &live, GL_BECAUSE_POOL_ON_OTHER_NODES);
+    nodes.sessions_n = 3; /* a node of an earlier release */
+    assert_step(r, 0, queued, &live, GL_BECAUSE_POOL_MOVES);
 }
 
 static void a_blocked_step_says_who_can_help(void **state)
@@ -331,6 +382,8 @@ int main(void)
         T(a_pending_step_names_what_it_waits_for),
         T(a_queued_step_names_its_pool_or_who_is_before_it),
         T(a_step_under_way_says_since_when_and_until_when),
+        T(a_step_on_another_node_names_that_node),
+        T(a_pool_of_other_nodes_is_waited_for_where_the_job_is),
         T(a_blocked_step_says_who_can_help),
         T(a_step_whose_record_is_damaged_offers_what_is_not_refused),
         T(a_job_that_is_paused_for_a_damaged_record_asks_nobody_to_decide),

@@ -4,7 +4,19 @@
 #include "model/capacity.h"
 #include "model/labels.h"
 
-/* "default 2 of 8, gpu 0 of 1", and the number of steps that wait for slots. */
+/* Slots of the pool that attempts of other nodes' jobs use: a number, or a list by owner. */
+static long long taken_slots(struct gl_api_reply *p, gl_jnode pool)
+{
+    gl_jnode taken = gl_json_get(&p->j, pool, "taken");
+    long long n = gl_api_reply_number(p, pool, "taken");
+
+    for (gl_jnode e = gl_json_first(&p->j, taken); e; e = gl_json_after(&p->j, taken, e)) {
+        n += gl_api_reply_number(p, e, "slots");
+    }
+    return n;
+}
+
+/* "default 2 of 8 (1 taken), gpu 0 of 1", and the number of steps that wait for slots. */
 static gl_str pools_cell(const struct gl_row *row)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -12,14 +24,50 @@ static gl_str pools_cell(const struct gl_row *row)
     gl_jnode pools = gl_json_get(&p->j, row->node, "pools");
 
     for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
-        long long waiting = gl_api_reply_number(p, e, "waiting");
+        long long waiting = gl_api_reply_number(p, e, "waiting"), taken = taken_slots(p, e);
 
         gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "",
                    GL_STR_ARG(gl_api_reply_text(p, e, "name")),
                    (long long)gl_api_reply_number(p, e, "in_use"),
                    (long long)gl_api_reply_number(p, e, "slots"));
+        if (taken > 0) {
+            gl_buf_fmt(&out, " (%lld taken%s", taken, waiting > 0 ? "" : ")");
+        }
         if (waiting > 0) {
-            gl_buf_fmt(&out, " (%lld waiting)", waiting);
+            gl_buf_fmt(&out, "%s%lld waiting)", taken > 0 ? ", " : " (", waiting);
+        }
+    }
+    return gl_str_dup(&p->arena, gl_buf_view(&out));
+}
+
+/* "3 (1 elsewhere)": of the node's own jobs. */
+static gl_str running_cell(const struct gl_row *row)
+{
+    struct gl_api_reply *p = row->p;
+    long long running = gl_api_reply_number(p, row->node, "running"),
+              elsewhere = gl_api_reply_number(p, row->node, "elsewhere");
+
+    return elsewhere > 0 ? gl_str_fmt(&p->arena, "%lld (%lld elsewhere)", running, elsewhere)
+                         : gl_str_fmt(&p->arena, "%lld", running);
+}
+
+/* "2: default 1 for b.2, gpu 1 for c.3" */
+static gl_str taken_cell(const struct gl_row *row)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_api_reply *p = row->p;
+    gl_jnode pools = gl_json_get(&p->j, row->node, "pools");
+
+    gl_buf_fmt(&out, "%lld", (long long)gl_api_reply_number(p, row->node, "taken"));
+    for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
+        gl_jnode taken = gl_json_get(&p->j, e, "taken");
+
+        for (gl_jnode t = gl_json_first(&p->j, taken); t; t = gl_json_after(&p->j, taken, t)) {
+            gl_str owner = gl_api_reply_text(p, t, "owner");
+
+            gl_buf_fmt(&out, "%s%.*s %lld for %.*s", memchr(out.p, ':', out.n) ? ", " : ": ",
+                       GL_STR_ARG(gl_api_reply_text(p, e, "name")),
+                       (long long)gl_api_reply_number(p, t, "slots"), GL_STR_ARG(owner));
         }
     }
     return gl_str_dup(&p->arena, gl_buf_view(&out));
@@ -121,6 +169,8 @@ static const struct gl_column nodes_columns[] = {
     {"MEMORY", .cell = memory_cell, .least = 5},
     {"DISK FREE", .cell = disk_cell, .least = 3},
     {"LABELS", .cell = labels_cell, .least = 6},
+    {"RUNNING", .cell = running_cell, .least = 9}, /* new columns come last: scripts count them */
+    {"TAKEN", GL_COLUMN_NUMBER, .key = "taken", .absent = "0", .least = 10},
 };
 
 int gl_cmd_node_list(struct gl_cli *cli)
@@ -138,15 +188,16 @@ int gl_cmd_node_list(struct gl_cli *cli)
 /* ---- one node ---- */
 
 static const struct gl_column node_columns[] = {
-    {"node", .key = "name"},          {"status", .key = "status"},
-    {"state", .key = "state"},        {"leader", GL_COLUMN_YES_NO, .key = "leader"},
-    {"session", .key = "session"},    {"session ends in", .cell = deadline_cell},
-    {"host", .key = "host"},          {"process", GL_COLUMN_NUMBER, .key = "pid"},
-    {"version", .key = "version"},    {"started", .key = "started_at"},
-    {"stack", .key = "stack"},        {"environment", .key = "env_scope"},
-    {"pools", .cell = pools_cell},    {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
-    {"cores", .cell = cores_cell},    {"memory", .cell = memory_cell},
-    {"disk free", .cell = disk_cell}, {"labels", .cell = labels_cell},
+    {"node", .key = "name"},           {"status", .key = "status"},
+    {"state", .key = "state"},         {"leader", GL_COLUMN_YES_NO, .key = "leader"},
+    {"session", .key = "session"},     {"session ends in", .cell = deadline_cell},
+    {"host", .key = "host"},           {"process", GL_COLUMN_NUMBER, .key = "pid"},
+    {"version", .key = "version"},     {"started", .key = "started_at"},
+    {"stack", .key = "stack"},         {"environment", .key = "env_scope"},
+    {"pools", .cell = pools_cell},     {"jobs", GL_COLUMN_NUMBER, .key = "jobs"},
+    {"running", .cell = running_cell}, {"taken", .cell = taken_cell},
+    {"cores", .cell = cores_cell},     {"memory", .cell = memory_cell},
+    {"disk free", .cell = disk_cell},  {"labels", .cell = labels_cell},
 };
 
 /* Find the name of the data folder's node in the store. */
@@ -214,12 +265,32 @@ static gl_str counts_cell(const struct gl_row *row)
                       (long long)gl_api_reply_number(row->p, row->node, "dead"));
 }
 
+/* "step 'a' of job 01J... (pool gpu) on b.2, for 5m" */
+static gl_str longest_cell(const struct gl_row *row)
+{
+    struct gl_api_reply *p = row->p;
+    gl_jnode n = gl_json_get(&p->j, row->node, "longest_waiting");
+    gl_ms since = gl_api_reply_time(p, n, "since");
+
+    return since == 0
+               ? (gl_str){0}
+               : gl_str_fmt(&p->arena, "step '%.*s' of job %.*s, for %.*s (pool %.*s, node %.*s)",
+                            GL_STR_ARG(gl_api_reply_text(p, n, "step_id")),
+                            GL_STR_ARG(gl_api_reply_text(p, n, "job_id")),
+                            GL_STR_ARG(gl_api_reply_span(p, since, gl_term_now())),
+                            GL_STR_ARG(gl_api_reply_text(p, n, "pool")),
+                            GL_STR_ARG(gl_api_reply_text(p, n, "node")));
+}
+
 static const struct gl_column cluster_columns[] = {
     {"store", .cell = store_cell},
     {"nodes", .cell = counts_cell},
     {"leader", .key = "leader", .absent = "none"},
     {"pools", .cell = pools_cell},
     {"jobs", GL_COLUMN_NUMBER, .key = "jobs", .absent = "0"},
+    {"running", .cell = running_cell},
+    {"waiting", GL_COLUMN_NUMBER, .key = "waiting", .absent = "0"},
+    {"waits longest", .cell = longest_cell},
     {"versions", GL_COLUMN_JOIN, .key = "versions", .between = ", "},
 };
 

@@ -91,8 +91,8 @@ static gl_str steps_cell(const struct gl_row *row)
     gl_jnode node = gl_json_get(&row->p->j, row->node, "node");
 
     return gl_json_is(node, GL_JSON_OBJECT)
-               ? gl_str_fmt(&row->p->arena, "%lld running, %lld waiting for slots",
-                            (long long)gl_api_reply_number(row->p, node, "attempts_running"),
+               ? gl_str_fmt(&row->p->arena, "%.*s, %lld waiting for slots",
+                            GL_STR_ARG(gl_overview_running(row->p, node)),
                             (long long)gl_api_reply_number(row->p, node, "steps_waiting"))
                : (gl_str){0};
 }

@@ -241,10 +241,10 @@ static void put_head(struct top *t)
                               (unsigned long long)gl_overview_requests(&t->human, (gl_str){0}));
         }
         put_line(t, GL_PLAIN,
-                 gl_str_fmt(&n->arena, "node %.*s  slots %.*s  %lld running, %lld waiting%.*s",
+                 gl_str_fmt(&n->arena, "node %.*s  slots %.*s  %.*s, %lld waiting%.*s",
                             GL_STR_ARG(gl_api_reply_text(n, n->root, "name")),
                             GL_STR_ARG(gl_overview_pools(n)),
-                            (long long)gl_api_reply_number(n, n->root, "attempts_running"),
+                            GL_STR_ARG(gl_overview_running(n, n->root)),
                             (long long)gl_api_reply_number(n, n->root, "steps_waiting"),
                             GL_STR_ARG(asks)));
     }

@@ -11,6 +11,19 @@ static const struct gl_column columns[] = {
     {"WHY", .key = "why"},
 };
 
+/* Where a step that waits for slots could run, and why it does not. */
+static gl_str step_cell(const struct gl_row *row)
+{
+    return *(const gl_str *)row->owner;
+}
+
+static const struct gl_column nodes_columns[] = {
+    {"STEP", .cell = step_cell},
+    {"NODE", .key = "node"},
+    {"RESULT", .key = "result"},
+    {"WHY", .key = "why"},
+};
+
 /* The sentence about a job or a step. */
 static gl_str sentence(struct gl_api_reply *p, gl_jnode n)
 {
@@ -24,7 +37,7 @@ static gl_str sentence(struct gl_api_reply *p, gl_jnode n)
 
 static void write_one(struct gl_api_reply *p, gl_jnode n, struct gl_jw *w)
 {
-    static const char *const codes[] = {"why_code", "why_also"};
+    static const char *const codes[] = {"why_code", "why_also", "nodes"};
 
     gl_jw_put_str(w, "status", gl_api_reply_text(p, n, "status"));
     gl_jw_put_str(w, "why", sentence(p, n));
@@ -56,12 +69,42 @@ static void write_all(struct gl_api_reply *p, gl_jnode steps, gl_jnode only, str
     gl_jw_end(w);
 }
 
+/* The first of the shown steps that has a table of nodes; NULL: none has. */
+static gl_jnode nodes_of(struct gl_api_reply *p, gl_jnode steps, gl_jnode only, gl_str *ret_step)
+{
+    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
+        gl_jnode s = gl_json_value(k), nodes = gl_json_get(&p->j, s, "nodes");
+
+        if (nodes != NULL && (only == NULL || s == only)) {
+            *ret_step = gl_json_str(&p->j, k, &p->arena);
+            return nodes;
+        }
+    }
+    return NULL;
+}
+
+/* For people; as JSON, each step has its own. */
+static int show_nodes(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode steps, gl_jnode only)
+{
+    gl_str step;
+    gl_jnode nodes = cli->json ? NULL : nodes_of(p, steps, only, &step);
+    struct gl_rows l = {.cli = cli, GL_COLUMNS(nodes_columns), .list = "nodes", .owner = &step};
+
+    if (nodes == NULL) {
+        return GL_EXIT_OK;
+    }
+    (void)fputc('\n', cli->out.file);
+    gl_jw_put_raw(gl_rows_begin(&l), "nodes", gl_json_raw(&p->j, nodes));
+    return gl_rows_end(&l);
+}
+
 static int explain(struct gl_cli *cli, struct gl_api_reply *p)
 {
     gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
     gl_jnode only = cli->words_n > 1 ? gl_json_get(&p->j, steps, cli->words[1]) : NULL;
     struct gl_rows l = {
         .cli = cli, GL_COLUMNS(columns), .list = "steps", .head = only == NULL ? "job" : NULL};
+    int code;
 
     if (cli->words_n > 1 && only == NULL) {
         return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
@@ -71,7 +114,8 @@ static int explain(struct gl_cli *cli, struct gl_api_reply *p)
                                .p);
     }
     write_all(p, steps, only, gl_rows_begin(&l));
-    return gl_rows_end(&l);
+    code = gl_rows_end(&l);
+    return code != GL_EXIT_OK ? code : show_nodes(cli, p, steps, only);
 }
 
 int gl_cmd_why(struct gl_cli *cli)

@@ -319,7 +319,8 @@ const struct gl_command gl_cli_commands[] = {
         .arguments = "ID [STEP]",
         .summary = "explain the state of a job or step",
         .help =
-            "Shows what it waits for, what blocks it and until when, or how it ended.\n" DETAILS,
+            "Shows what it waits for, what blocks it and until when, or how it ended; for a step\n"
+            "that waits for slots on a shared store, also why each node does not run it.\n" DETAILS,
         .words_min = 1,
         .words_max = 2,
         .run = gl_cmd_why,
@@ -387,8 +388,8 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "cluster status",
         .arguments = "",
-        .summary = "show the cluster: number of nodes, leader, slots by pool",
-        .help = "",
+        .summary = "show the cluster: nodes, leader, slots by pool, what runs and waits",
+        .help = "Adds up what the nodes that are alive have published. Works without a node.\n",
         .run = gl_cmd_cluster_status,
     },
     {

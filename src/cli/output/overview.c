@@ -149,6 +149,22 @@ void gl_overview_done(struct gl_overview *o)
     gl_api_reply_done(&o->node);
 }
 
+gl_str gl_overview_running(struct gl_api_reply *p, gl_jnode node)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    long long elsewhere = gl_api_reply_number(p, node, "attempts_elsewhere"),
+              taken = gl_api_reply_number(p, node, "attempts_taken");
+
+    gl_buf_fmt(&out, "%lld running", (long long)gl_api_reply_number(p, node, "attempts_running"));
+    if (elsewhere > 0) {
+        gl_buf_fmt(&out, " (%lld elsewhere)", elsewhere);
+    }
+    if (taken > 0) {
+        gl_buf_fmt(&out, ", %lld for other nodes", taken);
+    }
+    return gl_str_dup(&p->arena, gl_buf_view(&out));
+}
+
 gl_str gl_overview_pools(struct gl_api_reply *node)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};

@@ -45,6 +45,8 @@ int64_t gl_overview_ended(const struct gl_api_reply *p, gl_jnode job);
  * the page's arena. */
 gl_str gl_overview_steps(struct gl_api_reply *p, gl_jnode job, uint64_t asks);
 
+/* "3 running (1 elsewhere), 2 for other nodes", from the node's own answer. */
+gl_str gl_overview_running(struct gl_api_reply *p, gl_jnode node);
 /* "default 2 of 8, gpu 0 of 1", in the page's arena. */
 gl_str gl_overview_pools(struct gl_api_reply *node);
 /* "2 running, 1 failed"; "none" if there are none. In the arena. */

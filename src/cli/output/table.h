@@ -7,7 +7,7 @@
 
 #include "cli/output/term.h"
 
-enum { GL_TABLE_COLUMNS_MAX = 12 };
+enum { GL_TABLE_COLUMNS_MAX = 16 };
 
 struct gl_table {
     const char *const *titles; /* a column named STATUS is coloured */

@@ -157,6 +157,7 @@ void gl_offers_make(struct gl_core *c, struct gl_step *st)
     (void)offer_new(c, st, c->now + OPEN_MS);
     use_slots(c, st);
     put_entry(c, st);
+    c->counts.offers_made++;
     GL_TRACE(c->trace, EXEC, .job = st->job->id, .step = st->r.step_id, .token = st->job->token,
              .number = st->r.attempt_count, .what = "offered");
 }
@@ -235,6 +236,7 @@ static void give_up(struct gl_core *c, struct gl_offer *o)
     struct gl_step *st = o->step;
 
     GL_MARK(c->trace, "offers.lost");
+    c->counts.offers_lost++;
     gl_txn_guard(c, st->job, GL_GUARD_DEAD, GL_S("session"), o->session)->owner =
         gl_str_dup(c->out->arena, o->session);
     st->is_orphaned = true;
@@ -429,6 +431,7 @@ static void on_withdrawn(struct gl_core *c, struct gl_offer *o, const struct gl_
     o->call = 0;
     o->is_withdrawing = false;
     if (ev->answer.code == 0) {
+        c->counts.offers_withdrawn++;
         look_at(c, o, c->now + TAKEN_MS);
         gl_attempts_on_elsewhere(c, o->step, &r);
     } else { /* taken after all, or unknown: the record tells */

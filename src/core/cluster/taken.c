@@ -353,6 +353,7 @@ static void on_taken(struct gl_core *c, struct gl_taken *t)
 {
     GL_ASSERT(t->phase == GL_TAKEN_TAKING);
     GL_MARK(c->trace, "taken.taken");
+    c->counts.offers_taken++;
     t->phase = GL_TAKEN_RUNNING_HERE;
     t->rev = 1;
     t->is_alone = false;
@@ -382,6 +383,7 @@ static void on_takes(struct gl_core *c, const struct gl_event *ev)
             gl_list_push(&c->taken.to_take, &t->link);
         } else {
             GL_MARK(c->trace, "taken.refused");
+            c->counts.offers_refused += code == GL_E_CONFLICT;
             gl_taken_drop(c, t);
         }
     }

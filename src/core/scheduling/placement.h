@@ -36,14 +36,17 @@ struct gl_place_request {
     gl_str except;                /* a node that is not considered; "": none */
 };
 
-/* In the order of preference: a better reason for one node does not outweigh a worse one. */
+/* In the order of preference: a better reason for one node does not outweigh a worse one. The last
+ * two are not about the node; gl_place_judge() never returns them (api/places.c does). */
 #define GL_PLACE_RESULTS(X)                                                         \
     X(FITS, "fits", "it has enough free slots")                                     \
     X(BUSY, "busy", "it has the slots, but they are in use")                        \
     X(POOL_TOO_SMALL, "pool_too_small", "its pool has fewer slots than are needed") \
     X(NO_POOL, "no_pool", "it does not have the pool")                              \
     X(LABELS, "labels", "its labels are not those that are required")               \
-    X(NOT_TAKING, "not_taking", "it does not run attempts for other nodes")
+    X(NOT_TAKING, "not_taking", "it does not run attempts for other nodes")         \
+    X(STEP_STAYS, "step_stays", "the step runs only on the node that has its job")  \
+    X(NOT_OFFERED, "not_offered", "the node that has the job offers nothing to others")
 
 enum gl_place_result {
 #define X(name, word, doc) GL_PLACE_##name,

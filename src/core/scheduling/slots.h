@@ -150,6 +150,9 @@ bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
  * is in no queue. The job need not be in memory. */
 enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
                                   struct gl_buf *out);
+/* See core.h. */
+void gl_slots_places(const struct gl_core *c, struct gl_arena *a, struct gl_core_places *ret);
+bool gl_slots_longest_waiting(const struct gl_core *c, struct gl_core_waiting *ret);
 /* Appends ", held by ..." with a few attempts that hold slots of the pool (-1: any pool) under the
  * limit (NULL: any). */
 void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *limit,

@@ -2,7 +2,10 @@
  */
 #include "base/check.h"
 #include "core/agents/agents.h"
+#include "core/cluster/other_nodes.h"
+#include "core/scheduling/placement.h"
 #include "core/scheduling/quotas.h"
+#include "core/scheduling/slots_parts.h"
 
 enum { HOLDERS_LISTED_MAX = 3 };
 
@@ -39,20 +42,37 @@ void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *
     }
 }
 
+/* How many entries go before it, in the queues that it competes with; at most GL_AHEAD_MAX. */
+static size_t ahead_of(struct gl_core *c, const struct gl_wait *w)
+{
+    size_t n = gl_heap_ahead(gl_slots_queue_of(c, w), &w->place, GL_AHEAD_MAX);
+    enum gl_slots_where other = w->where == GL_WHERE_ANY ? GL_WHERE_HERE : GL_WHERE_ANY;
+
+    GL_ASSERT(w->where < GL_WHERE_COUNT);
+    GL_ASSERT(other != w->where);
+    n += gl_heap_ahead_in_other(&c->pools[w->pool].queues[other], &w->place, GL_AHEAD_MAX);
+    return n < GL_AHEAD_MAX ? n : GL_AHEAD_MAX;
+}
+
 static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job, uint32_t number,
                          struct gl_buf *out)
 {
     const struct gl_core_pool_state *p = &c->pools[w->pool];
-    size_t ahead = gl_heap_ahead(gl_slots_queue_of(c, w), &w->place, GL_AHEAD_MAX);
+    size_t ahead = ahead_of(c, w);
     struct gl_job *j = gl_job_find(c, job);
     const struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, number) : NULL;
     gl_str name = st != NULL && gl_step_is_unit(st) ? gl_agent_unit_pool(st) : p->name;
 
     GL_ASSERT(w->pool < c->pools_n);
     GL_ASSERT(w->state != GL_WAIT_GRANTED);
-    gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
-               w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
-    gl_slots_write_holders(c, w->pool, NULL, out);
+    gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (", w->slots, w->slots == 1 ? "slot" : "slots",
+               GL_STR_ARG(name));
+    if (w->where == GL_WHERE_AWAY) {
+        gl_buf_c(out, "which only other nodes have");
+    } else {
+        gl_buf_fmt(out, "%u of %u in use", p->in_use, p->slots);
+        gl_slots_write_holders(c, w->pool, NULL, out);
+    }
     if (ahead < GL_AHEAD_MAX) {
         gl_buf_fmt(out, "), number %zu in the queue", ahead + 1);
     } else {
@@ -95,8 +115,85 @@ enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number
     }
     code = gl_quotas_explain(c, w, out);
     if (code == GL_BECAUSE_NONE) {
-        code = GL_BECAUSE_WAITS_FOR_SLOTS;
+        code =
+            w->where == GL_WHERE_AWAY ? GL_BECAUSE_POOL_ON_OTHER_NODES : GL_BECAUSE_WAITS_FOR_SLOTS;
         explain_pool(c, w, job, number, out);
     }
     return code;
+}
+
+/* ---- where it could run ---- */
+
+static struct gl_place_pool *copy_pools(struct gl_arena *a, const struct gl_place_pool *from,
+                                        size_t n)
+{
+    struct gl_place_pool *pools = GL_NEW_ARRAY(a, struct gl_place_pool, n + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        pools[i] = from[i];
+        pools[i].name = gl_str_dup(a, from[i].name);
+    }
+    return pools;
+}
+
+static struct gl_place_node this_node(const struct gl_core *c, struct gl_arena *a)
+{
+    struct gl_place_pool pools[GL_POOLS_MAX];
+
+    GL_ASSERT(c->pools_n <= GL_POOLS_MAX);
+    for (size_t i = 0; i < c->pools_n; i++) {
+        pools[i] = (struct gl_place_pool){
+            .name = c->pools[i].name, .slots = c->pools[i].slots, .others = c->pools[i].in_use};
+    }
+    return (struct gl_place_node){.id = gl_str_dup(a, c->node),
+                                  .takes = !c->stopping && !c->passive && c->exec_up,
+                                  .pools = copy_pools(a, pools, c->pools_n),
+                                  .pools_n = c->pools_n};
+}
+
+void gl_slots_places(const struct gl_core *c, struct gl_arena *a, struct gl_core_places *ret)
+{
+    struct gl_place_node *nodes = GL_NEW_ARRAY(a, struct gl_place_node, c->others.n + 1);
+
+    nodes[0] = this_node(c, a);
+    for (size_t i = 0; i < c->others.n; i++) {
+        const struct gl_place_node *n = &c->others.items[i];
+
+        nodes[i + 1] = *n;
+        nodes[i + 1].id = gl_str_dup(a, n->id);
+        nodes[i + 1].pools = copy_pools(a, n->pools, n->pools_n);
+    }
+    *ret = (struct gl_core_places){
+        .nodes = nodes, .nodes_n = c->others.n + 1, .is_placing = gl_other_nodes_are_placing(c)};
+    GL_ASSERT(GL_IMPLIES(ret->is_placing, ret->nodes_n > 1));
+}
+
+bool gl_slots_longest_waiting(const struct gl_core *c, struct gl_core_waiting *ret)
+{
+    const struct gl_wait *first = NULL;
+
+    for (size_t i = 0; i < c->pools_n; i++) {
+        for (size_t k = 0; k < GL_WHERE_COUNT; k++) {
+            struct gl_heap_item *top = gl_heap_top(&c->pools[i].queues[k]);
+            const struct gl_wait *w = top != NULL ? GL_CONTAINER(top, struct gl_wait, place) : NULL;
+
+            if (w != NULL && !w->offered && w->slots > 0 &&
+                (first == NULL || gl_slots_before(&w->place, &first->place))) {
+                first = w;
+            }
+        }
+    }
+    if (first == NULL) {
+        return false;
+    }
+    GL_ASSERT(first->pool < c->pools_n);
+    GL_ASSERT(first->state != GL_WAIT_GRANTED);
+    GL_ASSERT(GL_IMPLIES(first->step != NULL, first->step->r.status == GL_STEP_QUEUED));
+    *ret = (struct gl_core_waiting){.job = {.p = first->key, .n = GL_ULID_BYTES},
+                                    .pool = c->pools[first->pool].name};
+    if (first->step != NULL) {
+        ret->step = first->step->r.step_id;
+        ret->since = first->step->r.queued_at;
+    }
+    return true;
 }
