@@ -334,6 +334,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(j->count[st->r.status] > 0);
     GL_ASSERT(st->hold == NULL);
     GL_ASSERT(gl_step_find(j, st->number) == st);
+    gl_offers_forget(c, st); /* its slots are counted at the node that the record names */
     gl_core_disown(c, &gl_step_schema, &st->r);
     if (st->item >= 0) {
         gl_core_set(c, &st->r.step_id, (gl_str){0});
@@ -343,7 +344,6 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     if (st->wait != NULL) {
         gl_slots_detach(st); /* it keeps its place in the queue */
     }
-    gl_offers_forget(c, st);
     if (gl_heap_has(&st->timer)) {
         gl_heap_remove(&j->timers, &st->timer);
     }
