@@ -491,7 +491,7 @@ void gl_taken_on_scanned(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *records = ev->answer.records.items;
 
     c->taken.scan_call = 0;
-    if (ev->answer.code != 0) {
+    if (ev->answer.code != 0 || !gl_components_are_on(c)) {
         scan_ends(c, SCAN_MS);
         c->taken.due = c->now + SCAN_MS; /* the store is away: not at once */
         return;
