@@ -475,15 +475,16 @@ static void on_scanned(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_entry *entries = ev->answer.entries.items;
     struct gl_key keys[PAGE];
     size_t n = 0, all = ev->answer.entries.n;
+    bool goes_on = ev->answer.code == 0 && gl_components_are_on(c);
 
-    for (size_t i = 0; ev->answer.code == 0 && i < all && n < PAGE; i++) {
+    for (size_t i = 0; goes_on && i < all && n < PAGE; i++) {
         struct gl_offer *o = find(c, entries[i].id);
 
         if (o != NULL && o->call == 0) {
             keys[n++] = (struct gl_key){.kind = GL_S("taken"), .id = entries[i].id};
         }
     }
-    c->made.has_more = ev->answer.code == 0 && all == PAGE;
+    c->made.has_more = goes_on && all == PAGE;
     if (c->made.has_more) {
         c->made.after_score = entries[all - 1].score;
         gl_core_set(c, &c->made.after_id, entries[all - 1].id);
@@ -512,7 +513,7 @@ static void on_results(struct gl_core *c, const struct gl_event *ev)
         }
     }
     c->made.call = 0;
-    if (ev->answer.code == 0 && c->made.has_more) {
+    if (ev->answer.code == 0 && c->made.has_more && gl_components_are_on(c)) {
         scan(c);
         return;
     }

@@ -431,7 +431,10 @@ static void adopt(struct gl_core *c, const struct gl_taken_entry *e, struct gl_t
     t->rev = e->rev;
     gl_core_set(c, &t->epoch, e->epoch);
     if (e->state == GL_TAKEN_RUNNING) {
+        gl_ms heartbeat_ms = gl_flow_step(j->spec->flow, t->of)->heartbeat_ms;
+
         t->phase = GL_TAKEN_RUNNING_HERE;
+        t->heartbeat_at = heartbeat_ms > 0 ? c->now + heartbeat_ms : 0;
         t->has_slots = true;
         gl_slots_take_up(c, (int)t->pool, t->slots);
         gl_taken_attach(c, t);
@@ -495,7 +498,7 @@ void gl_taken_on_scanned(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *records = ev->answer.records.items;
 
     c->taken.scan_call = 0;
-    if (ev->answer.code != 0) {
+    if (ev->answer.code != 0 || !gl_components_are_on(c)) {
         scan_ends(c, SCAN_MS);
         c->taken.due = c->now + SCAN_MS; /* the store is away: not at once */
         return;
