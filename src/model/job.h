@@ -249,7 +249,7 @@ gl_str gl_job_index(struct gl_arena *a, const char *name, gl_str stack, gl_str e
 extern const struct gl_schema gl_job_schema, gl_step_schema;
 extern const char *const gl_job_status_words[],
     *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[],
-    *const gl_stop_words[];
+                                                                  *const gl_stop_words[];
 
 /* Steps that have ended, with any outcome. */
 static inline uint64_t gl_job_ended_steps(const struct gl_job_record *r)

@@ -1,12 +1,12 @@
 /* offer.h - the record of an attempt that runs on a node other than the owner of its job.
  *
  * The owner of a job offers an attempt to one node: the transaction that decides the attempt names
- * the node in the step's record and adds an entry to that node's index "offers/<node>". Whoever
- * creates the record "taken"/<job>/<attempt> decides what becomes of the offer: the node, by taking
- * it, or the owner, by withdrawing it. After a take only the node writes the record, the last time
- * with the result. The owner deletes it in the transaction that accepts the result, or that gives
- * the attempt up; this transaction rewrites the step's record, on whose revision every take is
- * guarded, so no take can come later.
+ * the node in the step's record and adds an entry to that node's index "offers/<node>". Creating
+ * the record "taken"/<job>/<attempt> settles the offer: the node creates it to take the offer, the
+ * owner to withdraw it. After a take only the node writes the record, the last time with the
+ * result. The owner deletes it in the transaction that accepts the result, or that gives the
+ * attempt up; this transaction rewrites the step's record, on whose revision every take is guarded,
+ * so no take can come later.
  *
  * Indexes, with the time of the decision as the score, and the record's id:
  *     offers/<node>    attempts the node is to look at: to take them, or to stop them

@@ -38,7 +38,7 @@ struct sim_fact_step {
     uint32_t reruns_at_last;     /* `reruns` when that process started */
     gl_ms decided_at_last;       /* when a person had last decided by then; 0: never */
     gl_ms losses[GL_LOSSES_MAX]; /* when it was rerun after a lost attempt, newest first */
-    gl_ms fits_since;            /* it has waited since then for slots that are free; 0: it has not */
+    gl_ms fits_since;            /* it waits since then for slots that are free; 0: it does not */
 };
 
 struct sim_fact_job {

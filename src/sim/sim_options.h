@@ -90,7 +90,7 @@
     X(guests, 40, 1, 3, "every, every 2nd, every 3rd machine only runs jobs begun there")          \
     X(restacks, 50, 50000, 500000, "with two stacks: a node begins in the other one, per million") \
     X(graces, 40, 2, 10, "factor of the orphan grace on every 2nd machine")                        \
-    X(pools_differ, 50, 100000, 800000, "a machine has fewer or smaller pools, per million")           \
+    X(pools_differ, 50, 100000, 800000, "a machine has fewer or smaller pools, per million")       \
     X(crowds, 50, 300000, 1000000, "a request goes to the first node, per million")
 
 /* Further options, with bundles (glia-sim --agents). */

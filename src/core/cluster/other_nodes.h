@@ -25,7 +25,7 @@ bool gl_other_nodes_are_placing(const struct gl_core *c);
 bool gl_other_nodes_may_run(const struct gl_core *c, const struct gl_step *st);
 /* The same, as far as the flow decides it. */
 bool gl_other_nodes_may_run_spec(const struct gl_step_spec *spec);
-/* Could some node start an attempt with so many slots now? */
+/* Does some node have this many slots free? */
 bool gl_other_nodes_have_room(const struct gl_core *c, gl_str pool, uint32_t slots,
                               const struct gl_strs *labels, gl_str except);
 /* The node that the step's next attempt is offered to; NULL: none at the moment. If this node

@@ -134,7 +134,8 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     }
     if (rc != 0) {
         gl_spec_unref(spec);
-        gl_txn_refuse(c, ev->submit.request, gl_err_join(gl_err_code(rc), why.reason), "%s", why.text);
+        gl_txn_refuse(c, ev->submit.request, gl_err_join(gl_err_code(rc), why.reason), "%s",
+                      why.text);
         return;
     }
     /* Nothing can be refused from here on, except by the guards of the transaction. */

@@ -568,6 +568,16 @@ static void write_flow(const struct gl_core *c, const struct gl_job *j, struct b
     w->value = gl_str_dup(b->arena, j->spec->text);
 }
 
+static size_t count_dirty(const struct gl_job *j)
+{
+    size_t n = 0;
+
+    for (const struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
+        n++;
+    }
+    return n;
+}
+
 /* Builds the transaction. Guards first, in a fixed order (GL_TXN_FLOW_GUARD); the job's own record
  * is the last write, because the parts before it change its counters. */
 static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
@@ -581,13 +591,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     const gl_str *blobs = NULL;
     size_t blobs_n = brings_flow ? list_blobs(c, j->spec->flow, b.arena, &blobs) : 0;
     struct gl_write *w;
-    size_t dirty_n = 0;
 
     GL_ASSERT(j->memory == GL_MEM_HOT);
-    for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
-        dirty_n++;
-    }
-    b.writes_cap = dirty_n * 2 + j->extra_n + 12;
+    b.writes_cap = count_dirty(j) * 2 + j->extra_n + 12;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
     b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 8 + j->demands_n + blobs_n);
     guard_owner(c, j, &b, id);

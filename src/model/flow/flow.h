@@ -128,7 +128,7 @@ struct gl_step_spec {
     struct gl_retry retry;
     gl_str pool;
     uint32_t slots;
-    int64_t priority; /* higher first; 0 by default */
+    int64_t priority;           /* higher first; 0 by default */
     struct gl_strs node_labels; /* what it requires of its node's labels (model/labels.h) */
 
     /* References. `sh` text never contains any: each has become the expansion of a variable

@@ -58,7 +58,9 @@ const struct gl_flow_field gl_flow_fields[] = {
      "With `foreach`: a longer list fails the step (at most 10000).", COUNT},
     {"step", "max_parallel", "number", "none", false,
      "With `foreach`: how many elements run at a time.", COUNT},
-    {"step", "env", "map", "none", false, "Environment variables of the step: texts and secrets.",
+    {"step", "env", "map", "none", false,
+     "Environment variables of the step: texts and secrets. A step with secrets runs only on the "
+     "node that has its job.",
      MAP_OF("^(?!GLIA_)[A-Za-z_][A-Za-z0-9_]*$", EITHER(REF("scalar"), REF("secret")))},
     {"step", "cwd", "absolute path", "a private folder", false,
      "The folder the step runs in. Only with `sh` and `run`, and without `files`.",
