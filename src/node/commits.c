@@ -81,14 +81,15 @@ static gl_str limit_of(struct commit *c, int code)
     return gl_str_fmt(&c->batch->arena, "%.*s/%.*s", GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
 }
 
-/* A transaction guarded by "that session is dead" takes the job over from that session. */
+/* A transaction guarded by "that session is dead" takes the job over from that session; with a
+ * name, the guard is about an attempt that ran there (core/cluster/offers.c). */
 static void note_taken(struct commit *c)
 {
     const struct gl_effect *e = effect_of(c);
 
     GL_ASSERT(e->type == GL_FX_COMMIT);
     for (size_t i = 0; i < e->tx->guards_n; i++) {
-        if (e->tx->guards[i].type == GL_GUARD_DEAD) {
+        if (e->tx->guards[i].type == GL_GUARD_DEAD && e->tx->guards[i].kind.n == 0) {
             gl_sessions_note_taken(c->node, e->job, e->tx->guards[i].owner);
         }
     }
