@@ -102,7 +102,7 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                        .flag = "--labels",
                        .env = "GLIA_LABELS",
                        .kind = GL_KIND_LABELS,
-                       .doc = "labels of the node, like zone=a,disk=ssd; they are only shown"},
+                       .doc = "labels of the node, like zone=a,disk=ssd; steps can require them"},
     [GL_SET_EXECUTOR_SLOTS] = {.name = "executor_slots",
                                .flag = "--executor-slots",
                                .env = "MN_EXECUTOR_MAX_CONCURRENCY",
