@@ -543,6 +543,7 @@ void gl_nodes_read_places(struct gl_arena *a, const struct gl_nodes *n,
 {
     struct gl_place_node *nodes = GL_NEW_ARRAY(a, struct gl_place_node, n->sessions_n + 1);
     const struct gl_session_info *s;
+    struct gl_labels labels;
     struct gl_map newest;
     struct gl_json j;
     size_t count = 0;
@@ -569,6 +570,9 @@ void gl_nodes_read_places(struct gl_arena *a, const struct gl_nodes *n,
                          (owner.n == 0 || number(&j, gl_json_root(&j), "offers") > 0);
         }
         read_pools(&j, a, &node);
+        if (gl_labels_read(&j, gl_json_get(&j, gl_json_root(&j), "labels"), a, &labels)) {
+            node.labels = gl_labels_text(&labels, a);
+        }
         nodes[count] = node;
         if (gl_str_eq(s->node, owner)) { /* to the front */
             memmove(nodes + 1, nodes, count * sizeof(*nodes));

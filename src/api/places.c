@@ -28,7 +28,8 @@ static enum gl_place_result judge(const struct gl_view *v, const struct gl_place
                                   const struct gl_place_node *node, uint32_t number)
 {
     const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
-    struct gl_place_request request = {.pool = spec->pool, .slots = spec->slots};
+    struct gl_place_request request = {
+        .pool = spec->pool, .slots = spec->slots, .labels = &spec->node_labels};
     bool is_owner = gl_str_eq(node->id, p->owner);
 
     if (!is_owner && p->owner.n > 0 &&

@@ -160,3 +160,22 @@ def test_an_attempt_whose_node_dies_is_given_up_once(boxes):
     wait_for("it", lambda: explained(a, "one", "x")["why_code"] == "runs_elsewhere")
     a.write("go", "")
     wait_for("the end", lambda: a.json("job", "status", "one")["status"] == "completed")
+
+
+def test_a_step_runs_only_where_the_labels_are_as_required(boxes):
+    a = boxes("a", GLIA_POOLS="default=4", GLIA_LABELS="zone=a", **CALM)
+    b = boxes("b", GLIA_POOLS="default=4", GLIA_LABELS="zone=b,disk=ssd", **CALM)
+    serve(a)
+    serve(b)
+    wait_for("both", lambda: [n["state"] for n in nodes(a).values()] == ["ready", "ready"])
+    run(a, "labels", {"x": {"node_labels": {"zone": ["b", "c"], "disk": True}},
+                      "y": {"node_labels": {"zone": "a", "disk": False}},
+                      "z": {"node_labels": {"zone": "z"}}})
+    wait_for("two of them", lambda: [explained(a, "labels", s)["why_code"] for s in "xy"]
+             == ["runs_elsewhere", "running"])
+    assert results(explained(a, "labels", "z")) == {"a": "labels", "b": "labels"}
+    c = boxes("c", GLIA_POOLS="default=1", GLIA_LABELS="zone=z", **CALM)
+    serve(c)  # a node that joins has it
+    wait_for("the third", lambda: explained(a, "labels", "z")["why_code"] == "runs_elsewhere")
+    a.write("go", "")
+    wait_for("the end", lambda: a.json("job", "status", "labels")["status"] == "completed")

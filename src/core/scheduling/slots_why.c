@@ -68,7 +68,8 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (", w->slots, w->slots == 1 ? "slot" : "slots",
                GL_STR_ARG(name));
     if (w->where == GL_WHERE_AWAY) {
-        gl_buf_c(out, "which only other nodes have");
+        gl_buf_c(out, p->slots >= w->slots ? "with labels that only other nodes can have"
+                                           : "which only other nodes have");
     } else {
         gl_buf_fmt(out, "%u of %u in use", p->in_use, p->slots);
         gl_slots_write_holders(c, w->pool, NULL, out);
@@ -146,6 +147,7 @@ static struct gl_place_node this_node(const struct gl_core *c, struct gl_arena *
             .name = c->pools[i].name, .slots = c->pools[i].slots, .others = c->pools[i].in_use};
     }
     return (struct gl_place_node){.id = gl_str_dup(a, c->node),
+                                  .labels = gl_str_dup(a, c->labels),
                                   .takes = !c->stopping && !c->passive && c->exec_up,
                                   .pools = copy_pools(a, pools, c->pools_n),
                                   .pools_n = c->pools_n};
@@ -161,6 +163,7 @@ void gl_slots_places(const struct gl_core *c, struct gl_arena *a, struct gl_core
 
         nodes[i + 1] = *n;
         nodes[i + 1].id = gl_str_dup(a, n->id);
+        nodes[i + 1].labels = gl_str_dup(a, n->labels);
         nodes[i + 1].pools = copy_pools(a, n->pools, n->pools_n);
     }
     *ret = (struct gl_core_places){
