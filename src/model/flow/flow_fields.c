@@ -96,8 +96,8 @@ const struct gl_flow_field gl_flow_fields[] = {
     {"step", "node_labels", "table", "none", false,
      "Labels of the nodes that may run the step: a value, a list of values, `true` (the node has "
      "the label) or `false` (it has not).",
-     "{'type':'object','additionalProperties':{'anyOf':[{'type':'string'},{'type':'boolean'},"
-     "{'type':'array','items':{'type':'string'},'minItems':1}]}}"},
+     "{'type':'object','additionalProperties':{'anyOf':[{'type':['string','number',"
+     "'boolean']},{'type':'array','items':{'type':['string','number']},'minItems':1}]}}"},
     {"step", "concurrency", "number or table", "none", false,
      "How many steps with the same key may run at a time, across all jobs.",
      EITHER(COUNT, REF("concurrency"))},

@@ -165,6 +165,12 @@ static void read_priority(struct gl_flow_reader *r, struct gl_step_reading *s, g
                            &s->spec->priority);
 }
 
+/* A value may be written as a number. */
+static gl_str label_value(struct gl_flow_reader *r, gl_jnode v)
+{
+    return gl_json_is(v, GL_JSON_NUMBER) ? gl_json_raw(r->j, v) : gl_json_str(r->j, v, r->a);
+}
+
 /* The text of one rule; "": its value is of the wrong kind. */
 static gl_str label_rule(struct gl_flow_reader *r, gl_str name, gl_jnode v)
 {
@@ -174,18 +180,16 @@ static gl_str label_rule(struct gl_flow_reader *r, gl_str name, gl_jnode v)
     if (gl_json_bool(v, &wanted)) {
         return wanted ? name : gl_str_fmt(r->a, "!%.*s", GL_STR_ARG(name));
     }
-    if (gl_json_is(v, GL_JSON_STRING)) {
-        return gl_str_fmt(r->a, "%.*s=%.*s", GL_STR_ARG(name),
-                          GL_STR_ARG(gl_json_str(r->j, v, r->a)));
+    if (gl_json_is(v, GL_JSON_STRING) || gl_json_is(v, GL_JSON_NUMBER)) {
+        return gl_str_fmt(r->a, "%.*s=%.*s", GL_STR_ARG(name), GL_STR_ARG(label_value(r, v)));
     }
     if (!gl_json_is(v, GL_JSON_ARRAY) || v->count == 0) {
         return (gl_str){0};
     }
     rule = gl_str_fmt(r->a, "%.*s=", GL_STR_ARG(name));
     for (gl_jnode e = gl_json_first(r->j, v); e != NULL; e = gl_json_after(r->j, v, e)) {
-        rule =
-            gl_str_fmt(r->a, "%.*s%s%.*s", GL_STR_ARG(rule), rule.p[rule.n - 1] == '=' ? "" : "|",
-                       GL_STR_ARG(gl_json_str(r->j, e, r->a)));
+        rule = gl_str_fmt(r->a, "%.*s%s%.*s", GL_STR_ARG(rule),
+                          rule.p[rule.n - 1] == '=' ? "" : "|", GL_STR_ARG(label_value(r, e)));
     }
     return rule;
 }
