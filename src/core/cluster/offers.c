@@ -16,12 +16,13 @@
 #include "model/offer.h"
 
 enum {
-    PAGE = 128,          /* results, or offers, read at a time */
-    SCAN_MS = 1000,      /* between two scans of the index of results */
-    OPEN_MS = 1000,      /* between two looks at an offer that has not been taken, ... */
-    TAKEN_MS = 5000,     /* ... that has been taken, ... */
-    INHERITED_MS = 1000, /* ... and that was taken under an earlier owner, to whom it reports */
-    PATIENCE_MS = 2000,  /* an offer is withdrawn after this if another node has free slots */
+    PAGE = 128,            /* results, or offers, read at a time */
+    SCAN_MS = 1000,        /* between two scans of the index of results */
+    OPEN_MS = 1000,        /* between two looks at an offer that has not been taken, ... */
+    TAKEN_MS = 5000,       /* ... that has been taken, ... */
+    INHERITED_MS = 1000,   /* ... and that was taken under an earlier owner, to whom it reports */
+    UNREADABLE_MS = 15000, /* a damaged record is given up after this and twice the grace */
+    PATIENCE_MS = 2000,    /* an offer is withdrawn after this if another node has free slots */
 };
 
 struct gl_offer {
@@ -33,14 +34,15 @@ struct gl_offer {
     bool is_withdrawing;
     gl_str session;    /* that has taken it, as far as known; "": none */
     gl_str reports_to; /* the node in whose index the result is, as its record says; "": ours */
-    uint64_t listing;  /* the listing that must show that session, if it is unknown; 0: it is not */
+    gl_ms unreadable_since; /* its record has been damaged since then; 0: it is not */
+    uint64_t listing; /* the listing that must show that session, if it is unknown; 0: it is not */
 };
 
 #define F(member, type) GL_FIELD(gl_offer, member, type, 0, "")
 
 static const struct gl_field offer_fields[] = {
     F(look_at, I64), F(made_at, I64),    F(call, U64),    F(is_withdrawing, BOOL),
-    F(session, STR), F(reports_to, STR), F(listing, U64),
+    F(session, STR), F(reports_to, STR), F(listing, U64), F(unreadable_since, I64),
 };
 #undef F
 
@@ -230,27 +232,33 @@ static bool is_lost(struct gl_core *c, struct gl_offer *o)
     return p->listed_n >= o->listing;
 }
 
-/* Nobody answers for the attempt any more. The transaction that says so guards on that. */
-static void give_up(struct gl_core *c, struct gl_offer *o)
+/* Nobody answers for the attempt any more. The transaction that says so guards on that, and on the
+ * record being as it was read: a result that came just before the death still counts. */
+static void give_up(struct gl_core *c, struct gl_offer *o, uint64_t rev)
 {
     struct gl_step *st = o->step;
 
+    GL_ASSERT(rev > 0);
     GL_MARK(c->trace, "offers.lost");
     c->counts.offers_lost++;
-    gl_txn_guard(c, st->job, GL_GUARD_DEAD, GL_S("session"), o->session)->owner =
-        gl_str_dup(c->out->arena, o->session);
+    if (o->session.n > 0) {
+        gl_txn_guard(c, st->job, GL_GUARD_DEAD, GL_S("session"), o->session)->owner =
+            gl_str_dup(c->out->arena, o->session);
+    }
+    gl_txn_guard(c, st->job, GL_GUARD_AT, GL_S("taken"), id_of(st, c->out->arena))->rev = rev;
     st->is_orphaned = true;
     gl_safety_node_died(c, st);
     GL_ASSERT(GL_IMPLIES(st->r.status == GL_STEP_RUNNING, st->offer != NULL));
 }
 
-static void on_running(struct gl_core *c, struct gl_offer *o, const struct gl_taken_record *r)
+static void on_running(struct gl_core *c, struct gl_offer *o, const struct gl_taken_record *r,
+                       uint64_t rev)
 {
     bool reports_to_us = gl_str_eq(gl_offer_node_of(r->owner), c->node);
 
     gl_core_set(c, &o->session, r->session);
     if (is_lost(c, o)) {
-        give_up(c, o);
+        give_up(c, o, rev);
         return;
     }
     look_at(c, o, c->now + (o->listing != 0 || !reports_to_us ? INHERITED_MS : TAKEN_MS));
@@ -309,7 +317,6 @@ static void on_open(struct gl_core *c, struct gl_offer *o)
     look_at(c, o, c->now + OPEN_MS);
 }
 
-/* A record that cannot be read is left alone: its node will write it again. */
 static bool read_record(struct gl_core *c, const struct gl_event_record *rec,
                         struct gl_taken_record *ret)
 {
@@ -322,6 +329,24 @@ static bool read_record(struct gl_core *c, const struct gl_event_record *rec,
            ret->state < GL_TAKEN_STATE_COUNT;
 }
 
+/* The record is damaged. The node that runs the attempt notices that and writes it again, unless it
+ * has restarted meanwhile: then it ends the attempt, because it cannot read that it took it. */
+static void on_unreadable(struct gl_core *c, struct gl_offer *o, uint64_t rev)
+{
+    gl_ms patience = 2 * o->step->r.orphan_grace_ms + UNREADABLE_MS;
+
+    if (o->unreadable_since == 0) {
+        GL_MARK(c->trace, "offers.unreadable");
+        o->unreadable_since = c->now;
+    }
+    if (c->now - o->unreadable_since < patience) {
+        look_at(c, o, c->now + TAKEN_MS);
+        return;
+    }
+    gl_core_set(c, &o->session, (gl_str){0}); /* it may be alive */
+    give_up(c, o, rev);
+}
+
 static void on_record(struct gl_core *c, struct gl_offer *o, const struct gl_event_record *rec)
 {
     struct gl_taken_record r;
@@ -331,12 +356,13 @@ static void on_record(struct gl_core *c, struct gl_offer *o, const struct gl_eve
         return;
     }
     if (!read_record(c, rec, &r)) {
-        look_at(c, o, c->now + TAKEN_MS);
+        on_unreadable(c, o, rec->rev);
         return;
     }
+    o->unreadable_since = 0;
     gl_core_set(c, &o->reports_to, gl_offer_node_of(r.owner));
     if (r.state == GL_TAKEN_RUNNING) {
-        on_running(c, o, &r);
+        on_running(c, o, &r, rec->rev);
     } else {
         look_at(c, o, c->now + TAKEN_MS); /* unless the next line ends it */
         gl_attempts_on_elsewhere(c, o->step, &r);

@@ -530,13 +530,13 @@ static void on_check(struct gl_core *c, const struct gl_event_record *r)
     }
     /* Its revision is ours alone to raise: if it is another one, an outcome was not what it seemed,
      * or the store has lost a write. */
-    if (r->rev != t->rev && t->is_inherited) {
+    if ((r->rev != t->rev || r->damaged) && t->is_inherited) {
         c->taken.is_adopted = false; /* read it again */
         c->taken.due = c->now;
         gl_taken_drop(c, t);
         return;
     }
-    if (r->rev != t->rev || (t->phase == GL_TAKEN_OVER && !t->is_written)) {
+    if (r->rev != t->rev || r->damaged || (t->phase == GL_TAKEN_OVER && !t->is_written)) {
         GL_MARK(c->trace, "taken.written_again");
         t->rev = r->rev;
         gl_taken_write(c, t);
