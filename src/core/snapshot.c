@@ -51,7 +51,7 @@ struct saved_pool {
 
 static const struct gl_field pool_fields[] = {
     GL_FIELD(saved_pool, name, STR, GL_FF_REQUIRED, ""),
-    GL_FIELD(saved_pool, slots, U32, GL_FF_REQUIRED, ""),
+    GL_FIELD(saved_pool, slots, U32, 0, ""),
     GL_FIELD(saved_pool, others_free, U32, 0, ""),
 };
 

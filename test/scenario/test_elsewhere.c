@@ -288,6 +288,54 @@ SCENARIO(a_failure_elsewhere_is_tried_again, .machines = 2, .slots = 1, .kinds =
               "42000 n1.1 job job=A token=1 running->completed\n");
 }
 
+/* The record of the attempt of `b` gets damaged. */
+static void damage(struct sim_story *s)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
+    (void)sim_disk_spoil(&s->disk, SIM_CONTEXT, GL_S("taken"),
+                         gl_str_fmt(&a, "%s/b:attempt:1", s->jobs[0]), false);
+}
+
+SCENARIO(an_executor_writes_its_damaged_record_again, .machines = 2, .slots = 1,
+         .kinds = "exec job sim")
+{
+    begin(s, "a b!", 20000);
+    damage(s);
+    expect(s, "32000 sim exec job=A step=a token=1 n=1 process ended\n"
+              "32000 sim exec job=A step=b token=1 n=1 process ended\n"
+              "32000 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "32000 n2.1 exec job=A step=b token=1 n=1 ended for another node\n"
+              "32000 n1.1 exec job=A step=b token=1 n=1 ended\n"
+              "32000 n1.1 job job=A token=1 running->completed\n");
+    assert_int_equal(sim_story_ran(s), 2);
+}
+
+SCENARIO(a_damaged_record_without_its_node_holds_no_job, .machines = 2, .slots = 1,
+         .kinds = "step exec job sim")
+{
+    begin(s, "a b?", 120000);
+    sim_story_at(s, 2);
+    sim_story_kill(s);
+    damage(s);
+    sim_story_start(s);
+    expect(s, "13001 sim exec job=A step=b token=1 n=1 process ended\n"
+              "48332 n1.1 step job=A step=b n=1 running->ready\n"
+              "48332 n1.1 step job=A step=b n=1 ready->queued\n"
+              "48332 n1.1 step job=A step=b n=1 queued->running\n"
+              "48332 n1.1 exec job=A step=b token=1 n=2 offered\n"
+              "48332 n2.2 exec job=A step=b token=1 n=2 start for another node\n"
+              "48332 sim exec job=A step=b token=1 n=2 process started\n"
+              "132000 sim exec job=A step=a token=1 n=1 process ended\n"
+              "132000 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "132000 n1.1 step job=A step=a n=1 running->completed\n"
+              "168332 sim exec job=A step=b token=1 n=2 process ended\n"
+              "168332 n2.2 exec job=A step=b token=1 n=2 ended for another node\n"
+              "168332 n1.1 exec job=A step=b token=1 n=2 ended\n"
+              "168332 n1.1 step job=A step=b n=2 running->completed\n"
+              "168332 n1.1 job job=A token=1 running->completed\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +352,8 @@ int main(void)
         cmocka_unit_test(an_offer_to_a_node_that_cannot_take_it_is_withdrawn),
         cmocka_unit_test(an_executor_cut_off_from_the_store_does_not_vouch_for_its_work),
         cmocka_unit_test(a_failure_elsewhere_is_tried_again),
+        cmocka_unit_test(an_executor_writes_its_damaged_record_again),
+        cmocka_unit_test(a_damaged_record_without_its_node_holds_no_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
