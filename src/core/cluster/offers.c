@@ -59,6 +59,7 @@ static bool looked_at_before(const struct gl_heap_item *a, const struct gl_heap_
         return x->look_at < y->look_at;
     }
     by_job = gl_str_cmp(x->step->job->id, y->step->job->id);
+    GL_ASSERT(GL_IMPLIES(by_job == 0, x == y || x->step->number != y->step->number));
     return by_job != 0 ? by_job < 0 : x->step->number < y->step->number;
 }
 
@@ -67,6 +68,8 @@ void gl_offers_init(struct gl_core *c)
     gl_heap_init(&c->made.timers, looked_at_before);
     c->made.due = INT64_MAX;
     GL_ASSERT(c->made.call == 0);
+    GL_ASSERT(c->made.look_call == 0);
+    GL_ASSERT(c->made.timers.n == 0);
 }
 
 void gl_offers_done(struct gl_core *c)
@@ -74,14 +77,19 @@ void gl_offers_done(struct gl_core *c)
     GL_ASSERT(c->made.timers.n == 0); /* they have gone with their steps */
     gl_heap_done(&c->made.timers);
     gl_core_set(c, &c->made.after_id, (gl_str){0});
+    GL_ASSERT(c->made.after_id.n == 0);
 }
 
 static void look_at(struct gl_core *c, struct gl_offer *o, gl_ms at)
 {
+    GL_ASSERT(at >= c->now);
+    GL_ASSERT((at == INT64_MAX) == (o->call != 0));
+    GL_ASSERT(o->step->offer == o);
     GL_ASSERT(gl_heap_has(&o->timer));
     gl_heap_remove(&c->made.timers, &o->timer);
     o->look_at = at;
     gl_heap_push(&c->made.timers, &o->timer);
+    GL_ASSERT(gl_heap_has(&o->timer));
 }
 
 static struct gl_offer *offer_new(struct gl_core *c, struct gl_step *st, gl_ms look)
@@ -99,6 +107,8 @@ static struct gl_offer *offer_new(struct gl_core *c, struct gl_step *st, gl_ms l
     if (c->made.due == INT64_MAX && c->made.call == 0) {
         c->made.due = c->now + SCAN_MS;
     }
+    GL_ASSERT(gl_heap_has(&o->timer));
+    GL_ASSERT(GL_IMPLIES(c->made.due == INT64_MAX, c->made.call != 0));
     return o;
 }
 
@@ -106,6 +116,8 @@ static void use_slots(struct gl_core *c, const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
+    GL_ASSERT(st->r.is_elsewhere);
+    GL_ASSERT(spec->slots > 0);
     gl_other_nodes_use(c, st->r.node, spec->pool, spec->slots);
 }
 
@@ -118,6 +130,9 @@ void gl_offers_forget(struct gl_core *c, struct gl_step *st)
         return;
     }
     GL_ASSERT(o->step == st);
+    GL_ASSERT(st->r.is_elsewhere);
+    GL_ASSERT(st->r.node.n > 0);
+    GL_ASSERT(gl_heap_has(&o->timer));
     gl_other_nodes_unuse(c, st->r.node, spec->pool, spec->slots);
     gl_heap_remove(&c->made.timers, &o->timer);
     gl_core_disown(c, &offer_schema, o);
@@ -129,6 +144,8 @@ void gl_offers_forget(struct gl_core *c, struct gl_step *st)
 
 static gl_str id_of(const struct gl_step *st, struct gl_arena *a)
 {
+    GL_ASSERT(st->job->id.n == GL_ULID_BYTES);
+    GL_ASSERT(st->r.step_id.n > 0);
     GL_ASSERT(st->r.attempt_count > 0);
     return gl_str_fmt(a, "%.*s/%.*s:attempt:%u", GL_STR_ARG(st->job->id), GL_STR_ARG(st->r.step_id),
                       st->r.attempt_count);
@@ -138,6 +155,7 @@ gl_str gl_offers_wake(struct gl_core *c, gl_str word, gl_str node)
 {
     gl_str one = gl_offer_index(c->out->arena, GL_OFFERS_WORD, node);
 
+    GL_ASSERT(node.n > 0);
     return word.n == 0 || gl_str_eq(word, one) ? one : GL_S(GL_OFFERS_WORD);
 }
 
@@ -145,13 +163,16 @@ static void put_entry(struct gl_core *c, struct gl_step *st)
 {
     struct gl_arena *a = c->out->arena;
 
+    GL_ASSERT(st->r.is_elsewhere);
     gl_txn_write(c, st->job, GL_WRITE_INDEX, gl_offer_index(a, "offers", st->r.node), id_of(st, a))
         ->score = st->r.attempt_at;
     st->job->wakes = gl_offers_wake(c, st->job->wakes, st->r.node);
+    GL_ASSERT(st->job->wakes.n > 0);
 }
 
 void gl_offers_make(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(!gl_step_is_unit(st));
     GL_ASSERT(c->shared);
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     (void)offer_new(c, st, c->now + OPEN_MS);
@@ -160,6 +181,8 @@ void gl_offers_make(struct gl_core *c, struct gl_step *st)
     c->counts.offers_made++;
     GL_TRACE(c->trace, EXEC, .job = st->job->id, .step = st->r.step_id, .token = st->job->token,
              .number = st->r.attempt_count, .what = "offered");
+    GL_ASSERT(st->offer->call == 0);
+    GL_ASSERT(st->offer->look_at > c->now);
 }
 
 void gl_offers_add(struct gl_core *c, struct gl_step *st)
@@ -169,18 +192,24 @@ void gl_offers_add(struct gl_core *c, struct gl_step *st)
     GL_MARK(c->trace, "offers.inherited");
     (void)offer_new(c, st, c->now);
     use_slots(c, st);
+    GL_ASSERT(st->offer->look_at == c->now);
+    GL_ASSERT(st->offer->session.n == 0);
 }
 
 void gl_offers_look(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->offer != NULL);
+    GL_ASSERT(st->offer->step == st);
     if (st->offer->call == 0) {
         look_at(c, st->offer, c->now);
     }
+    GL_ASSERT(GL_IMPLIES(st->offer->call == 0, st->offer->look_at <= c->now));
 }
 
 void gl_offers_stop(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(st->r.is_elsewhere);
     GL_ASSERT(st->offer != NULL);
     GL_ASSERT(st->r.stopping != GL_STOP_NONE);
     put_entry(c, st);
@@ -198,6 +227,8 @@ void gl_offers_end(struct gl_core *c, struct gl_step *st)
                                                                         : c->node)};
 
     GL_ASSERT(st->r.is_elsewhere);
+    GL_ASSERT(st->r.node.n > 0);
+    GL_ASSERT(GL_IMPLIES(st->offer != NULL, st->offer->step == st));
     for (size_t i = 0; i < GL_COUNT(indexes); i++) {
         gl_txn_write(c, st->job, GL_WRITE_UNINDEX, indexes[i], id)->score = st->r.attempt_at;
     }
@@ -206,6 +237,8 @@ void gl_offers_end(struct gl_core *c, struct gl_step *st)
     }
     gl_offers_forget(c, st);
     st->r.is_elsewhere = st->is_orphaned = false;
+    GL_ASSERT(!st->r.is_elsewhere);
+    GL_ASSERT(!st->is_orphaned);
 }
 
 /* ---- what the records say ---- */
@@ -216,6 +249,8 @@ static bool is_lost(struct gl_core *c, struct gl_offer *o)
     const struct gl_membership_state *p = &c->peers;
 
     GL_ASSERT(o->session.n > 0);
+    GL_ASSERT(o->call == 0);
+    GL_ASSERT(p->listed_n <= p->asked_n);
     if (gl_membership_is_own(c, o->session) ||
         gl_membership_owned_elsewhere(c, o->session, !GL_PLANT(111))) {
         o->listing = 0; /* planted: a newer session of the node does not matter */
@@ -227,6 +262,7 @@ static bool is_lost(struct gl_core *c, struct gl_offer *o)
     if (o->listing == 0) { /* it may be so new that no listing has shown it yet */
         o->listing = p->asked_n + 1;
     }
+    GL_ASSERT(o->listing > 0);
     return p->listed_n >= o->listing;
 }
 
@@ -235,6 +271,9 @@ static void give_up(struct gl_core *c, struct gl_offer *o)
 {
     struct gl_step *st = o->step;
 
+    GL_ASSERT(o->session.n > 0);
+    GL_ASSERT(st->offer == o);
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_MARK(c->trace, "offers.lost");
     c->counts.offers_lost++;
     gl_txn_guard(c, st->job, GL_GUARD_DEAD, GL_S("session"), o->session)->owner =
@@ -248,6 +287,9 @@ static void on_running(struct gl_core *c, struct gl_offer *o, const struct gl_ta
 {
     bool reports_to_us = gl_str_eq(gl_offer_node_of(r->owner), c->node);
 
+    GL_ASSERT(r->state == GL_TAKEN_RUNNING);
+    GL_ASSERT(o->call == 0);
+    GL_ASSERT(o->step->r.is_elsewhere);
     gl_core_set(c, &o->session, r->session);
     if (is_lost(c, o)) {
         give_up(c, o);
@@ -279,11 +321,16 @@ static void withdraw(struct gl_core *c, struct gl_offer *o)
                              .value = gl_txn_encode(c->out->arena, &gl_taken_schema, &r)};
 
     GL_ASSERT(o->call == 0);
+    GL_ASSERT(!o->is_withdrawing);
+    GL_ASSERT(o->step->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(gl_job_is_mine(c, j));
+    GL_ASSERT(j->inflight_n == 0);
     GL_MARK(c->trace, "offers.withdrawn");
     o->is_withdrawing = true;
     o->call = gl_component_commit(
         c, GL_COMPONENT_OFFERS,
         gl_component_tx(c, guards, GL_PLANT(112) ? 1 : GL_COUNT(guards), &write, 1));
+    GL_ASSERT(o->call == c->last_call);
     look_at(c, o, INT64_MAX); /* planted: also if it has been taken */
 }
 
@@ -300,6 +347,9 @@ static void on_open(struct gl_core *c, struct gl_offer *o)
     bool may_ask =
         gl_components_are_on(c) && gl_job_is_mine(c, st->job) && st->job->inflight_n == 0;
 
+    GL_ASSERT(o->call == 0);
+    GL_ASSERT(st->offer == o);
+    GL_ASSERT(st->r.is_elsewhere);
     if ((st->r.stopping != GL_STOP_NONE || is_gone || fits_elsewhere ||
          (is_late && gl_slots_have_room(c, spec))) &&
         may_ask) {
@@ -307,6 +357,7 @@ static void on_open(struct gl_core *c, struct gl_offer *o)
         return;
     }
     look_at(c, o, c->now + OPEN_MS);
+    GL_ASSERT(o->look_at > c->now);
 }
 
 /* A record that cannot be read is left alone: its node will write it again. */
@@ -315,6 +366,7 @@ static bool read_record(struct gl_core *c, const struct gl_event_record *rec,
 {
     struct gl_json json;
 
+    GL_ASSERT(rec->rev > 0);
     return !rec->damaged &&
            gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) == 0 &&
            gl_schema_read(&gl_taken_schema, &json, gl_json_root(&json), false, c->out->arena, ret,
@@ -326,6 +378,9 @@ static void on_record(struct gl_core *c, struct gl_offer *o, const struct gl_eve
 {
     struct gl_taken_record r;
 
+    GL_ASSERT(o->call == 0);
+    GL_ASSERT(o->step->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(o->step->offer == o);
     if (rec->rev == 0) {
         on_open(c, o);
         return;
@@ -352,6 +407,8 @@ static struct gl_offer *find(struct gl_core *c, gl_str id)
                              ? gl_attempts_find(j, attempt)
                              : NULL;
 
+    GL_ASSERT(GL_IMPLIES(st != NULL, st->r.status == GL_STEP_RUNNING));
+    GL_ASSERT(GL_IMPLIES(st != NULL && st->offer != NULL, st->offer->step == st));
     return st != NULL ? st->offer : NULL;
 }
 
@@ -369,10 +426,13 @@ static void look(struct gl_core *c)
         if (o->look_at > c->now) {
             break;
         }
+        GL_ASSERT(o->step->offer == o);
+        GL_ASSERT(o->step->r.is_elsewhere);
         keys[n] = (struct gl_key){.kind = GL_S("taken"), .id = id_of(o->step, c->out->arena)};
         o->call = c->last_call + 1;
         look_at(c, o, INT64_MAX);
     }
+    GL_ASSERT(n <= PAGE);
     if (n > 0) {
         c->made.look_call = gl_component_get(c, GL_COMPONENT_OFFERS, keys, n);
         GL_ASSERT(c->made.look_call == c->last_call);
@@ -382,6 +442,8 @@ static void look(struct gl_core *c)
 /* The offers whose call has failed are looked at again a little later. */
 static void retry_call(struct gl_core *c, uint64_t call)
 {
+    GL_ASSERT(call > 0);
+    GL_ASSERT(c->made.look_call != call);
     for (size_t i = 0; i < c->made.timers.n;) {
         struct gl_offer *o = GL_CONTAINER(c->made.timers.items[i], struct gl_offer, timer);
 
@@ -400,6 +462,7 @@ static void on_looked(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *records = ev->answer.records.items;
 
+    GL_ASSERT(ev->answer.number == c->made.look_call);
     c->made.look_call = 0;
     for (size_t i = 0; ev->answer.code == 0 && i < ev->answer.records.n; i++) {
         struct gl_offer *o = find(c, records[i].id);
@@ -410,14 +473,18 @@ static void on_looked(struct gl_core *c, const struct gl_event *ev)
         }
     }
     retry_call(c, ev->answer.number); /* on success none is left */
+    GL_ASSERT(c->made.look_call == 0);
 }
 
 static struct gl_offer *find_withdrawing(struct gl_core *c, uint64_t call)
 {
+    GL_ASSERT(call > 0);
+    GL_ASSERT(c->made.look_call != call);
     for (size_t i = 0; i < c->made.timers.n; i++) {
         struct gl_offer *o = GL_CONTAINER(c->made.timers.items[i], struct gl_offer, timer);
 
         if (o->call == call && o->is_withdrawing) {
+            GL_ASSERT(o->look_at == INT64_MAX);
             return o;
         }
     }
@@ -428,6 +495,9 @@ static void on_withdrawn(struct gl_core *c, struct gl_offer *o, const struct gl_
 {
     struct gl_taken_record r = {.state = GL_TAKEN_WITHDRAWN};
 
+    GL_ASSERT(o->is_withdrawing);
+    GL_ASSERT(o->call == ev->answer.number);
+    GL_ASSERT(o->step->r.status == GL_STEP_RUNNING);
     o->call = 0;
     o->is_withdrawing = false;
     if (ev->answer.code == 0) {
@@ -454,12 +524,14 @@ static void scan(struct gl_core *c)
     c->made.is_reading = c->made.is_again = false;
     c->made.due = INT64_MAX;
     c->made.call = gl_component_range(c, GL_COMPONENT_OFFERS, &range);
+    GL_ASSERT(c->made.call == c->last_call);
 }
 
 static void scan_ends(struct gl_core *c, gl_ms next)
 {
     bool is_first_page = c->made.after_id.n == 0;
 
+    GL_ASSERT(next >= 0);
     c->made.call = 0;
     if (!is_first_page || c->made.is_again) {
         next = 0;
@@ -467,6 +539,8 @@ static void scan_ends(struct gl_core *c, gl_ms next)
     c->made.after_score = 0;
     gl_core_set(c, &c->made.after_id, (gl_str){0});
     c->made.due = c->made.timers.n > 0 || next == 0 ? c->now + next : INT64_MAX;
+    GL_ASSERT(c->made.due >= c->now);
+    GL_ASSERT(c->made.after_id.n == 0);
 }
 
 /* Results of jobs that are not ours (any more) are left to their owner, who looks by itself. */
@@ -477,6 +551,8 @@ static void on_scanned(struct gl_core *c, const struct gl_event *ev)
     size_t n = 0, all = ev->answer.entries.n;
     bool goes_on = ev->answer.code == 0 && gl_components_are_on(c);
 
+    GL_ASSERT(ev->answer.number == c->made.call);
+    GL_ASSERT(!c->made.is_reading);
     for (size_t i = 0; goes_on && i < all && n < PAGE; i++) {
         struct gl_offer *o = find(c, entries[i].id);
 
@@ -484,6 +560,7 @@ static void on_scanned(struct gl_core *c, const struct gl_event *ev)
             keys[n++] = (struct gl_key){.kind = GL_S("taken"), .id = entries[i].id};
         }
     }
+    GL_ASSERT(n <= PAGE);
     c->made.has_more = goes_on && all == PAGE;
     if (c->made.has_more) {
         c->made.after_score = entries[all - 1].score;
@@ -499,12 +576,15 @@ static void on_scanned(struct gl_core *c, const struct gl_event *ev)
         gl_core_set(c, &c->made.after_id, (gl_str){0});
         scan_ends(c, SCAN_MS);
     }
+    GL_ASSERT(GL_IMPLIES(c->made.is_reading, c->made.call == c->last_call));
 }
 
 static void on_results(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *records = ev->answer.records.items;
 
+    GL_ASSERT(ev->answer.number == c->made.call);
+    GL_ASSERT(c->made.is_reading);
     for (size_t i = 0; ev->answer.code == 0 && i < ev->answer.records.n; i++) {
         struct gl_offer *o = find(c, records[i].id);
 
@@ -530,10 +610,12 @@ void gl_offers_on_woken(struct gl_core *c)
     if (c->made.call == 0) {
         c->made.due = c->now;
     }
+    GL_ASSERT(GL_IMPLIES(c->made.call == 0, c->made.due <= c->now));
 }
 
 void gl_offers_on_death(struct gl_core *c, gl_str session)
 {
+    GL_ASSERT(session.n > 0);
     for (size_t i = 0; i < c->made.timers.n;) {
         struct gl_offer *o = GL_CONTAINER(c->made.timers.items[i], struct gl_offer, timer);
 
@@ -561,17 +643,20 @@ static gl_ms due(const struct gl_core *c)
                          ? GL_CONTAINER(top, const struct gl_offer, timer)->look_at
                          : INT64_MAX;
 
+    GL_ASSERT(GL_IMPLIES(top == NULL, look_due == INT64_MAX));
     return look_due < due ? look_due : due;
 }
 
 static void on_time(struct gl_core *c)
 {
+    GL_ASSERT(gl_components_are_on(c));
     if (c->made.call == 0 && c->made.due <= c->now) {
         scan(c);
     }
     if (c->made.look_call == 0) {
         look(c);
     }
+    GL_ASSERT(GL_IMPLIES(c->made.call == 0, c->made.due > c->now));
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
@@ -627,6 +712,8 @@ static int restore(struct gl_core *c, struct gl_snapshot_line *l)
 
 void gl_offers_save(const struct gl_step *st, struct gl_buf *out)
 {
+    GL_ASSERT(GL_IMPLIES(st->offer != NULL, st->offer->step == st));
+    GL_ASSERT(GL_IMPLIES(st->offer != NULL, st->r.is_elsewhere));
     if (st->offer != NULL) {
         gl_snapshot_put(out, "offer", &offer_schema, st->offer);
     }
@@ -646,6 +733,8 @@ int gl_offers_restore(struct gl_core *c, struct gl_snapshot_line *l)
     }
     o = offer_new(c, st, read.look_at);
     gl_core_adopt(c, &offer_schema, o, &read);
+    GL_ASSERT(st->offer == o);
+    GL_ASSERT(gl_heap_has(&o->timer));
     return 0;
 }
 

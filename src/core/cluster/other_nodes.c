@@ -10,6 +10,7 @@
 
 static void free_nodes(struct gl_core *c, struct gl_place_node *items, size_t n)
 {
+    GL_ASSERT(GL_IMPLIES(n > 0, items != NULL));
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < items[i].pools_n; k++) {
             gl_core_set(c, &items[i].pools[k].name, (gl_str){0});
@@ -33,6 +34,7 @@ void gl_other_nodes_done(struct gl_core *c)
 
 struct gl_place_node *gl_other_nodes_find(const struct gl_core *c, gl_str node)
 {
+    GL_ASSERT(node.n > 0);
     for (size_t i = 0; i < c->others.n; i++) {
         if (gl_str_eq(c->others.items[i].id, node)) {
             return &c->others.items[i];
@@ -60,6 +62,8 @@ static void copy_pools(struct gl_core *c, struct gl_place_node *to, const struct
     const struct gl_event_pool *from = s->pools.items;
     size_t n = s->pools.n < GL_POOLS_MAX ? s->pools.n : GL_POOLS_MAX;
 
+    GL_ASSERT(to->pools_n == 0);
+    GL_ASSERT(n <= GL_POOLS_MAX);
     if (n == 0) {
         return;
     }
@@ -94,6 +98,7 @@ static bool is_used(const struct gl_place_node *n)
 static void keep_used(struct gl_core *c, struct gl_place_node *to, const struct gl_place_node *was)
 {
     GL_ASSERT(was->pools_n > 0);
+    GL_ASSERT(to->pools_n == 0);
     gl_core_set(c, &to->id, was->id);
     to->grace_ms = was->grace_ms;
     to->pools = gl_pool_alloc(&c->mem, was->pools_n * sizeof(*to->pools));
@@ -125,6 +130,8 @@ void gl_other_nodes_on_listed(struct gl_core *c, const struct gl_event *ev)
     size_t n = 0;
 
     GL_ASSERT(ev->type == GL_EV_ANSWER);
+    GL_ASSERT(ev->answer.code == 0);
+    GL_ASSERT(c->shared);
     c->others.is_old = false;
     for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         gl_str id = gl_offer_node_of(all[i].id);
@@ -137,6 +144,7 @@ void gl_other_nodes_on_listed(struct gl_core *c, const struct gl_event *ev)
             find_in(items, n, id) != NULL) {
             continue;
         }
+        GL_ASSERT(n < cap);
         gl_core_set(c, &items[n].id, id);
         items[n].takes = is_ready(&all[i]) && all[i].left_ms >= 0;
         items[n].grace_ms = all[i].grace_ms;
@@ -146,6 +154,7 @@ void gl_other_nodes_on_listed(struct gl_core *c, const struct gl_event *ev)
     }
     for (size_t i = 0; i < was.n; i++) {
         if (is_used(&was.items[i]) && find_in(items, n, was.items[i].id) == NULL) {
+            GL_ASSERT(n < cap);
             keep_used(c, &items[n++], &was.items[i]);
         }
     }
@@ -203,6 +212,7 @@ static bool may_queue_at(const struct gl_place_node *node, const struct gl_place
     const struct gl_place_pool *p = gl_place_pool(node, r->pool);
 
     GL_ASSERT(p != NULL);
+    GL_ASSERT(p->slots >= r->slots);
     return (uint64_t)p->ours + r->slots <= p->slots ||
            (uint64_t)p->others + p->ours + r->slots <= 2 * (uint64_t)p->slots;
 }
@@ -225,6 +235,9 @@ struct gl_place_node *gl_other_nodes_choose(struct gl_core *c, const struct gl_s
         (result != GL_PLACE_FITS && !(may_queue && may_queue_at(&c->others.items[at], &r)))) {
         return NULL;
     }
+    GL_ASSERT((size_t)at < c->others.n);
+    GL_ASSERT(result <= GL_PLACE_BUSY);
+    GL_ASSERT(c->others.items[at].takes);
     return &c->others.items[at];
 }
 
@@ -241,6 +254,7 @@ void gl_other_nodes_use(struct gl_core *c, gl_str node, gl_str pool, uint32_t sl
 
     if (p != NULL) {
         p->ours += slots;
+        GL_ASSERT(p->ours >= slots);
     }
 }
 

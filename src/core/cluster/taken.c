@@ -73,16 +73,19 @@ struct gl_taken_job *gl_taken_job_new(struct gl_core *c, gl_str id)
     struct gl_taken_job *j = gl_pool_alloc(&c->mem, sizeof(*j));
 
     GL_ASSERT(id.n == GL_ULID_BYTES);
+    GL_ASSERT(gl_map_find(&c->taken.jobs, id) == NULL);
     gl_list_init(&j->idle);
     gl_core_set(c, &j->id, id);
     gl_map_add(&c->taken.jobs, j->id, j);
     gl_list_push(&c->taken.idle, &j->idle);
     c->taken.idle_n++;
+    GL_ASSERT(c->taken.idle_n <= gl_map_count(&c->taken.jobs));
     return j;
 }
 
 void gl_taken_job_drop(struct gl_core *c, struct gl_taken_job *j)
 {
+    GL_ASSERT(!gl_list_empty(&j->idle));
     GL_ASSERT(j->attempts_n == 0);
     GL_ASSERT(c->taken.idle_n > 0);
     (void)gl_map_remove(&c->taken.jobs, j->id); /* it is there: gl_taken_job_new() put it in */
@@ -128,6 +131,9 @@ struct gl_taken *gl_taken_new(struct gl_core *c, gl_str id, struct gl_taken_job 
     struct gl_taken *t = gl_pool_alloc(&c->mem, sizeof(*t));
 
     GL_ASSERT(job->spec != NULL);
+    GL_ASSERT(id.n > GL_ULID_BYTES + 1);
+    GL_ASSERT(id.n <= GL_ULID_BYTES + 1 + GL_ATTEMPT_ID_BYTES_MAX);
+    GL_ASSERT((job->attempts_n == 0) == !gl_list_empty(&job->idle));
     gl_list_init(&t->link);
     t->due = t->check_at = INT64_MAX;
     gl_core_set(c, &t->id, id);
@@ -135,6 +141,7 @@ struct gl_taken *gl_taken_new(struct gl_core *c, gl_str id, struct gl_taken_job 
     t->job = job;
     if (job->attempts_n++ == 0) {
         gl_list_remove(&job->idle);
+        GL_ASSERT(c->taken.idle_n > 0);
         c->taken.idle_n--;
     }
     gl_map_add(&c->taken.all, t->id, t);
@@ -145,8 +152,13 @@ void gl_taken_drop(struct gl_core *c, struct gl_taken *t)
 {
     struct gl_taken_job *j = t->job;
 
+    GL_ASSERT(j->attempts_n > 0);
+    GL_ASSERT(GL_IMPLIES(t->wait != NULL, t->phase == GL_TAKEN_QUEUED));
+    GL_ASSERT(
+        GL_IMPLIES(t->has_slots, t->phase == GL_TAKEN_TAKING || t->phase == GL_TAKEN_RUNNING_HERE));
     if (t->wait != NULL) {
         gl_slots_unqueue_offered(c, t->wait);
+        GL_ASSERT(c->taken.queued_n > 0);
         c->taken.queued_n--;
     }
     if (t->has_slots) {
@@ -185,6 +197,9 @@ void gl_taken_done(struct gl_core *c)
     for (struct gl_link *l; (l = gl_list_first(&c->taken.idle)) != NULL;) {
         gl_taken_job_drop(c, GL_CONTAINER(l, struct gl_taken_job, idle));
     }
+    GL_ASSERT(gl_map_count(&c->taken.all) == 0);
+    GL_ASSERT(gl_map_count(&c->taken.jobs) == 0);
+    GL_ASSERT(c->taken.idle_n == 0);
     gl_taken_entries_drop(c, &c->taken.found);
     gl_taken_entries_drop(c, &c->taken.stale);
     gl_core_set(c, &c->taken.after_id, (gl_str){0});
@@ -203,6 +218,7 @@ static void move(struct gl_heap *h, struct gl_heap_item *it, gl_ms *at, gl_ms to
     if (to != INT64_MAX) {
         gl_heap_push(h, it);
     }
+    GL_ASSERT(gl_heap_has(it) == (to != INT64_MAX));
 }
 
 void gl_taken_set_due(struct gl_core *c, struct gl_taken *t)
@@ -216,6 +232,7 @@ void gl_taken_set_due(struct gl_core *c, struct gl_taken *t)
         due = t->probe_at != 0 && t->probe_at < due ? t->probe_at : due;
     }
     move(&c->taken.timers, &t->timer, &t->due, due);
+    GL_ASSERT(GL_IMPLIES(t->phase == GL_TAKEN_OVER, t->due == INT64_MAX));
 }
 
 void gl_taken_set_check(struct gl_core *c, struct gl_taken *t, gl_ms at)
@@ -227,6 +244,10 @@ void gl_taken_set_check(struct gl_core *c, struct gl_taken *t, gl_ms at)
 
 void gl_taken_on_granted(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT((size_t)t->pool < c->pools_n);
+    GL_ASSERT(!t->has_slots);
+    GL_ASSERT(t->call == 0);
+    GL_ASSERT(gl_list_empty(&t->link));
     GL_ASSERT(t->phase == GL_TAKEN_QUEUED);
     GL_ASSERT(c->taken.queued_n > 0);
     c->taken.queued_n--;
@@ -258,11 +279,14 @@ static size_t gather(struct gl_link *list, struct gl_taken **ret, size_t max, si
             break;
         }
     }
+    GL_ASSERT(GL_IMPLIES(n > 1, !ret[n - 1]->is_alone));
+    GL_ASSERT((n > 0) == !gl_list_empty(list));
     return n;
 }
 
 static gl_str step_key(const struct gl_taken *t, struct gl_arena *a)
 {
+    GL_ASSERT(t->step_id.n > 0);
     return gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(t->job->id), GL_STR_ARG(t->step_id));
 }
 
@@ -270,6 +294,7 @@ static gl_str record_of(struct gl_core *c, const struct gl_taken *t)
 {
     struct gl_taken_record r = t->end;
 
+    GL_ASSERT(t->phase >= GL_TAKEN_TAKING);
     r.state = t->phase == GL_TAKEN_OVER ? t->end.state : GL_TAKEN_RUNNING;
     r.session = c->session;
     r.node = c->node;
@@ -297,11 +322,14 @@ static void send_takes(struct gl_core *c)
     struct gl_tx *tx;
 
     GL_ASSERT(n > 0);
+    GL_ASSERT(c->taken.take_call == 0);
     guards[guards_n++] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = c->session};
     for (size_t i = 0; i < n; i++) {
         struct gl_taken *t = all[i];
 
         GL_ASSERT(t->phase == GL_TAKEN_TAKING);
+        GL_ASSERT(t->call == 0);
+        GL_ASSERT(t->rev == 0);
         gl_core_set(c, &t->epoch, c->epoch);
         if (!GL_PLANT(113)) { /* planted: what has been read may be outdated */
             guards[guards_n++] = (struct gl_guard){.type = GL_GUARD_AT,
@@ -328,6 +356,7 @@ static void send_takes(struct gl_core *c)
         gl_list_remove(&t->link);
         t->call = c->last_call + 1;
     }
+    GL_ASSERT(writes_n == 3 * n);
     tx = gl_component_tx(c, guards, guards_n, writes, writes_n);
     tx->confirm = confirm;
     c->taken.take_call = gl_component_commit(c, GL_COMPONENT_TAKEN, tx);
@@ -342,6 +371,7 @@ static size_t answered(struct gl_core *c, uint64_t call, struct gl_taken **ret, 
 
     for (size_t i = 0; (t = gl_map_next(&c->taken.all, &i)) != NULL && n < max;) {
         if (t->call == call) {
+            GL_ASSERT(t->phase >= GL_TAKEN_TAKING);
             t->call = 0;
             ret[n++] = t;
         }
@@ -352,6 +382,9 @@ static size_t answered(struct gl_core *c, uint64_t call, struct gl_taken **ret, 
 static void on_taken(struct gl_core *c, struct gl_taken *t)
 {
     GL_ASSERT(t->phase == GL_TAKEN_TAKING);
+    GL_ASSERT(t->call == 0);
+    GL_ASSERT(t->rev == 0);
+    GL_ASSERT(gl_list_empty(&t->link));
     GL_MARK(c->trace, "taken.taken");
     c->counts.offers_taken++;
     t->phase = GL_TAKEN_RUNNING_HERE;
@@ -371,10 +404,12 @@ static void on_takes(struct gl_core *c, const struct gl_event *ev)
     size_t n = answered(c, c->taken.take_call, all, TAKE_MAX);
     int64_t code = ev->answer.code;
 
+    GL_ASSERT(ev->answer.number == c->taken.take_call);
     c->taken.take_call = 0;
     for (size_t i = 0; i < n; i++) {
         struct gl_taken *t = all[i];
 
+        GL_ASSERT(t->phase == GL_TAKEN_TAKING);
         if (code == 0) {
             on_taken(c, t);
         } else if (code == GL_E_CONFLICT && n > 1) {
@@ -400,6 +435,9 @@ static void on_takes(struct gl_core *c, const struct gl_event *ev)
 
 void gl_taken_write(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT(t->phase >= GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(!t->is_unwanted);
+    GL_ASSERT(t->rev > 0);
     t->is_written = false;
     if (t->call == 0 && gl_list_empty(&t->link)) {
         gl_list_push(&c->taken.to_write, &t->link);
@@ -420,11 +458,15 @@ static void send_writes(struct gl_core *c)
     struct gl_tx *tx;
 
     GL_ASSERT(n > 0);
+    GL_ASSERT(c->taken.write_call == 0);
     guards[0] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = c->session};
     for (size_t i = 0; i < n; i++) {
         struct gl_taken *t = all[i];
         gl_str owner = gl_offer_node_of(t->owner);
 
+        GL_ASSERT(t->phase >= GL_TAKEN_RUNNING_HERE);
+        GL_ASSERT(t->call == 0);
+        GL_ASSERT(t->rev > 0);
         guards[i + 1] = (struct gl_guard){
             .type = GL_GUARD_AT, .kind = GL_S("taken"), .id = t->id, .rev = t->rev};
         writes[writes_n++] = (struct gl_write){.type = GL_WRITE_PUT,
@@ -445,6 +487,7 @@ static void send_writes(struct gl_core *c)
         gl_list_remove(&t->link);
         t->call = c->last_call + 1;
     }
+    GL_ASSERT(writes_n <= 2 * n);
     tx = gl_component_tx(c, guards, n + 1, writes, writes_n);
     tx->confirm = confirm;
     tx->wake = word;
@@ -454,12 +497,16 @@ static void send_writes(struct gl_core *c)
 
 static void on_written(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT(t->phase >= GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(t->call == 0);
     t->rev++;
     t->is_alone = false;
     if (t->phase == GL_TAKEN_OVER && !t->is_written) {
         gl_taken_write(c, t); /* it ended while this was being written */
     }
     gl_taken_set_check(c, t, c->now + (t->phase == GL_TAKEN_OVER ? CONSUMED_MS : CHECK_MS));
+    GL_ASSERT(t->check_at > c->now);
+    GL_ASSERT(GL_IMPLIES(t->phase == GL_TAKEN_OVER && !t->is_written, !gl_list_empty(&t->link)));
 }
 
 static void on_writes(struct gl_core *c, const struct gl_event *ev)
@@ -468,10 +515,12 @@ static void on_writes(struct gl_core *c, const struct gl_event *ev)
     size_t n = answered(c, c->taken.write_call, all, WRITE_MAX);
     int64_t code = ev->answer.code;
 
+    GL_ASSERT(ev->answer.number == c->taken.write_call);
     c->taken.write_call = 0;
     for (size_t i = 0; i < n; i++) {
         struct gl_taken *t = all[i];
 
+        GL_ASSERT(gl_list_empty(&t->link));
         if (code == 0) {
             on_written(c, t);
             continue;
@@ -497,6 +546,7 @@ static void send_checks(struct gl_core *c)
     static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
     size_t n = 0;
 
+    GL_ASSERT(c->taken.check_call == 0);
     for (struct gl_heap_item *top;
          n < CHECK_MAX && (top = gl_heap_top(&c->taken.checks)) != NULL;) {
         struct gl_taken *t = GL_CONTAINER(top, struct gl_taken, check);
@@ -513,6 +563,7 @@ static void send_checks(struct gl_core *c)
     }
     if (n > 0) {
         c->taken.check_call = gl_component_view(c, GL_COMPONENT_TAKEN, keys, n, &stamps);
+        GL_ASSERT(c->taken.check_call == c->last_call);
     }
 }
 
@@ -542,12 +593,14 @@ static void on_check(struct gl_core *c, const struct gl_event_record *r)
         gl_taken_write(c, t);
     }
     gl_taken_set_check(c, t, c->now + (t->phase == GL_TAKEN_OVER ? CONSUMED_LATER_MS : CHECK_MS));
+    GL_ASSERT(t->check_at > c->now);
 }
 
 static void on_checks(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *records = ev->answer.records.items;
 
+    GL_ASSERT(ev->answer.number == c->taken.check_call);
     c->taken.check_call = 0;
     for (size_t i = 0; ev->answer.code == 0 && i < ev->answer.records.n; i++) {
         on_check(c, &records[i]);
@@ -575,6 +628,7 @@ static void send_clean(struct gl_core *c)
     struct gl_write writes[TAKE_MAX];
     size_t n = 0;
 
+    GL_ASSERT(c->taken.clean_call == 0);
     for (struct gl_link *l; n < TAKE_MAX && (l = gl_list_first(&c->taken.stale)) != NULL;) {
         struct gl_taken_entry *e = GL_CONTAINER(l, struct gl_taken_entry, link);
 
@@ -587,8 +641,10 @@ static void send_clean(struct gl_core *c)
         gl_core_disown(c, &gl_taken_entry_schema, e);
         gl_pool_free(&c->mem, e, sizeof(*e));
     }
+    GL_ASSERT(n > 0);
     c->taken.clean_call =
         gl_component_commit(c, GL_COMPONENT_TAKEN, gl_component_tx(c, NULL, 0, writes, n));
+    GL_ASSERT(c->taken.clean_call == c->last_call);
 }
 
 /* ---- the component ---- */
@@ -600,6 +656,8 @@ void gl_core_taken(const struct gl_core *c,
 
     for (size_t i = 0; (t = gl_map_next(&c->taken.all, &i)) != NULL;) {
         if (t->has_slots && t->pool >= 0) {
+            GL_ASSERT((size_t)t->pool < c->pools_n);
+            GL_ASSERT(c->pools[t->pool].in_use >= t->slots);
             each(arg, c->pools[t->pool].name, gl_offer_node_of(t->owner), t->slots);
         }
     }
@@ -649,6 +707,7 @@ static void on_time(struct gl_core *c)
     struct gl_taken_attempts *s = &c->taken;
     struct gl_heap_item *top;
 
+    GL_ASSERT(gl_components_are_on(c));
     while ((top = gl_heap_top(&s->timers)) != NULL &&
            GL_CONTAINER(top, struct gl_taken, timer)->due <= c->now) {
         gl_taken_on_timer(c, GL_CONTAINER(top, struct gl_taken, timer));
@@ -672,6 +731,7 @@ static void on_time(struct gl_core *c)
     if (s->scan_call == 0 && s->due <= c->now) {
         gl_taken_scan(c);
     }
+    GL_ASSERT(GL_IMPLIES(s->scan_call == 0, s->due > c->now));
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)

@@ -30,6 +30,9 @@ static struct gl_effect *effect(struct gl_core *c, const struct gl_taken *t,
     struct gl_effect *e = gl_effect_add(c->out, type, 0);
     struct gl_arena *a = c->out->arena;
 
+    GL_ASSERT(t->phase >= GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(t->attempt.n > 0);
+    GL_ASSERT(t->job->attempts_n > 0);
     e->context = gl_str_dup(a, c->context);
     e->job = gl_str_dup(a, t->job->id);
     e->attempt = gl_str_dup(a, t->attempt);
@@ -46,6 +49,8 @@ void gl_taken_start(struct gl_core *c, struct gl_taken *t)
 
     GL_ASSERT(t->phase == GL_TAKEN_RUNNING_HERE);
     GL_ASSERT(t->starting == 0);
+    GL_ASSERT(t->stopping == GL_STOP_NONE);
+    GL_ASSERT(!c->stopping);
     e->spec = t->job->spec;
     gl_spec_ref(e->spec);
     e->step_number = e->of = t->of;
@@ -63,6 +68,7 @@ void gl_taken_start(struct gl_core *c, struct gl_taken *t)
     t->probe_at =
         spec->timeout_ms > 0 ? c->now + spec->timeout_ms + spec->grace_ms + OVERDUE_MS : 0;
     gl_taken_set_due(c, t);
+    GL_ASSERT(t->starting == c->last_start);
     GL_TRACE(c->trace, EXEC, .job = t->job->id, .step = t->step_id, .token = t->token,
              .number = t->number, .what = "start for another node");
 }
@@ -75,6 +81,8 @@ void gl_taken_attach(struct gl_core *c, struct gl_taken *t)
     }
     t->probe_at = c->now + PROBE_MS;
     gl_taken_set_due(c, t);
+    GL_ASSERT(t->probe_at > c->now);
+    GL_ASSERT(t->due <= t->probe_at);
 }
 
 void gl_taken_stop(struct gl_core *c, struct gl_taken *t, enum gl_stop why)
@@ -87,12 +95,17 @@ void gl_taken_stop(struct gl_core *c, struct gl_taken *t, enum gl_stop why)
     t->heartbeat_at = 0;
     t->probe_at = c->now + spec_of(t)->grace_ms + OVERDUE_MS;
     gl_taken_set_due(c, t);
+    GL_ASSERT(t->probe_at > c->now);
+    GL_ASSERT(t->due == t->probe_at);
     (void)effect(c, t, GL_FX_STOP);
 }
 
 /* The process is certainly gone: its slots are free, and its record is to say what became of it. */
 static void end(struct gl_core *c, struct gl_taken *t, enum gl_taken_state state)
 {
+    GL_ASSERT(state < GL_TAKEN_STATE_COUNT);
+    GL_ASSERT(!t->is_written);
+    GL_ASSERT(!t->is_inherited);
     GL_ASSERT(t->phase == GL_TAKEN_RUNNING_HERE);
     GL_ASSERT(state != GL_TAKEN_RUNNING && state != GL_TAKEN_WITHDRAWN);
     t->phase = GL_TAKEN_OVER;
@@ -100,6 +113,7 @@ static void end(struct gl_core *c, struct gl_taken *t, enum gl_taken_state state
     t->starting = 0;
     t->heartbeat_at = t->probe_at = 0;
     gl_taken_set_due(c, t);
+    GL_ASSERT(t->due == INT64_MAX);
     if (t->has_slots) {
         t->has_slots = false;
         gl_slots_give_back(c, (int)t->pool, t->slots);
@@ -134,6 +148,8 @@ static void on_result(struct gl_core *c, struct gl_taken *t, const struct gl_eve
 /* It would be refused every time. */
 static void on_impossible(struct gl_core *c, struct gl_taken *t, gl_str why)
 {
+    GL_ASSERT(t->phase == GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(t->starting == 0);
     gl_core_set(c, &t->end.end, gl_str_of(end_words[GL_EXEC_NOT_EXECUTED]));
     t->end.is_final = true;
     gl_core_set(c, &t->end.error, why);
@@ -142,6 +158,8 @@ static void on_impossible(struct gl_core *c, struct gl_taken *t, gl_str why)
 
 static void on_started(struct gl_core *c, struct gl_taken *t, const struct gl_event_started *s)
 {
+    GL_ASSERT(t->starting <= c->last_start);
+    GL_ASSERT(t->phase != GL_TAKEN_QUEUED);
     if (t->phase != GL_TAKEN_RUNNING_HERE || t->starting != s->number) {
         return;
     }
@@ -158,6 +176,8 @@ static void on_started(struct gl_core *c, struct gl_taken *t, const struct gl_ev
 
 static void on_never(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT(t->phase == GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(t->starting == 0);
     if (t->stopping != GL_STOP_NONE) {
         end(c, t, GL_TAKEN_NEVER);
     } else if (!c->stopping) {
@@ -167,6 +187,7 @@ static void on_never(struct gl_core *c, struct gl_taken *t)
 
 static void on_attached(struct gl_core *c, struct gl_taken *t, const struct gl_event_attached *a)
 {
+    GL_ASSERT(t->phase != GL_TAKEN_QUEUED);
     if (t->phase != GL_TAKEN_RUNNING_HERE || t->starting != 0 || a->token != t->token) {
         return;
     }
@@ -202,6 +223,7 @@ static void on_attached(struct gl_core *c, struct gl_taken *t, const struct gl_e
 
 static void on_beacon(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT(GL_IMPLIES(t->heartbeat_at != 0, t->phase == GL_TAKEN_RUNNING_HERE));
     if (t->heartbeat_at != 0) {
         t->heartbeat_at = c->now + spec_of(t)->heartbeat_ms;
         gl_taken_set_due(c, t);
@@ -212,6 +234,7 @@ static void on_beacon(struct gl_core *c, struct gl_taken *t)
  * executor will repeat it, or be asked. */
 static bool is_too_early(struct gl_core *c, gl_str job)
 {
+    GL_ASSERT(c->shared);
     return !gl_taken_is_known(c) && !gl_core_owns(c, job);
 }
 
@@ -226,6 +249,7 @@ bool gl_taken_on_event(struct gl_core *c, const struct gl_event *ev)
     if (t == NULL || t->phase == GL_TAKEN_QUEUED) {
         return ev->type == GL_EV_ENDED && is_too_early(c, ev->job);
     }
+    GL_ASSERT(gl_str_eq(t->job->id, ev->job));
     switch ((enum gl_event_type)ev->type) {
     case GL_EV_STARTED:
         on_started(c, t, &ev->started);
@@ -259,6 +283,7 @@ bool gl_taken_on_listed(struct gl_core *c, const struct gl_event_info *info)
         }
         return false;
     }
+    GL_ASSERT(gl_str_eq(t->job->id, info->job));
     if (t->phase == GL_TAKEN_RUNNING_HERE && t->starting == 0 &&
         (info->token > t->token || info->state == GL_EXEC_ENDED)) {
         t->token = info->token > t->token ? info->token : t->token;
@@ -271,6 +296,7 @@ void gl_taken_on_up(struct gl_core *c)
 {
     struct gl_taken *t;
 
+    GL_ASSERT(c->exec_up);
     for (size_t i = 0; (t = gl_map_next(&c->taken.all, &i)) != NULL;) {
         if (t->phase == GL_TAKEN_RUNNING_HERE && t->starting == 0) {
             gl_taken_attach(c, t);
@@ -280,6 +306,9 @@ void gl_taken_on_up(struct gl_core *c)
 
 void gl_taken_on_gone(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT(t->phase >= GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(t->call == 0);
+    GL_ASSERT(!t->is_unwanted);
     if (t->phase == GL_TAKEN_OVER) {
         (void)effect(c, t, GL_FX_ACK);
         gl_taken_drop(c, t);
@@ -296,10 +325,14 @@ void gl_taken_on_gone(struct gl_core *c, struct gl_taken *t)
     gl_taken_set_check(c, t, INT64_MAX);
     gl_list_remove(&t->link);
     effect(c, t, GL_FX_STOP)->grace_ms = 1;
+    GL_ASSERT(!gl_heap_has(&t->check));
 }
 
 void gl_taken_on_timer(struct gl_core *c, struct gl_taken *t)
 {
+    GL_ASSERT(gl_heap_has(&t->timer));
+    GL_ASSERT(t->due <= c->now);
+    GL_ASSERT(t->phase == GL_TAKEN_QUEUED || t->phase == GL_TAKEN_RUNNING_HERE);
     if (t->phase == GL_TAKEN_QUEUED) { /* its owner may have withdrawn it: it is read again */
         gl_taken_drop(c, t);
         return;
@@ -311,4 +344,5 @@ void gl_taken_on_timer(struct gl_core *c, struct gl_taken *t)
         gl_taken_attach(c, t);
     }
     gl_taken_set_due(c, t);
+    GL_ASSERT(t->due > c->now);
 }

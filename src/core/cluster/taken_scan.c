@@ -41,6 +41,7 @@ static struct gl_taken_entry *entry_of(struct gl_link *l)
 
 static void entry_free(struct gl_core *c, struct gl_taken_entry *e)
 {
+    GL_ASSERT(!gl_list_empty(&e->link));
     gl_list_remove(&e->link);
     gl_core_disown(c, &gl_taken_entry_schema, e);
     gl_pool_free(&c->mem, e, sizeof(*e));
@@ -56,8 +57,10 @@ void gl_taken_entries_drop(struct gl_core *c, struct gl_link *list)
 
 static void make_stale(struct gl_core *c, struct gl_taken_entry *e)
 {
+    GL_ASSERT(!gl_list_empty(&e->link));
     gl_list_remove(&e->link);
     gl_list_push(&c->taken.stale, &e->link);
+    GL_ASSERT(!gl_list_empty(&c->taken.stale));
 }
 
 static gl_str job_of(const struct gl_taken_entry *e)
@@ -81,13 +84,16 @@ static void ask_page(struct gl_core *c)
         .limit = PAGE};
 
     GL_ASSERT(c->taken.scan_call == 0);
+    GL_ASSERT(gl_list_empty(&c->taken.found));
     c->taken.stage = adopts ? GL_TAKEN_LIST : GL_TAKEN_OFFERS;
     c->taken.due = INT64_MAX;
     c->taken.scan_call = gl_component_range(c, GL_COMPONENT_TAKEN, &range);
+    GL_ASSERT(c->taken.scan_call == c->last_call);
 }
 
 void gl_taken_scan(struct gl_core *c)
 {
+    GL_ASSERT(c->taken.scan_call == 0);
     GL_ASSERT(gl_list_empty(&c->taken.found));
     c->taken.is_again = false;
     c->taken.after_score = 0;
@@ -101,13 +107,18 @@ void gl_taken_scan(struct gl_core *c)
 
 static void scan_ends(struct gl_core *c, gl_ms wait)
 {
+    GL_ASSERT(c->taken.scan_call == 0);
+    GL_ASSERT(wait > 0);
     gl_taken_entries_drop(c, &c->taken.found);
     gl_core_set(c, &c->taken.after_id, (gl_str){0});
     c->taken.due = c->now + (c->taken.is_again ? 0 : wait);
+    GL_ASSERT(c->taken.due >= c->now);
+    GL_ASSERT(gl_list_empty(&c->taken.found));
 }
 
 static void next_page(struct gl_core *c)
 {
+    GL_ASSERT(c->taken.scan_call == 0);
     gl_taken_entries_drop(c, &c->taken.found);
     if (c->taken.has_more && c->taken.queued_n < QUEUED_MAX) {
         ask_page(c);
@@ -141,6 +152,8 @@ static void on_page(struct gl_core *c, const struct gl_event *ev)
     struct gl_key keys[PAGE];
     size_t n = 0;
 
+    GL_ASSERT(is_taken || c->taken.stage == GL_TAKEN_OFFERS);
+    GL_ASSERT(gl_list_empty(&c->taken.found));
     c->taken.has_more = ev->answer.entries.n == PAGE;
     for (size_t i = 0; i < ev->answer.entries.n && n < PAGE; i++) {
         struct gl_taken_entry *e;
@@ -168,12 +181,14 @@ static void on_page(struct gl_core *c, const struct gl_event *ev)
         c->taken.after_score = all[ev->answer.entries.n - 1].score;
         gl_core_set(c, &c->taken.after_id, all[ev->answer.entries.n - 1].id);
     }
+    GL_ASSERT(n <= PAGE);
     if (n == 0) {
         next_page(c);
         return;
     }
     c->taken.stage = is_taken ? GL_TAKEN_RECORDS : GL_TAKEN_STEPS;
     c->taken.scan_call = gl_component_get(c, GL_COMPONENT_TAKEN, keys, n);
+    GL_ASSERT(c->taken.scan_call == c->last_call);
 }
 
 /* ---- records ---- */
@@ -194,6 +209,7 @@ static void on_taken_record(struct gl_core *c, struct gl_taken_entry *e,
 {
     struct gl_taken_record rec;
 
+    GL_ASSERT(e->is_taken);
     if (r->rev == 0) {
         make_stale(c, e);
         return;
@@ -207,6 +223,7 @@ static void on_taken_record(struct gl_core *c, struct gl_taken_entry *e,
     e->state = rec.state;
     gl_core_set(c, &e->owner, rec.owner);
     gl_core_set(c, &e->epoch, rec.epoch);
+    GL_ASSERT(e->rev > 0);
 }
 
 /* Does the step's record still name this attempt, and this node? */
@@ -216,6 +233,7 @@ static bool is_current(const struct gl_core *c, const struct gl_taken_entry *e,
     gl_str attempt;
     uint32_t number;
 
+    GL_ASSERT(!e->is_taken);
     (void)gl_str_cut(e->id, '/', &attempt);
     return s->status == GL_STEP_RUNNING && s->is_elsewhere && gl_str_eq(s->node, c->node) &&
            gl_attempts_number_of(attempt, &number) && number == s->attempt_count;
@@ -227,6 +245,8 @@ static void on_step(struct gl_core *c, struct gl_taken_entry *e, const struct gl
     struct gl_taken *t = gl_taken_find(c, job, attempt);
     struct gl_step_record s;
 
+    GL_ASSERT(!e->is_taken);
+    GL_ASSERT(!gl_list_empty(&e->link));
     if (r->damaged) {
         return;
     }
@@ -253,6 +273,7 @@ static void on_step(struct gl_core *c, struct gl_taken_entry *e, const struct gl
     e->token = r->token;
     e->queued_at = s.queued_at;
     gl_core_set(c, &e->owner, r->owner);
+    GL_ASSERT(e->rev > 0);
 }
 
 /* ---- jobs and flows ---- */
@@ -274,6 +295,7 @@ static const struct gl_core_view job_view = {
 
 static bool has_key(const struct gl_key *keys, size_t n, gl_str id)
 {
+    GL_ASSERT(n <= PAGE);
     for (size_t i = 0; i < n; i++) {
         if (gl_str_eq(keys[i].id, id)) {
             return true;
@@ -290,10 +312,12 @@ static void ask_flows(struct gl_core *c)
     struct gl_key keys[PAGE];
     size_t n = 0;
 
+    GL_ASSERT(c->taken.scan_call == 0);
     for (struct gl_link *l = c->taken.found.next; l != &c->taken.found; l = l->next) {
         struct gl_taken_job *j = gl_map_find(&c->taken.jobs, job_of(entry_of(l)));
 
         if (j != NULL && j->spec == NULL && !has_key(keys, n, j->flow)) {
+            GL_ASSERT(n < PAGE);
             keys[n++] = (struct gl_key){.kind = GL_S("flow"), .id = j->flow};
         }
     }
@@ -303,6 +327,7 @@ static void ask_flows(struct gl_core *c)
     }
     c->taken.stage = GL_TAKEN_FLOWS;
     c->taken.scan_call = gl_component_get(c, GL_COMPONENT_TAKEN, keys, n);
+    GL_ASSERT(c->taken.scan_call == c->last_call);
 }
 
 static void ask_jobs(struct gl_core *c)
@@ -310,11 +335,13 @@ static void ask_jobs(struct gl_core *c)
     struct gl_key keys[PAGE];
     size_t n = 0;
 
+    GL_ASSERT(c->taken.scan_call == 0);
     for (struct gl_link *l = c->taken.found.next; l != &c->taken.found; l = l->next) {
         gl_str id = job_of(entry_of(l));
 
         if (entry_of(l)->is_wanted && gl_map_find(&c->taken.jobs, id) == NULL &&
             !has_key(keys, n, id)) {
+            GL_ASSERT(n < PAGE);
             keys[n++] = (struct gl_key){.kind = GL_S("job"), .id = id};
         }
     }
@@ -324,6 +351,7 @@ static void ask_jobs(struct gl_core *c)
     }
     c->taken.stage = GL_TAKEN_JOBS;
     c->taken.scan_call = gl_component_view(c, GL_COMPONENT_TAKEN, keys, n, &job_view);
+    GL_ASSERT(c->taken.scan_call == c->last_call);
 }
 
 static void set_spec(struct gl_core *c, struct gl_taken_job *j, gl_str text)
@@ -331,6 +359,7 @@ static void set_spec(struct gl_core *c, struct gl_taken_job *j, gl_str text)
     if (gl_submit_spec(c, j->flow, text, &j->spec, NULL) == 0) {
         j->spec->jobs++;
     }
+    GL_ASSERT(GL_IMPLIES(j->spec != NULL, j->spec->jobs > 0));
 }
 
 static void on_job(struct gl_core *c, const struct gl_event_record *r)
@@ -373,6 +402,8 @@ static struct gl_taken *make(struct gl_core *c, const struct gl_taken_entry *e,
     int32_t item;
     struct gl_taken *t;
 
+    GL_ASSERT(e->is_wanted);
+    GL_ASSERT(j->spec->jobs > 0);
     (void)gl_str_cut(e->id, '/', &attempt);
     step = gl_attempts_step_of(attempt);
     if (!gl_attempts_number_of(attempt, &number) ||
@@ -390,6 +421,9 @@ static struct gl_taken *make(struct gl_core *c, const struct gl_taken_entry *e,
     t->pool = gl_slots_find_pool(c, gl_flow_step(j->spec->flow, of)->pool);
     gl_core_set(c, &t->step_id, step);
     gl_core_set(c, &t->owner, e->owner);
+    GL_ASSERT(t->step_id.n > 0);
+    GL_ASSERT(t->pool < (int64_t)c->pools_n);
+    GL_ASSERT(t->of < j->spec->flow->steps.n);
     return t;
 }
 
@@ -400,6 +434,8 @@ static void queue(struct gl_core *c, const struct gl_taken_entry *e, struct gl_t
     struct gl_taken *t = make(c, e, j);
     const struct gl_step_spec *spec;
 
+    GL_ASSERT(!e->is_taken);
+    GL_ASSERT(e->rev > 0);
     if (t == NULL) {
         return;
     }
@@ -415,8 +451,11 @@ static void queue(struct gl_core *c, const struct gl_taken_entry *e, struct gl_t
         gl_taken_drop(c, t);
         return;
     }
+    GL_ASSERT(t->wait->offered);
     c->taken.queued_n++;
     gl_taken_set_due(c, t);
+    GL_ASSERT(gl_heap_has(&t->timer));
+    GL_ASSERT(!t->has_slots);
 }
 
 /* Taken by an earlier session of this node: its slots are in use, and the executor is asked. */
@@ -424,6 +463,8 @@ static void adopt(struct gl_core *c, const struct gl_taken_entry *e, struct gl_t
 {
     struct gl_taken *t = make(c, e, j);
 
+    GL_ASSERT(e->is_taken);
+    GL_ASSERT(e->rev > 0);
     if (t == NULL) {
         return;
     }
@@ -445,10 +486,14 @@ static void adopt(struct gl_core *c, const struct gl_taken_entry *e, struct gl_t
         t->is_written = t->is_inherited = true;
     }
     gl_taken_set_check(c, t, c->now);
+    GL_ASSERT(t->phase >= GL_TAKEN_RUNNING_HERE);
+    GL_ASSERT(t->has_slots == (t->phase == GL_TAKEN_RUNNING_HERE));
+    GL_ASSERT(gl_heap_has(&t->check));
 }
 
 static void decide(struct gl_core *c)
 {
+    GL_ASSERT(c->taken.scan_call == 0);
     for (struct gl_link *l = c->taken.found.next, *next; l != &c->taken.found; l = next) {
         struct gl_taken_entry *e = entry_of(l);
         struct gl_taken_job *j = gl_map_find(&c->taken.jobs, job_of(e));
@@ -481,6 +526,7 @@ static void on_records(struct gl_core *c, const struct gl_event *ev)
     const struct gl_event_record *records = ev->answer.records.items;
     struct gl_link *l = c->taken.found.next, *next;
 
+    GL_ASSERT(c->taken.stage == GL_TAKEN_RECORDS || c->taken.stage == GL_TAKEN_STEPS);
     /* One for each entry, in their order. */
     for (size_t i = 0; i < ev->answer.records.n && l != &c->taken.found; i++, l = next) {
         next = l->next;
@@ -497,6 +543,8 @@ void gl_taken_on_scanned(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *records = ev->answer.records.items;
 
+    GL_ASSERT(ev->answer.number == c->taken.scan_call);
+    GL_ASSERT(c->taken.stage <= GL_TAKEN_FLOWS);
     c->taken.scan_call = 0;
     if (ev->answer.code != 0 || !gl_components_are_on(c)) {
         scan_ends(c, SCAN_MS);

@@ -76,6 +76,8 @@ static void save_job(const struct gl_taken_job *j, struct gl_buf *out)
                                 .submitted_at = j->submitted_at,
                                 .has_spec = j->spec != NULL};
 
+    GL_ASSERT(j->id.n == GL_ULID_BYTES);
+    GL_ASSERT(GL_IMPLIES(j->attempts_n > 0, j->spec != NULL));
     gl_snapshot_put(out, "taken_job", &taken_job_schema, &s);
 }
 
@@ -109,6 +111,8 @@ static void save_attempt(const struct gl_taken *t, struct gl_buf *out)
                                     .check_at = t->check_at == INT64_MAX ? 0 : t->check_at,
                                     .end = t->end};
 
+    GL_ASSERT(t->phase <= GL_TAKEN_OVER);
+    GL_ASSERT((t->wait != NULL) == (t->phase == GL_TAKEN_QUEUED));
     gl_snapshot_put(out, "taken_attempt", &taken_attempt_schema, &s);
 }
 
@@ -164,6 +168,8 @@ void gl_taken_save_all(const struct gl_core *c, struct gl_buf *out)
     const struct gl_taken_job *j;
     const struct gl_taken *t;
 
+    GL_ASSERT(c->taken.idle_n <= gl_map_count(&c->taken.jobs));
+    GL_ASSERT(c->taken.queued_n <= gl_map_count(&c->taken.all));
     for (size_t i = 0; (j = gl_map_next(&c->taken.jobs, &i)) != NULL;) {
         save_job(j, out);
     }
@@ -225,12 +231,14 @@ static bool connect_wait(struct gl_core *c, struct gl_taken *t)
     struct gl_wait *w =
         gl_slots_find_offered(c, t->job->id, gl_flow_place(t->job->spec->flow, t->of, t->item));
 
+    GL_ASSERT(t->phase == GL_TAKEN_QUEUED);
     if (w == NULL || !w->offered) {
         return false;
     }
     GL_CONTAINER(w, struct gl_offered_wait, wait)->taken = t;
     t->wait = w;
     c->taken.queued_n++;
+    GL_ASSERT(c->taken.queued_n <= gl_map_count(&c->taken.all));
     return true;
 }
 

@@ -522,6 +522,7 @@ static enum gl_exec_end end_from(gl_str word)
             NULL};
     int end = gl_schema_word(words, word);
 
+    GL_ASSERT(end < GL_EXEC_END_COUNT);
     return end >= 0 ? (enum gl_exec_end)end : GL_EXEC_STOPPED; /* of another release: unknown */
 }
 
@@ -535,6 +536,10 @@ static void accept_elsewhere(struct gl_core *c, struct gl_step *st, const struct
                                   .ended_at = r->ended_at,
                                   .error = r->error};
 
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    GL_ASSERT(st->r.is_elsewhere);
+    GL_ASSERT(r->state == GL_TAKEN_ENDED);
+    GL_ASSERT(how.end < GL_EXEC_END_COUNT);
     if (r->stopped != GL_STOP_NONE && st->r.stopping == GL_STOP_NONE) {
         st->r.stopping = r->stopped; /* it was silent: its node has stopped it for us */
     }
@@ -551,6 +556,9 @@ void gl_attempts_on_elsewhere(struct gl_core *c, struct gl_step *st,
 {
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     GL_ASSERT(st->r.is_elsewhere);
+    GL_ASSERT(st->r.node.n > 0);
+    GL_ASSERT(st->starting == 0);
+    GL_ASSERT(r->state < GL_TAKEN_STATE_COUNT);
     GL_ASSERT(r->state != GL_TAKEN_RUNNING);
     switch ((enum gl_taken_state)r->state) {
     case GL_TAKEN_ENDED:
