@@ -53,6 +53,7 @@ enum gl_place_result gl_place_judge(const struct gl_place_node *node,
     gl_str rule;
 
     GL_ASSERT(request->slots > 0);
+    GL_ASSERT(GL_IMPLIES(p != NULL, gl_str_eq(p->name, request->pool)));
     if (!node->takes) {
         return GL_PLACE_NOT_TAKING;
     }
@@ -78,6 +79,7 @@ static bool is_better(const struct gl_place_node *a, const struct gl_place_node 
     bool is_b_avoided = gl_str_eq(b->id, request->avoid);
     uint64_t left, right;
 
+    GL_ASSERT(a != b);
     if (is_a_avoided != is_b_avoided) {
         return is_b_avoided;
     }
@@ -86,6 +88,8 @@ static bool is_better(const struct gl_place_node *a, const struct gl_place_node 
     }
     left = (uint64_t)free_slots(x) * y->slots; /* a's free part, times both pools' slots */
     right = (uint64_t)free_slots(y) * x->slots;
+    GL_ASSERT(left <= (uint64_t)x->slots * y->slots);
+    GL_ASSERT(right <= (uint64_t)x->slots * y->slots);
     return left != right ? left > right : gl_str_cmp(a->id, b->id) < 0;
 }
 
@@ -95,6 +99,8 @@ int64_t gl_place(const struct gl_place_node *nodes, size_t n,
     enum gl_place_result best_result = GL_PLACE_NOT_TAKING;
     int64_t best = -1;
 
+    GL_ASSERT(request->slots > 0);
+    GL_ASSERT(request->pool.n > 0);
     for (size_t i = 0; i < n; i++) {
         enum gl_place_result result = gl_place_judge(&nodes[i], request);
 
@@ -107,6 +113,9 @@ int64_t gl_place(const struct gl_place_node *nodes, size_t n,
             best_result = result;
         }
     }
+    GL_ASSERT(best < (int64_t)n);
+    GL_ASSERT(best_result <= GL_PLACE_NOT_TAKING);
+    GL_ASSERT(GL_IMPLIES(best_result <= GL_PLACE_BUSY, best >= 0));
     *ret = best_result;
     return best_result <= GL_PLACE_BUSY ? best : -1;
 }

@@ -39,6 +39,7 @@ void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t p
         }
     }
     gl_quotas_init(c);
+    GL_ASSERT(gl_map_count(&c->waits) == 0);
 }
 
 struct gl_heap *gl_slots_queue_of(struct gl_core *c, const struct gl_wait *w)
@@ -84,6 +85,8 @@ struct gl_offered_wait *gl_slots_offered_new(struct gl_core *c)
     struct gl_offered_wait *o = gl_pool_alloc(&c->mem, sizeof(*o));
 
     o->wait.offered = true;
+    GL_ASSERT(!o->wait.limited);
+    GL_ASSERT(o->wait.state == GL_WAIT_QUEUED);
     GL_ASSERT(o->taken == NULL);
     return o;
 }
@@ -115,6 +118,9 @@ struct gl_wait *gl_slots_wait_new(struct gl_core *c, struct gl_quota_group *grou
  */
 void gl_slots_wait_free(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(GL_IMPLIES(w->offered, !w->limited));
+    GL_ASSERT(GL_IMPLIES(w->offered, w->step == NULL));
+    GL_ASSERT(GL_IMPLIES(w->step != NULL, w->step->wait == w));
     GL_ASSERT(w->pool < c->pools_n);
     if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
         gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
@@ -143,6 +149,7 @@ bool gl_slots_has_already(const struct gl_wait *w)
 /* Takes a grant back: the step no longer wants its slots. */
 static void wait_ungrant(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(!w->offered);
     GL_ASSERT(c->pools[w->pool].in_use >= w->slots);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     c->pools[w->pool].in_use -= w->slots;
@@ -155,6 +162,7 @@ static void wait_ungrant(struct gl_core *c, struct gl_wait *w)
 /* Frees an entry that is left over, in whatever state it is. */
 static void wait_discard(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(!w->offered);
     GL_ASSERT(w->pool < c->pools_n);
     if (w->state != GL_WAIT_GRANTED) {
         gl_slots_wait_free(c, w);
@@ -217,6 +225,8 @@ int gl_slots_add_pool(struct gl_core *c, gl_str name)
         gl_heap_init(&p->queues[k], gl_slots_before);
     }
     GL_ASSERT(p->slots == 0);
+    GL_ASSERT(p->in_use == 0);
+    GL_ASSERT(c->pools_n < GL_POOLS_MAX);
     return (int)c->pools_n++;
 }
 
@@ -328,6 +338,10 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     st->wait = w;
     st->r.blocked_on = w->state == GL_WAIT_HELD ? GL_BLOCK_LIMIT : GL_BLOCK_NONE;
     GL_ASSERT(w->pool < c->pools_n);
+    GL_ASSERT(w->where < GL_WHERE_COUNT);
+    GL_ASSERT(!w->offered);
+    GL_ASSERT(gl_slots_has_already(w) == (st->hold != NULL));
+    GL_ASSERT(GL_IMPLIES(w->state == GL_WAIT_QUEUED, gl_heap_has(&w->place)));
 }
 
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
@@ -339,6 +353,8 @@ void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
     }
     /* A granted entry starts its step as soon as it has one. */
     GL_ASSERT(w->state != GL_WAIT_GRANTED);
+    GL_ASSERT(w->step == st);
+    GL_ASSERT(!w->offered);
     gl_slots_wait_free(c, w);
 }
 
@@ -355,16 +371,21 @@ struct gl_slot_hold *gl_slots_hold_new(struct gl_core *c, struct gl_step *st, in
     struct gl_slot_hold *h = gl_pool_alloc(&c->mem, sizeof(*h));
 
     GL_ASSERT(pool < GL_POOLS_MAX);
+    GL_ASSERT(pool >= -1);
+    GL_ASSERT(pool < (int)c->pools_n);
     h->step_number = gl_step_place(st);
     h->slots = gl_step_spec_of(st)->slots;
     h->pool = pool;
     gl_list_push(&st->job->holds, &h->link);
     st->hold = h;
+    GL_ASSERT(!gl_list_empty(&h->link));
     return h;
 }
 
 static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
 {
+    GL_ASSERT(h->pool >= -1);
+    GL_ASSERT(!gl_list_empty(&h->link));
     GL_ASSERT(h->pool < (int)c->pools_n);
     if (h->pool >= 0) {
         struct gl_core_pool_state *p = &c->pools[h->pool];
@@ -384,6 +405,7 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
  * them back and queues like any other step. */
 static void continue_lease(struct gl_core *c, struct gl_step *st)
 {
+    GL_ASSERT(st->wait->state == GL_WAIT_GRANTED);
     GL_ASSERT(st->wait->slots == 0);
     GL_ASSERT(st->hold != NULL);
     gl_slots_wait_free(c, st->wait);
@@ -407,6 +429,8 @@ static void start_granted(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    GL_ASSERT(w->step == st);
+    GL_ASSERT(!w->offered);
     if (gl_slots_has_already(w)) {
         continue_lease(c, st);
         return;
@@ -426,6 +450,7 @@ static void grant_unloaded(struct gl_core *c, struct gl_wait *w)
     struct gl_slot_grant *g;
 
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    GL_ASSERT(!w->offered);
     if (gl_load_job(c, (gl_str){.p = w->key, .n = GL_ULID_BYTES})->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "slots.entry_left_over");
         wait_ungrant(c, w);
@@ -443,6 +468,8 @@ static void grant_offered(struct gl_core *c, struct gl_wait *w)
     struct gl_taken *t = GL_CONTAINER(w, struct gl_offered_wait, wait)->taken;
 
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    GL_ASSERT(w->offered);
+    GL_ASSERT(w->slots > 0);
     gl_slots_wait_free(c, w);
     gl_taken_on_granted(c, t);
 }
@@ -455,6 +482,8 @@ static void grant_wait(struct gl_core *c, struct gl_wait *w)
 
     GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
     GL_ASSERT(p->slots >= w->slots);
+    GL_ASSERT(GL_IMPLIES(!gl_slots_has_already(w), p->in_use + w->slots <= p->slots));
+    GL_ASSERT(w->where != GL_WHERE_AWAY);
     gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
     p->in_use += w->slots;
     if (w->limited) {
@@ -476,6 +505,7 @@ struct gl_wait *gl_slots_head_of(struct gl_core *c, struct gl_heap *queue)
     for (struct gl_heap_item *top; (top = gl_heap_top(queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
+        GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
         if (gl_slots_has_already(w) || !w->limited || gl_quotas_allow(c, w)) {
             return w;
         }
@@ -499,6 +529,7 @@ static struct gl_wait *next_in_pool(struct gl_core *c, struct gl_core_pool_state
     if (here == NULL || gl_slots_has_already(here)) {
         return here;
     }
+    GL_ASSERT(here->where != GL_WHERE_AWAY);
     return p->in_use <= p->slots && here->slots <= p->slots - p->in_use ? here : NULL;
 }
 
@@ -570,6 +601,8 @@ void gl_slots_adopt(struct gl_core *c, struct gl_step *st)
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;
     }
+    GL_ASSERT(st->hold == h);
+    GL_ASSERT(GL_IMPLIES(st->r.is_elsewhere, h->pool == -1));
     gl_quotas_adopt(c, st, h);
 }
 
@@ -577,6 +610,7 @@ bool gl_slots_are_exceeded(const struct gl_core *c, const struct gl_step *st)
 {
     int pool = st->hold != NULL ? st->hold->pool : -1;
 
+    GL_ASSERT(pool < (int)c->pools_n);
     GL_ASSERT(st->r.status == GL_STEP_RUNNING || st->r.keeps_slots);
     return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) ||
            gl_quotas_are_exceeded(st);
@@ -585,6 +619,7 @@ bool gl_slots_are_exceeded(const struct gl_core *c, const struct gl_step *st)
 void gl_slots_return(struct gl_core *c, struct gl_step *st)
 {
     if (st->hold != NULL) {
+        GL_ASSERT(st->hold->step_number == gl_step_place(st));
         hold_free(c, st->hold);
         st->hold = NULL;
     }
@@ -617,6 +652,7 @@ void gl_slots_reclaim(struct gl_core *c, struct gl_job *j)
         if (memcmp(w->key, j->id.p, GL_ULID_BYTES) != 0) {
             continue;
         }
+        GL_ASSERT(w->state == GL_WAIT_GRANTED);
         grant_free(c, g);
         if (w->step != NULL) {
             start_granted(c, w->step);

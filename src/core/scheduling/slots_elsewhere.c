@@ -21,6 +21,7 @@ struct gl_wait *gl_slots_queue_offered(struct gl_core *c, struct gl_taken *t, gl
 
     GL_ASSERT(pool >= 0 && (size_t)pool < c->pools_n);
     GL_ASSERT(slots > 0 && slots <= c->pools[pool].slots);
+    GL_ASSERT((place & OFFERED_PLACE) == 0);
     if (gl_slots_find(c, job, place | OFFERED_PLACE) != NULL) {
         return NULL; /* an offer of an earlier attempt of the step */
     }
@@ -34,6 +35,8 @@ struct gl_wait *gl_slots_queue_offered(struct gl_core *c, struct gl_taken *t, gl
     o->wait.seq = ++c->wait_seq;
     gl_map_add(&c->waits, gl_slots_key_of(&o->wait), &o->wait);
     gl_heap_push(gl_slots_queue_of(c, &o->wait), &o->wait.place);
+    GL_ASSERT(gl_heap_has(&o->wait.place));
+    GL_ASSERT(o->wait.state == GL_WAIT_QUEUED);
     return &o->wait;
 }
 
@@ -44,6 +47,8 @@ struct gl_wait *gl_slots_find_offered(const struct gl_core *c, gl_str job, uint3
 
 void gl_slots_unqueue_offered(struct gl_core *c, struct gl_wait *w)
 {
+    GL_ASSERT(w->slots > 0);
+    GL_ASSERT(gl_heap_has(&w->place));
     GL_ASSERT(w->offered);
     GL_ASSERT(w->state == GL_WAIT_QUEUED);
     gl_slots_wait_free(c, w);
@@ -51,14 +56,17 @@ void gl_slots_unqueue_offered(struct gl_core *c, struct gl_wait *w)
 
 void gl_slots_take_up(struct gl_core *c, int pool, uint32_t slots)
 {
+    GL_ASSERT(pool >= -1);
     GL_ASSERT(pool < (int)c->pools_n);
     if (pool >= 0) {
         c->pools[pool].in_use += slots;
+        GL_ASSERT(c->pools[pool].in_use >= slots);
     }
 }
 
 void gl_slots_give_back(struct gl_core *c, int pool, uint32_t slots)
 {
+    GL_ASSERT(pool >= -1);
     GL_ASSERT(pool < (int)c->pools_n);
     if (pool >= 0) {
         GL_ASSERT(c->pools[pool].in_use >= slots);
@@ -90,6 +98,12 @@ static void start_elsewhere(struct gl_core *c, struct gl_wait *w, const struct g
     struct gl_slot_hold *h;
 
     GL_ASSERT(st->r.status == GL_STEP_QUEUED);
+    GL_ASSERT(st->wait == w);
+    GL_ASSERT(!w->offered);
+    GL_ASSERT(w->where != GL_WHERE_HERE);
+    GL_ASSERT(!gl_slots_has_already(w));
+    GL_ASSERT(node->id.n > 0);
+    GL_ASSERT(node->takes);
     GL_ASSERT(w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED);
     gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
     if (w->limited) {
@@ -97,6 +111,7 @@ static void start_elsewhere(struct gl_core *c, struct gl_wait *w, const struct g
     }
     w->state = GL_WAIT_GRANTED;
     h = gl_slots_hold_new(c, st, -1);
+    GL_ASSERT(h->pool == -1);
     if (w->limited) {
         gl_quotas_on_start(c, w, h);
     }
@@ -123,6 +138,8 @@ static bool is_left_over(struct gl_core *c, struct gl_wait *w)
     const struct gl_job *j = gl_job_find(c, id);
 
     GL_ASSERT(w->step == NULL);
+    GL_ASSERT(!w->offered);
+    GL_ASSERT(w->where != GL_WHERE_HERE);
     if (j == NULL && !w->is_loading) {
         w->is_loading = true;
         (void)gl_load_job(c, id);
@@ -136,6 +153,7 @@ static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
     for (struct gl_wait *w; (w = next_elsewhere(c, p)) != NULL;) {
         struct gl_place_node *node;
 
+        GL_ASSERT(w->where != GL_WHERE_HERE);
         if (w->step == NULL) {
             if (!gl_other_nodes_have_room(c, p->name, w->slots, NULL, (gl_str){0}) ||
                 !is_left_over(c, w)) {
@@ -154,6 +172,7 @@ static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
 
 void gl_slots_place_elsewhere(struct gl_core *c)
 {
+    GL_ASSERT(c->adoption_over);
     GL_ASSERT(!c->stopping);
     GL_ASSERT(!c->passive);
     if (!gl_other_nodes_are_placing(c)) {

@@ -45,6 +45,9 @@ static struct saved_wait describe(const struct gl_wait *w)
                            .has_step = w->step != NULL};
 
     GL_ASSERT(w->state <= GL_WAIT_GRANTED);
+    GL_ASSERT(w->where < GL_WHERE_COUNT);
+    GL_ASSERT(GL_IMPLIES(w->offered, w->step == NULL));
+    GL_ASSERT(GL_IMPLIES(w->step != NULL, w->step->wait == w));
     memcpy(&s.number, w->key + GL_ULID_BYTES, sizeof(s.number));
     return s;
 }
@@ -61,6 +64,7 @@ bool gl_slots_save_waits(const struct gl_core *c, size_t bytes_max, struct gl_bu
     for (const struct gl_link *l = c->granted.next; l != &c->granted; l = l->next) {
         struct saved_wait s = describe(GL_CONTAINER(l, struct gl_slot_grant, link)->wait);
 
+        GL_ASSERT(s.state == GL_WAIT_GRANTED);
         gl_snapshot_put(out, "granted", &wait_schema, &s);
     }
     return out->n <= bytes_max;
@@ -82,6 +86,7 @@ static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wai
         w->step = st;
         st->wait = w;
     }
+    GL_ASSERT(GL_IMPLIES(w->step != NULL, w->step->wait == w));
     return (w->step != NULL) == s->has_step;
 }
 
@@ -169,6 +174,7 @@ void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out)
                                .limit = h->limit != NULL ? h->limit->key : (gl_str){0},
                                .seat = h->seat};
 
+        GL_ASSERT(h->pool >= -1);
         gl_snapshot_put(out, "hold", &hold_schema, &s);
     }
 }

@@ -28,6 +28,7 @@ void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *
     struct gl_job *j;
 
     GL_ASSERT(pool < (int)c->pools_n);
+    GL_ASSERT(pool >= -1);
     for (size_t i = 0; listed < HOLDERS_LISTED_MAX && (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         for (struct gl_link *l = j->holds.next; l != &j->holds && listed < HOLDERS_LISTED_MAX;
              l = l->next) {
@@ -40,6 +41,7 @@ void gl_slots_write_holders(struct gl_core *c, int pool, const struct gl_quota *
             write_holder(j, h, out);
         }
     }
+    GL_ASSERT(listed <= HOLDERS_LISTED_MAX);
 }
 
 /* How many entries go before it, in the queues that it competes with; at most GL_AHEAD_MAX. */
@@ -49,6 +51,7 @@ static size_t ahead_of(struct gl_core *c, const struct gl_wait *w)
     enum gl_slots_where other = w->where == GL_WHERE_ANY ? GL_WHERE_HERE : GL_WHERE_ANY;
 
     GL_ASSERT(w->where < GL_WHERE_COUNT);
+    GL_ASSERT(w->state != GL_WAIT_HELD);
     GL_ASSERT(other != w->where);
     n += gl_heap_ahead_in_other(&c->pools[w->pool].queues[other], &w->place, GL_AHEAD_MAX);
     return n < GL_AHEAD_MAX ? n : GL_AHEAD_MAX;
@@ -64,6 +67,7 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     gl_str name = st != NULL && gl_step_is_unit(st) ? gl_agent_unit_pool(st) : p->name;
 
     GL_ASSERT(w->pool < c->pools_n);
+    GL_ASSERT(!w->offered);
     GL_ASSERT(w->state != GL_WAIT_GRANTED);
     gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (", w->slots, w->slots == 1 ? "slot" : "slots",
                GL_STR_ARG(name));
@@ -119,6 +123,8 @@ enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number
             w->where == GL_WHERE_AWAY ? GL_BECAUSE_POOL_ON_OTHER_NODES : GL_BECAUSE_WAITS_FOR_SLOTS;
         explain_pool(c, w, job, number, out);
     }
+    GL_ASSERT(code != GL_BECAUSE_NONE);
+    GL_ASSERT(code < GL_BECAUSE_COUNT);
     return code;
 }
 
@@ -187,6 +193,8 @@ bool gl_slots_longest_waiting(const struct gl_core *c, struct gl_core_waiting *r
         return false;
     }
     GL_ASSERT(first->pool < c->pools_n);
+    GL_ASSERT(!first->offered);
+    GL_ASSERT(first->slots > 0);
     GL_ASSERT(first->state != GL_WAIT_GRANTED);
     GL_ASSERT(GL_IMPLIES(first->step != NULL, first->step->r.status == GL_STEP_QUEUED));
     *ret = (struct gl_core_waiting){.job = {.p = first->key, .n = GL_ULID_BYTES},
