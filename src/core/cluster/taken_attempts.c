@@ -174,11 +174,21 @@ static void on_started(struct gl_core *c, struct gl_taken *t, const struct gl_ev
     }
 }
 
+/* Taken before this node knew of it, so that its slots have gone to others meanwhile. */
+static bool are_slots_exceeded(const struct gl_core *c, const struct gl_taken *t)
+{
+    GL_ASSERT(t->pool < (int64_t)c->pools_n);
+    return t->has_slots && t->pool >= 0 && c->pools[t->pool].in_use > c->pools[t->pool].slots;
+}
+
 static void on_never(struct gl_core *c, struct gl_taken *t)
 {
     GL_ASSERT(t->phase == GL_TAKEN_RUNNING_HERE);
     GL_ASSERT(t->starting == 0);
     if (t->stopping != GL_STOP_NONE) {
+        end(c, t, GL_TAKEN_NEVER);
+    } else if (are_slots_exceeded(c, t)) { /* its owner finds a place for it */
+        GL_MARK(c->trace, "taken.never_started_and_no_slot");
         end(c, t, GL_TAKEN_NEVER);
     } else if (!c->stopping) {
         gl_taken_start(c, t);
