@@ -101,11 +101,12 @@ struct gl_taken_attempts {
     size_t queued_n;         /* offers that wait for slots here */
     struct gl_link to_take;  /* struct gl_taken that have their slots */
     struct gl_link to_write; /* struct gl_taken whose record is to be written */
-    uint64_t take_call, write_call, check_call, clean_call;
+    uint64_t take_call, write_call, check_call, clean_call, token_call;
     uint64_t scan_call;
     uint8_t stage;        /* enum gl_taken_stage: of the scan */
     bool is_adopted;      /* what an earlier life of this node has taken is known */
     bool is_again;        /* woken during the scan: scan again at once */
+    bool is_void;         /* what was taken is to be read again: the scan under way says nothing */
     bool has_more;        /* another page follows */
     gl_ms due;            /* the next scan */
     gl_ms retry_at;       /* after a failed commit: when to try the next one */

@@ -218,25 +218,24 @@ static bool may_queue_at(const struct gl_place_node *node, const struct gl_place
 }
 
 struct gl_place_node *gl_other_nodes_choose(struct gl_core *c, const struct gl_step *st,
-                                            bool may_queue)
+                                            bool may_queue, enum gl_place_result *ret)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     struct gl_place_request r = {.pool = spec->pool,
                                  .slots = spec->slots,
                                  .labels = &spec->node_labels,
                                  .avoid = st->r.node};
-    enum gl_place_result result;
     int64_t at;
 
     GL_ASSERT(gl_other_nodes_are_placing(c));
     GL_ASSERT(gl_other_nodes_may_run(c, st));
-    at = gl_place(c->others.items, c->others.n, &r, &result);
+    at = gl_place(c->others.items, c->others.n, &r, ret);
     if (at < 0 ||
-        (result != GL_PLACE_FITS && !(may_queue && may_queue_at(&c->others.items[at], &r)))) {
+        (*ret != GL_PLACE_FITS && !(may_queue && may_queue_at(&c->others.items[at], &r)))) {
         return NULL;
     }
     GL_ASSERT((size_t)at < c->others.n);
-    GL_ASSERT(result <= GL_PLACE_BUSY);
+    GL_ASSERT(*ret <= GL_PLACE_BUSY);
     GL_ASSERT(c->others.items[at].takes);
     return &c->others.items[at];
 }

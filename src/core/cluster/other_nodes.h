@@ -28,10 +28,10 @@ bool gl_other_nodes_may_run_spec(const struct gl_step_spec *spec);
 /* Does some node have this many slots free? */
 bool gl_other_nodes_have_room(const struct gl_core *c, gl_str pool, uint32_t slots,
                               const struct gl_strs *labels, gl_str except);
-/* The node that the step's next attempt is offered to; NULL: none at the moment. If this node
- * cannot run the step at all, it may queue at another one. */
+/* The node that the step's next attempt is offered to; NULL: none at the moment, for the reason
+ * *ret. If this node cannot run the step at all, it may queue at another one. */
 struct gl_place_node *gl_other_nodes_choose(struct gl_core *c, const struct gl_step *st,
-                                            bool may_queue);
+                                            bool may_queue, enum gl_place_result *ret);
 /* NULL: not known. */
 struct gl_place_node *gl_other_nodes_find(const struct gl_core *c, gl_str node);
 void gl_other_nodes_use(struct gl_core *c, gl_str node, gl_str pool, uint32_t slots);

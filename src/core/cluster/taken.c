@@ -19,10 +19,6 @@ enum {
     TAKE_MAX = 64,           /* attempts taken by one transaction */
     WRITE_MAX = 64,          /* results written by one transaction ... */
     WRITE_BYTES = 256 << 10, /* ... which ends with the one that brings their outputs to this */
-    CHECK_MAX = 256,         /* records checked at a time */
-    CHECK_MS = 5000,         /* between two checks of an attempt that runs, ... */
-    CONSUMED_MS = 300,       /* ... and of one whose result has been written */
-    CONSUMED_LATER_MS = 2000,
     RETRY_MS = 500,
     QUEUED_MS = 3000, /* an offer is read again after it has waited this long */
     JOBS_IDLE_MAX = 64,
@@ -109,6 +105,9 @@ void gl_taken_job_drop(struct gl_core *c, struct gl_taken_job *j)
 
 void gl_taken_job_trim(struct gl_core *c)
 {
+    if (!gl_list_empty(&c->taken.found)) {
+        return; /* the scan under way needs them */
+    }
     while (c->taken.idle_n > JOBS_IDLE_MAX) {
         gl_taken_job_drop(c,
                           GL_CONTAINER(gl_list_first(&c->taken.idle), struct gl_taken_job, idle));
@@ -421,12 +420,23 @@ static void on_taken(struct gl_core *c, struct gl_taken *t)
     t->rev = 1;
     t->is_alone = false;
     t->taken_at = c->now;
-    gl_taken_set_check(c, t, c->now + CHECK_MS);
+    gl_taken_set_check(c, t, c->now + GL_TAKEN_CHECK_MS);
     GL_ASSERT(gl_heap_has(&t->check));
-    if (c->stopping) { /* it never starts; the next session of this node takes it up */
+    if (c->stopping) {
+        gl_taken_end(c, t, GL_TAKEN_NEVER);
         return;
     }
     gl_taken_start(c, t);
+}
+
+/* What was taken is not known any more: it is read from the beginning. A scan under way may have
+ * passed it already. */
+void gl_taken_read_again(struct gl_core *c)
+{
+    c->taken.is_adopted = false;
+    c->taken.is_void = c->taken.scan_call != 0;
+    c->taken.due = c->now;
+    GL_ASSERT(!gl_taken_is_known(c) || c->passive);
 }
 
 static void on_takes(struct gl_core *c, const struct gl_event *ev)
@@ -452,13 +462,14 @@ static void on_takes(struct gl_core *c, const struct gl_event *ev)
             GL_MARK(c->trace, "taken.refused");
             c->counts.offers_refused += code == GL_E_CONFLICT;
             gl_taken_drop(c, t);
+            gl_taken_read_again(c); /* it may have been an earlier one of ours that took it */
         }
     }
     if (code != 0 && code != GL_E_CONFLICT) {
         c->taken.retry_at = c->now + RETRY_MS;
         c->taken.due = c->taken.retry_at;
         if (code != GL_E_UNAVAILABLE && code != GL_E_LIMIT) {
-            c->taken.is_adopted = false; /* unknown: read what has been taken */
+            gl_taken_read_again(c); /* unknown: read what has been taken */
         }
     }
 }
@@ -539,7 +550,8 @@ static void on_written(struct gl_core *c, struct gl_taken *t)
     if (t->phase == GL_TAKEN_OVER && !t->is_written) {
         gl_taken_write(c, t); /* it ended while this was being written */
     }
-    gl_taken_set_check(c, t, c->now + (t->phase == GL_TAKEN_OVER ? CONSUMED_MS : CHECK_MS));
+    gl_taken_set_check(
+        c, t, c->now + (t->phase == GL_TAKEN_OVER ? GL_TAKEN_CONSUMED_MS : GL_TAKEN_CHECK_MS));
     GL_ASSERT(t->check_at > c->now);
     GL_ASSERT(GL_IMPLIES(t->phase == GL_TAKEN_OVER && !t->is_written, !gl_list_empty(&t->link)));
 }
@@ -574,119 +586,6 @@ static void on_writes(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-/* ---- checking ---- */
-
-static void send_checks(struct gl_core *c)
-{
-    struct gl_key keys[CHECK_MAX];
-    static const struct gl_core_view stamps = {.type = GL_VIEW_STAMPS};
-    size_t n = 0;
-
-    GL_ASSERT(c->taken.check_call == 0);
-    for (struct gl_heap_item *top;
-         n < CHECK_MAX && (top = gl_heap_top(&c->taken.checks)) != NULL;) {
-        struct gl_taken *t = GL_CONTAINER(top, struct gl_taken, check);
-
-        if (t->check_at > c->now) {
-            break;
-        }
-        if (t->call != 0) { /* a commit will show more */
-            gl_taken_set_check(c, t, c->now + RETRY_MS);
-            continue;
-        }
-        keys[n++] = (struct gl_key){.kind = GL_S("taken"), .id = t->id};
-        gl_taken_set_check(c, t, c->now + CONSUMED_LATER_MS);
-    }
-    GL_ASSERT(n <= CHECK_MAX);
-    if (n > 0) {
-        c->taken.check_call = gl_component_view(c, GL_COMPONENT_TAKEN, keys, n, &stamps);
-        GL_ASSERT(c->taken.check_call == c->last_call);
-    }
-}
-
-static void on_check(struct gl_core *c, const struct gl_event_record *r)
-{
-    gl_str attempt, job = gl_str_cut(r->id, '/', &attempt);
-    struct gl_taken *t = gl_taken_find(c, job, attempt);
-
-    if (t == NULL || t->call != 0 || t->phase < GL_TAKEN_RUNNING_HERE || t->is_unwanted) {
-        return;
-    }
-    GL_ASSERT(t->rev > 0);
-    if (r->rev == 0) {
-        gl_taken_on_gone(c, t);
-        return;
-    }
-    /* Its revision is ours alone to raise: if it is another one, an outcome was not what it seemed,
-     * or the store has lost a write. */
-    if ((r->rev != t->rev || r->damaged) && t->is_inherited) {
-        c->taken.is_adopted = false; /* read it again */
-        c->taken.due = c->now;
-        gl_taken_drop(c, t);
-        return;
-    }
-    if (r->rev != t->rev || r->damaged || (t->phase == GL_TAKEN_OVER && !t->is_written)) {
-        GL_MARK(c->trace, "taken.written_again");
-        t->rev = r->rev;
-        gl_taken_write(c, t);
-    }
-    gl_taken_set_check(c, t, c->now + (t->phase == GL_TAKEN_OVER ? CONSUMED_LATER_MS : CHECK_MS));
-    GL_ASSERT(t->check_at > c->now);
-    GL_ASSERT(gl_heap_has(&t->check));
-}
-
-static void on_checks(struct gl_core *c, const struct gl_event *ev)
-{
-    const struct gl_event_record *records = ev->answer.records.items;
-
-    GL_ASSERT(ev->answer.number == c->taken.check_call);
-    c->taken.check_call = 0;
-    for (size_t i = 0; ev->answer.code == 0 && i < ev->answer.records.n; i++) {
-        on_check(c, &records[i]);
-    }
-}
-
-void gl_taken_on_changed(struct gl_core *c)
-{
-    struct gl_taken *t;
-
-    c->taken.is_adopted = false; /* records may have come back, ... */
-    c->taken.due = c->now;
-    for (size_t i = 0; (t = gl_map_next(&c->taken.all, &i)) != NULL;) {
-        if (t->phase >= GL_TAKEN_RUNNING_HERE && !t->is_unwanted) { /* ... or be gone, or older */
-            gl_taken_set_check(c, t, c->now);
-        }
-    }
-}
-
-/* ---- entries without a meaning ---- */
-
-static void send_clean(struct gl_core *c)
-{
-    struct gl_arena *a = c->out->arena;
-    struct gl_write writes[TAKE_MAX];
-    size_t n = 0;
-
-    GL_ASSERT(c->taken.clean_call == 0);
-    for (struct gl_link *l; n < TAKE_MAX && (l = gl_list_first(&c->taken.stale)) != NULL;) {
-        struct gl_taken_entry *e = GL_CONTAINER(l, struct gl_taken_entry, link);
-
-        writes[n++] =
-            (struct gl_write){.type = GL_WRITE_UNINDEX,
-                              .kind = gl_offer_index(a, e->is_taken ? "taken" : "offers", c->node),
-                              .id = gl_str_dup(a, e->id),
-                              .score = e->score};
-        gl_list_remove(&e->link);
-        gl_core_disown(c, &gl_taken_entry_schema, e);
-        gl_pool_free(&c->mem, e, sizeof(*e));
-    }
-    GL_ASSERT(n > 0);
-    GL_ASSERT(n <= TAKE_MAX);
-    c->taken.clean_call =
-        gl_component_commit(c, GL_COMPONENT_TAKEN, gl_component_tx(c, NULL, 0, writes, n));
-    GL_ASSERT(c->taken.clean_call == c->last_call);
-}
-
 /* ---- the component ---- */
 
 void gl_core_taken(const struct gl_core *c,
@@ -710,6 +609,15 @@ void gl_taken_on_woken(struct gl_core *c)
         c->taken.due = c->now;
     }
     GL_ASSERT(GL_IMPLIES(c->taken.scan_call == 0, c->taken.due <= c->now));
+}
+
+/* A node that stops takes nothing more: the owners find other nodes. */
+static void drop_untaken(struct gl_core *c)
+{
+    for (struct gl_link *l; (l = gl_list_first(&c->taken.to_take)) != NULL;) {
+        gl_taken_drop(c, GL_CONTAINER(l, struct gl_taken, link));
+    }
+    GL_ASSERT(gl_list_empty(&c->taken.to_take));
 }
 
 static gl_ms sooner(gl_ms a, gl_ms b)
@@ -759,17 +667,19 @@ static void on_time(struct gl_core *c)
                   GL_CONTAINER(top, struct gl_taken, timer)->due > c->now);
     }
     if (s->check_call == 0) {
-        send_checks(c);
+        gl_taken_send_checks(c);
     }
     if (s->retry_at <= c->now) {
-        if (s->take_call == 0 && !gl_list_empty(&s->to_take)) {
+        if (c->stopping) {
+            drop_untaken(c);
+        } else if (s->take_call == 0 && !gl_list_empty(&s->to_take)) {
             send_takes(c);
         }
         if (s->write_call == 0 && !gl_list_empty(&s->to_write)) {
             send_writes(c);
         }
         if (s->clean_call == 0 && !gl_list_empty(&s->stale)) {
-            send_clean(c);
+            gl_taken_send_clean(c);
         }
     }
     if (s->scan_call == 0 && s->due <= c->now) {
@@ -789,7 +699,9 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     } else if (number == c->taken.write_call) {
         on_writes(c, ev);
     } else if (number == c->taken.check_call) {
-        on_checks(c, ev);
+        gl_taken_on_checks(c, ev);
+    } else if (number == c->taken.token_call) {
+        gl_taken_on_token(c, ev);
     } else if (number == c->taken.clean_call) {
         c->taken.clean_call = 0; /* a failed one is found again */
     } else if (number == c->taken.scan_call) {
@@ -805,12 +717,20 @@ static const char *const stage_words[] = {"list", "records", "offers", "steps",
 #define F(member, type) GL_FIELD(gl_taken_attempts, member, type, 0, "")
 
 static const struct gl_field state_fields[] = {
-    F(take_call, U64),   F(write_call, U64),
-    F(check_call, U64),  F(clean_call, U64),
-    F(scan_call, U64),   GL_FIELD_ENUM(gl_taken_attempts, stage, stage_words, GL_FF_ALWAYS, ""),
-    F(is_adopted, BOOL), F(is_again, BOOL),
-    F(has_more, BOOL),   F(due, I64),
-    F(retry_at, I64),    F(after_score, I64),
+    F(take_call, U64),
+    F(write_call, U64),
+    F(check_call, U64),
+    F(clean_call, U64),
+    F(token_call, U64),
+    F(scan_call, U64),
+    GL_FIELD_ENUM(gl_taken_attempts, stage, stage_words, GL_FF_ALWAYS, ""),
+    F(is_adopted, BOOL),
+    F(is_again, BOOL),
+    F(has_more, BOOL),
+    F(is_void, BOOL),
+    F(due, I64),
+    F(retry_at, I64),
+    F(after_score, I64),
     F(after_id, STR),
 };
 #undef F

@@ -1,6 +1,7 @@
 /* taken_attempts.c - what this node's executor does with taken attempts, and what it reports. */
 #include "base/check.h"
 #include "core/cluster/taken_parts.h"
+#include "core/component.h"
 #include "core/recovery/attempts.h"
 #include "core/recovery/safety.h"
 #include "core/scheduling/slots.h"
@@ -24,6 +25,18 @@ static const struct gl_step_spec *spec_of(const struct gl_taken *t)
     return gl_flow_step(t->job->spec->flow, t->of);
 }
 
+/* The keeper refuses a token below the highest it has seen for the job: that of any later owner,
+ * this node perhaps. Which attempt may run is decided by its record, not by the token. */
+static uint64_t token_of(struct gl_core *c, const struct gl_taken *t)
+{
+    const struct gl_job *j = gl_job_find(c, t->job->id);
+    uint64_t token = t->token > t->job->token ? t->token : t->job->token;
+
+    return j != NULL && j->memory == GL_MEM_HOT && !j->token_in_flight && j->token > token
+               ? j->token
+               : token;
+}
+
 static struct gl_effect *effect(struct gl_core *c, const struct gl_taken *t,
                                 enum gl_effect_type type)
 {
@@ -38,7 +51,7 @@ static struct gl_effect *effect(struct gl_core *c, const struct gl_taken *t,
     e->attempt = gl_str_dup(a, t->attempt);
     e->attempt_number = t->number;
     e->epoch = gl_str_dup(a, t->epoch);
-    e->token = t->token;
+    e->token = token_of(c, t);
     return e;
 }
 
@@ -101,7 +114,7 @@ void gl_taken_stop(struct gl_core *c, struct gl_taken *t, enum gl_stop why)
 }
 
 /* The process is certainly gone: its slots are free, and its record is to say what became of it. */
-static void end(struct gl_core *c, struct gl_taken *t, enum gl_taken_state state)
+void gl_taken_end(struct gl_core *c, struct gl_taken *t, enum gl_taken_state state)
 {
     GL_ASSERT(state < GL_TAKEN_STATE_COUNT);
     GL_ASSERT(!t->is_written);
@@ -142,7 +155,7 @@ static void on_result(struct gl_core *c, struct gl_taken *t, const struct gl_eve
     gl_core_set(c, &t->end.error, how->error);
     gl_core_set(c, &t->end.output, how->output);
     t->end.stopped = t->stopping == GL_STOP_HEARTBEAT ? t->stopping : GL_STOP_NONE;
-    end(c, t, GL_TAKEN_ENDED);
+    gl_taken_end(c, t, GL_TAKEN_ENDED);
 }
 
 /* It would be refused every time. */
@@ -153,7 +166,7 @@ static void on_impossible(struct gl_core *c, struct gl_taken *t, gl_str why)
     gl_core_set(c, &t->end.end, gl_str_of(end_words[GL_EXEC_NOT_EXECUTED]));
     t->end.is_final = true;
     gl_core_set(c, &t->end.error, why);
-    end(c, t, GL_TAKEN_ENDED);
+    gl_taken_end(c, t, GL_TAKEN_ENDED);
 }
 
 static void on_started(struct gl_core *c, struct gl_taken *t, const struct gl_event_started *s)
@@ -186,10 +199,10 @@ static void on_never(struct gl_core *c, struct gl_taken *t)
     GL_ASSERT(t->phase == GL_TAKEN_RUNNING_HERE);
     GL_ASSERT(t->starting == 0);
     if (t->stopping != GL_STOP_NONE) {
-        end(c, t, GL_TAKEN_NEVER);
+        gl_taken_end(c, t, GL_TAKEN_NEVER);
     } else if (are_slots_exceeded(c, t)) { /* its owner finds a place for it */
         GL_MARK(c->trace, "taken.never_started_and_no_slot");
-        end(c, t, GL_TAKEN_NEVER);
+        gl_taken_end(c, t, GL_TAKEN_NEVER);
     } else if (!c->stopping) {
         gl_taken_start(c, t);
     }
@@ -198,11 +211,11 @@ static void on_never(struct gl_core *c, struct gl_taken *t)
 static void on_attached(struct gl_core *c, struct gl_taken *t, const struct gl_event_attached *a)
 {
     GL_ASSERT(t->phase != GL_TAKEN_QUEUED);
-    if (t->phase != GL_TAKEN_RUNNING_HERE || t->starting != 0 || a->token != t->token) {
+    if (t->phase != GL_TAKEN_RUNNING_HERE || t->starting != 0 || a->token < t->token) {
         return;
     }
-    if (a->code == GL_E_STALE) { /* the executor has seen a higher token: its list shows which */
-        gl_attempts_list_soon(c);
+    if (a->code == GL_E_STALE) { /* the job has a later owner */
+        gl_taken_ask_token(c, t->job);
         return;
     }
     if (a->code != 0) {
@@ -224,7 +237,7 @@ static void on_attached(struct gl_core *c, struct gl_taken *t, const struct gl_e
         on_never(c, t);
         break;
     case GL_EXEC_LOST:
-        end(c, t, GL_TAKEN_LOST);
+        gl_taken_end(c, t, GL_TAKEN_LOST);
         break;
     case GL_EXEC_STATE_COUNT:
         GL_UNREACHABLE();
@@ -245,7 +258,7 @@ static void on_beacon(struct gl_core *c, struct gl_taken *t)
 static bool is_too_early(struct gl_core *c, gl_str job)
 {
     GL_ASSERT(c->shared);
-    return !gl_taken_is_known(c) && !gl_core_owns(c, job);
+    return !gl_taken_is_known(c) && gl_components_are_on(c) && !gl_core_owns(c, job);
 }
 
 bool gl_taken_on_event(struct gl_core *c, const struct gl_event *ev)

@@ -27,6 +27,7 @@ struct gl_taken_job {
     struct gl_link idle; /* in taken->idle while `attempts_n` is 0 */
     gl_str id, run_id, flow;
     gl_ms submitted_at;
+    uint64_t token;       /* the highest of its owners' that is known here */
     struct gl_spec *spec; /* NULL: its flow is being read */
     uint32_t attempts_n;
 };
@@ -91,6 +92,25 @@ struct gl_taken_job *gl_taken_job_new(struct gl_core *c, gl_str id);
 void gl_taken_job_drop(struct gl_core *c, struct gl_taken_job *j);
 void gl_taken_job_trim(struct gl_core *c);
 
+/* What was taken is not known any more: it is read from the beginning. A scan under way may have
+ * passed it already. */
+void gl_taken_read_again(struct gl_core *c);
+
+/* ---- taken_checks.c ---- */
+
+enum {
+    GL_TAKEN_CHECK_MS = 5000,   /* between two checks of an attempt that runs, ... */
+    GL_TAKEN_CONSUMED_MS = 300, /* ... and of one whose result has been written: the first, ... */
+    GL_TAKEN_CONSUMED_LATER_MS = 2000, /* ... and the others */
+};
+
+void gl_taken_send_checks(struct gl_core *c);
+void gl_taken_on_checks(struct gl_core *c, const struct gl_event *ev);
+void gl_taken_send_clean(struct gl_core *c);
+/* The keeper has seen a higher token than ours: that of the job's owner is read. */
+void gl_taken_ask_token(struct gl_core *c, const struct gl_taken_job *j);
+void gl_taken_on_token(struct gl_core *c, const struct gl_event *ev);
+
 /* ---- taken_scan.c ---- */
 
 void gl_taken_scan(struct gl_core *c);
@@ -103,6 +123,8 @@ extern const struct gl_schema gl_taken_entry_schema;
 void gl_taken_start(struct gl_core *c, struct gl_taken *t);
 void gl_taken_attach(struct gl_core *c, struct gl_taken *t);
 void gl_taken_stop(struct gl_core *c, struct gl_taken *t, enum gl_stop why);
+/* The process is certainly gone: its slots are free, and its record is to say so. */
+void gl_taken_end(struct gl_core *c, struct gl_taken *t, enum gl_taken_state state);
 /* Its record is gone: the owner has accepted the result, or does not want it. */
 void gl_taken_on_gone(struct gl_core *c, struct gl_taken *t);
 void gl_taken_on_timer(struct gl_core *c, struct gl_taken *t);

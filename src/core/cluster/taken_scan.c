@@ -95,7 +95,7 @@ void gl_taken_scan(struct gl_core *c)
 {
     GL_ASSERT(c->taken.scan_call == 0);
     GL_ASSERT(gl_list_empty(&c->taken.found));
-    c->taken.is_again = false;
+    c->taken.is_again = c->taken.is_void = false;
     c->taken.after_score = 0;
     gl_core_set(c, &c->taken.after_id, (gl_str){0});
     if (c->guest && c->taken.is_adopted) { /* a guest takes nothing new */
@@ -111,6 +111,7 @@ static void scan_ends(struct gl_core *c, gl_ms wait)
     GL_ASSERT(wait > 0);
     gl_taken_entries_drop(c, &c->taken.found);
     gl_core_set(c, &c->taken.after_id, (gl_str){0});
+    gl_taken_job_trim(c);
     c->taken.due = c->now + (c->taken.is_again ? 0 : wait);
     GL_ASSERT(c->taken.due >= c->now);
     GL_ASSERT(gl_list_empty(&c->taken.found));
@@ -119,6 +120,12 @@ static void scan_ends(struct gl_core *c, gl_ms wait)
 static void next_page(struct gl_core *c)
 {
     GL_ASSERT(c->taken.scan_call == 0);
+    if (c->taken.is_void) {
+        GL_MARK(c->trace, "taken.read_again");
+        c->taken.is_again = true;
+        scan_ends(c, SCAN_MS);
+        return;
+    }
     gl_taken_entries_drop(c, &c->taken.found);
     if (c->taken.has_more && c->taken.queued_n < QUEUED_MAX) {
         ask_page(c);
@@ -265,6 +272,7 @@ static void on_step(struct gl_core *c, struct gl_taken_entry *e, const struct gl
             GL_MARK(c->trace, "taken.stopped");
             gl_taken_stop(c, t, (enum gl_stop)s.stopping);
         }
+        e->rev = r->rev;
         make_stale(c, e);
         return;
     }
@@ -416,6 +424,7 @@ static struct gl_taken *make(struct gl_core *c, const struct gl_taken_entry *e,
     t->item = item;
     t->at = e->score;
     t->token = e->token;
+    j->token = e->token > j->token ? e->token : j->token;
     t->taken_at = c->now;
     t->slots = gl_flow_step(j->spec->flow, of)->slots;
     t->pool = gl_slots_find_pool(c, gl_flow_step(j->spec->flow, of)->pool);
@@ -517,7 +526,6 @@ static void decide(struct gl_core *c)
             gl_taken_job_drop(c, j);
         }
     }
-    gl_taken_job_trim(c);
     next_page(c);
 }
 

@@ -10,13 +10,15 @@ static const char *const phase_words[] = {"queued", "taking", "running", "over",
 struct saved_taken_job {
     gl_str id, run_id, flow;
     gl_ms submitted_at;
+    uint64_t token;
     bool has_spec;
 };
 
 #define F(member, type) GL_FIELD(saved_taken_job, member, type, 0, "")
 
 static const struct gl_field taken_job_fields[] = {
-    F(id, STR), F(run_id, STR), F(flow, STR), F(submitted_at, I64), F(has_spec, BOOL),
+    F(id, STR),           F(run_id, STR), F(flow, STR),
+    F(submitted_at, I64), F(token, U64),  F(has_spec, BOOL),
 };
 #undef F
 
@@ -74,6 +76,7 @@ static void save_job(const struct gl_taken_job *j, struct gl_buf *out)
                                 .run_id = j->run_id,
                                 .flow = j->flow,
                                 .submitted_at = j->submitted_at,
+                                .token = j->token,
                                 .has_spec = j->spec != NULL};
 
     GL_ASSERT(j->id.n == GL_ULID_BYTES);
@@ -171,7 +174,12 @@ void gl_taken_save_all(const struct gl_core *c, struct gl_buf *out)
     GL_ASSERT(c->taken.idle_n <= gl_map_count(&c->taken.jobs));
     GL_ASSERT(c->taken.queued_n <= gl_map_count(&c->taken.all));
     for (size_t i = 0; (j = gl_map_next(&c->taken.jobs, &i)) != NULL;) {
-        save_job(j, out);
+        if (j->attempts_n > 0) {
+            save_job(j, out);
+        }
+    }
+    for (const struct gl_link *l = c->taken.idle.next; l != &c->taken.idle; l = l->next) {
+        save_job(GL_CONTAINER(l, const struct gl_taken_job, idle), out); /* in their order */
     }
     for (size_t i = 0; (t = gl_map_next(&c->taken.all, &i)) != NULL;) {
         save_attempt(t, out);
@@ -206,6 +214,7 @@ int gl_taken_restore_job(struct gl_core *c, struct gl_snapshot_line *l)
     gl_core_set(c, &j->run_id, s.run_id);
     gl_core_set(c, &j->flow, s.flow);
     j->submitted_at = s.submitted_at;
+    j->token = s.token;
     j->spec = s.has_spec ? gl_map_find(&c->specs, s.flow) : NULL;
     if (s.has_spec && j->spec == NULL) {
         return gl_snapshot_bad(l, "the flow of a job of which attempts run here is missing");

@@ -148,25 +148,52 @@ static bool is_left_over(struct gl_core *c, struct gl_wait *w)
     return j == NULL || j->memory == GL_MEM_HOT;
 }
 
+enum { ASIDE_MAX = 64 }; /* steps that no node can run, per pass and pool */
+
+/* Offers the first step of the pool. False: the rest of the queue waits behind it. One that no
+ * other node can run, whatever is free there, is set aside. */
+static bool place_first(struct gl_core *c, struct gl_core_pool_state *p, struct gl_wait *w,
+                        struct gl_wait **aside, size_t *aside_n)
+{
+    enum gl_place_result result;
+    struct gl_place_node *node;
+
+    GL_ASSERT(w->where != GL_WHERE_HERE);
+    if (w->step == NULL) {
+        if (!gl_other_nodes_have_room(c, p->name, w->slots, NULL, (gl_str){0}) ||
+            !is_left_over(c, w)) {
+            return false;
+        }
+        gl_slots_wait_free(c, w);
+        return true;
+    }
+    node = gl_other_nodes_choose(c, w->step, w->where == GL_WHERE_AWAY, &result);
+    if (node != NULL) {
+        start_elsewhere(c, w, node);
+        return true;
+    }
+    if (result <= GL_PLACE_BUSY || *aside_n == ASIDE_MAX) {
+        return false;
+    }
+    gl_heap_remove(gl_slots_queue_of(c, w), &w->place);
+    aside[(*aside_n)++] = w;
+    GL_ASSERT(*aside_n <= ASIDE_MAX);
+    return true;
+}
+
 static void place_pool(struct gl_core *c, struct gl_core_pool_state *p)
 {
-    for (struct gl_wait *w; (w = next_elsewhere(c, p)) != NULL;) {
-        struct gl_place_node *node;
+    struct gl_wait *aside[ASIDE_MAX];
+    size_t aside_n = 0;
 
-        GL_ASSERT(w->where != GL_WHERE_HERE);
-        if (w->step == NULL) {
-            if (!gl_other_nodes_have_room(c, p->name, w->slots, NULL, (gl_str){0}) ||
-                !is_left_over(c, w)) {
-                return;
-            }
-            gl_slots_wait_free(c, w);
-            continue;
+    for (struct gl_wait *w; (w = next_elsewhere(c, p)) != NULL;) {
+        if (!place_first(c, p, w, aside, &aside_n)) {
+            break;
         }
-        node = gl_other_nodes_choose(c, w->step, w->where == GL_WHERE_AWAY);
-        if (node == NULL) {
-            return;
-        }
-        start_elsewhere(c, w, node);
+    }
+    for (size_t i = 0; i < aside_n; i++) {
+        GL_ASSERT(!gl_heap_has(&aside[i]->place));
+        gl_heap_push(gl_slots_queue_of(c, aside[i]), &aside[i]->place);
     }
 }
 
