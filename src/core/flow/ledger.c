@@ -85,6 +85,8 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
      * may still run on a machine that cannot be asked. */
     if (st->r.seat > 0 && next != GL_STEP_RUNNING && !gl_safety_keeps_seat(c, st, next)) {
         gl_seats_release(c, st);
+    } else if (st->r.seat > 0 && next != GL_STEP_RUNNING && st->hold != NULL) {
+        gl_quotas_leave_seat(c, st->hold);
     }
     if (st->r.status == GL_STEP_RUNNING) {
         leave_running(c, st);

@@ -585,6 +585,17 @@ void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
     }
 }
 
+void gl_quotas_leave_seat(struct gl_core *c, struct gl_slot_hold *h)
+{
+    GL_ASSERT(c->shared);
+    if (h->limit != NULL && h->seat > 0) {
+        GL_MARK(c->trace, "quotas.seat_left");
+        gl_seats_set(h->limit, h->seat, GL_SEAT_OTHERS);
+        set_next(c, h->limit, c->now + SEAT_MS);
+        h->seat = 0;
+    }
+}
+
 bool gl_quotas_are_exceeded(const struct gl_step *st)
 {
     const struct gl_quota *l = st->hold != NULL ? st->hold->limit : NULL;

@@ -90,6 +90,8 @@ void gl_quotas_on_start(struct gl_core *c, const struct gl_wait *w, struct gl_sl
 /* A step of a job just loaded runs already: counts it, even above the limit. */
 void gl_quotas_adopt(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h);
 void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h);
+/* The attempt may still run, on a node that is dead: its seat stays taken when the hold goes. */
+void gl_quotas_leave_seat(struct gl_core *c, struct gl_slot_hold *h);
 /* The step's attempt was decided but never began. Would its limits forbid beginning it now? */
 bool gl_quotas_are_exceeded(const struct gl_step *st);
 
