@@ -147,6 +147,23 @@ static bool waits(const struct sim_fact_job *j, const struct sim_fact_step *st)
            j->r.verdict == GL_VERDICT_NONE && !j->torn && !sim_fact_was_spoilt(j);
 }
 
+/* A step may wait for one that needs more slots and comes first. */
+static uint32_t most_slots(const struct sim_checks *c, gl_str pool)
+{
+    uint32_t most = 0;
+    struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
+        struct sim_fact_pos pos = {0};
+        const struct sim_fact_step *st;
+        while (j->known && (st = sim_facts_next(j, &pos)) != NULL) {
+            bool counts = st->known && st->r.status == GL_STEP_QUEUED &&
+                          gl_str_eq(st->spec->pool, pool) && st->spec->slots > most;
+            most = counts ? st->spec->slots : most;
+        }
+    }
+    return most;
+}
+
 void sim_check_elsewhere_calm(struct sim_checks *c, const bool *has_node, size_t n)
 {
     struct sim_fact_job *j;
@@ -158,7 +175,8 @@ void sim_check_elsewhere_calm(struct sim_checks *c, const bool *has_node, size_t
             bool fits = false;
             size_t at = 0;
             for (size_t m = 0; m < n && !fits && waits(j, st); m++) {
-                fits = has_node[m] && free_slots(c, m, st->spec->pool) >= st->spec->slots;
+                fits = has_node[m] &&
+                       free_slots(c, m, st->spec->pool) >= most_slots(c, st->spec->pool);
                 at = m;
             }
             st->fits_since = !fits ? 0 : st->fits_since == 0 ? c->world->now : st->fits_since;
