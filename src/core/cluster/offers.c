@@ -253,9 +253,8 @@ static bool is_lost(struct gl_core *c, struct gl_offer *o)
     GL_ASSERT(o->session.n > 0);
     GL_ASSERT(o->call == 0);
     GL_ASSERT(p->listed_n <= p->asked_n);
-    if (gl_membership_is_own(c, o->session) ||
-        gl_membership_owned_elsewhere(c, o->session, !GL_PLANT(111))) {
-        o->listing = 0; /* planted: a newer session of the node does not matter */
+    if (gl_membership_is_own(c, o->session) || gl_membership_owned_elsewhere(c, o->session, true)) {
+        o->listing = 0;
         return false;
     }
     if (gl_membership_is_dead(c, o->session)) {
