@@ -204,9 +204,11 @@ def on_terminal(box, answer, *args):
     main, end = pty.openpty()
     process = subprocess.Popen([GLIA, *args], env=box.env, stdin=end, stdout=end, stderr=end)
     os.close(end)
-    os.write(main, answer)
     seen = b""
     try:
+        while answer and b"[y/N] " not in seen:  # else its echo may come before the question
+            seen += os.read(main, 4096)
+        os.write(main, answer)
         while True:
             seen += os.read(main, 4096)
     except OSError:
